@@ -1,0 +1,57 @@
+# Every command a maintainer needs. `make run` and `make test` set up what they use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CASES ?= ../shared/cases
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format cases bench soak docs pins clean
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## create .venv with the pinned dependencies and the package
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Bough needs Python 3.11 or newer; say PYTHON=python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+run: $(STAMP) ## show the quota tree of the example organisation
+	@$(BIN)/bough quota show src/bough/examples/organisation
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(STAMP) ## style, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --level error
+	PYTHONPATH=. $(BIN)/lint-imports
+
+format: $(STAMP) ## rewrite the sources in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+cases: $(STAMP) ## answer the recorded decisions of Kueue and KAI (needs $(CASES))
+	$(BIN)/python -m conformance.judge $(CASES)
+
+bench: $(STAMP) ## print the benchmarks' figures and ratios
+	$(BIN)/python -m tests.bench
+
+soak: $(STAMP) ## the long tests: many random histories
+	$(BIN)/python -m pytest tests/soak -n $(WORKERS)
+
+docs: $(STAMP) ## rewrite the parts of the documentation that the program prints
+	$(BIN)/python -m tests.docs --write
+
+pins: ## recompile requirements/dev.txt (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --custom-compile-command 'make pins' --upgrade requirements/dev.in -o requirements/dev.txt
+
+clean: ## remove what the commands above made
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build src/*.egg-info

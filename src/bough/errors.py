@@ -1,0 +1,64 @@
+"""The error tree, told apart by whose fault it is; the codes are the same on both sides of the wire.
+
+    BoughError
+    ├── Invalid       yours: the request cannot be right, whatever the state
+    ├── NotFound      yours: what it names does not exist
+    ├── Conflict      timing: right in itself, but not in this state
+    ├── Unavailable   ours: try again later
+    └── Broken        ours: an invariant of the core does not hold; always a bug
+
+Must not know what the core decides, nor how a message reaches a person.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class BoughError(Exception):
+    """Something went wrong."""
+
+    code: ClassVar[str] = "error"
+    http_status: ClassVar[int] = 500
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        #: The docstring of the class is the default message.
+        self.message = message or (type(self).__doc__ or "")
+        #: What the reader can do about it.
+        self.hint = hint
+        super().__init__(self.message)
+
+
+class Invalid(BoughError):
+    """The request is not valid."""
+
+    code = "invalid"
+    http_status = 400
+
+
+class NotFound(BoughError):
+    """What the request names does not exist."""
+
+    code = "not_found"
+    http_status = 404
+
+
+class Conflict(BoughError):
+    """The request does not fit the current state."""
+
+    code = "conflict"
+    http_status = 409
+
+
+class Unavailable(BoughError):
+    """Bough cannot answer right now; try again."""
+
+    code = "unavailable"
+    http_status = 503
+
+
+class Broken(BoughError):
+    """An invariant does not hold. This is a bug in Bough; please report it."""
+
+    code = "broken"
+    http_status = 500

@@ -1,0 +1,77 @@
+"""A workload as a tree of subgroups over pods.
+
+A leaf needs `minimum` of its pods, an inner node `minimum` of its children (`None`: all of them).
+Old ways of writing this end in formats; the predicate over the tree is core.gang's.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from bough.model.cluster import Match, Resources, Toleration
+
+
+class TopologyConstraint(msgspec.Struct, frozen=True):
+    """How close together something must, or should, be. Levels are node labels or their aliases."""
+
+    topology: str | None = None
+    required: str | None = None
+    preferred: str | None = None
+
+
+class SubGroup(msgspec.Struct, frozen=True):
+    """A node of the gang's tree below its root."""
+
+    name: str
+    #: `None`: directly below the gang itself.
+    parent: str | None = None
+    minimum: int | None = None
+    constraint: TopologyConstraint | None = None
+
+
+class PodState(StrEnum):
+    """How far a pod is, as seen by the one who decides."""
+
+    #: Waits for a place.
+    PENDING = "pending"
+    #: Exists, but must not be planned yet.
+    GATED = "gated"
+    #: Holds its place (running, or being started).
+    RUNNING = "running"
+    #: Was told to end; holds its place until it is gone.
+    RELEASING = "releasing"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """The smallest thing that gets a place."""
+
+    name: str
+    #: The leaf subgroup; `None` where the gang has no subgroups.
+    subgroup: str | None = None
+    requests: Resources = Resources()
+    state: PodState = PodState.PENDING
+    #: Where it runs.
+    node: str | None = None
+    node_selector: dict[str, str] = {}
+    #: Any one of these terms must hold; a term is a conjunction. Empty: anywhere.
+    affinity: tuple[tuple[Match, ...], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    #: Order inside a subgroup: labelled before unlabelled, higher first.
+    rank: int | None = None
+
+
+class Gang(msgspec.Struct, frozen=True):
+    """A workload that starts whole or not at all."""
+
+    name: str
+    queue: str
+    pods: tuple[Pod, ...]
+    #: In the order of the spec; empty: the gang itself is the only leaf.
+    subgroups: tuple[SubGroup, ...] = ()
+    #: Pods (no subgroups) or children (subgroups) that are needed; `None`: all children.
+    minimum: int | None = None
+    constraint: TopologyConstraint | None = None

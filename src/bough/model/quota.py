@@ -1,0 +1,98 @@
+"""The nodes of the quota tree as somebody declares them: cohorts inside, queues as leaves.
+
+Amounts are integers in the resource's own unit (CPU in thousandths of a core); `None` means no limit.
+Must not know the arithmetic, which is core.quota's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+
+
+class FlavorResource(NamedTuple):
+    """What is counted: one resource on one kind of node."""
+
+    flavor: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.flavor}/{self.resource}"
+
+
+#: How much of what: a request, or what a workload uses.
+Amounts = Mapping[FlavorResource, int]
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """What one node has of one resource on one flavor."""
+
+    nominal: int = 0
+    #: How much the subtree may take from the rest of the tree.
+    borrowing_limit: int | None = None
+    #: How much the rest of the tree may take from the subtree.
+    lending_limit: int | None = None
+
+
+class FlavorQuotas(msgspec.Struct, frozen=True):
+    """The quotas of one flavor within a resource group."""
+
+    name: str
+    resources: dict[str, Quota]
+
+
+class ResourceGroup(msgspec.Struct, frozen=True):
+    """Resources that are assigned together, from one flavor; flavors are tried in this order."""
+
+    covered_resources: tuple[str, ...]
+    flavors: tuple[FlavorQuotas, ...]
+
+
+class Cohort(msgspec.Struct, frozen=True):
+    """An inner node. It takes no workloads; its own quota is shared by all that is below it."""
+
+    name: str
+    parent: str | None = None
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    #: Its part of idle capacity among its siblings.
+    weight: Fraction = Fraction(1)
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """A leaf. Workloads wait in it and its use is counted at every node above it."""
+
+    name: str
+    cohort: str | None = None
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    weight: Fraction = Fraction(1)
+
+
+class NodeKind(StrEnum):
+    """Cohorts and queues have separate name spaces."""
+
+    COHORT = "cohort"
+    QUEUE = "queue"
+
+
+class TreeNode(NamedTuple):
+    """The identity of a node of the quota tree."""
+
+    kind: NodeKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def quotas_of(groups: tuple[ResourceGroup, ...]) -> dict[FlavorResource, Quota]:
+    """Lay resource groups flat."""
+    return {
+        FlavorResource(flavor.name, resource): quota
+        for group in groups
+        for flavor in group.flavors
+        for resource, quota in flavor.resources.items()
+    }
