@@ -77,6 +77,9 @@ class NodeKind(StrEnum):
     COHORT = "cohort"
     QUEUE = "queue"
 
+    # An Enum hashes by name in Python code; nodes are keys of large dictionaries.
+    __hash__ = str.__hash__
+
 
 class TreeNode(NamedTuple):
     """The identity of a node of the quota tree."""

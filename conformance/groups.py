@@ -1,0 +1,13 @@
+"""Which translation answers which file of cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conformance import kueue_quota
+
+#: From the name of a file, without its ending, to what answers its cases.
+ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    **kueue_quota.ANSWERS,
+}

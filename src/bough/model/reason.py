@@ -1,0 +1,92 @@
+"""Why something is so, as data: refusals of the quota tree, conditions of its nodes, events.
+
+Every sentence a person reads is made from these fields, so that machines can read the same.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from bough.model.quota import FlavorResource, TreeNode
+
+
+class RefusalKind(StrEnum):
+    """What stands against an admission."""
+
+    #: The queue hangs on a cycle of cohorts.
+    TANGLED = "tangled"
+    #: The queue does not list this flavor and resource at all.
+    NOT_LISTED = "not_listed"
+    #: A balance on the way to the root would fall below its floor.
+    OVER_QUOTA = "over_quota"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a queue cannot take a request now.
+
+    For OVER_QUOTA the violated inequality is `balance - passed >= -borrowing_limit` at `node`:
+    `passed` is the part of the request that the nodes below cannot serve from what they keep
+    for themselves. In a tree that owes nothing this is the design's `T(x,r) >= -borrowingLimit`.
+    """
+
+    kind: RefusalKind
+    queue: str
+    flavor_resource: FlavorResource | None = None
+    requested: int = 0
+    #: How much of it would be admitted now, and at most if nothing ran.
+    available: int = 0
+    potential: int = 0
+    #: The node whose inequality is violated, the one nearest to the queue where several are.
+    node: TreeNode | None = None
+    balance: int = 0
+    passed: int = 0
+    #: `None` only where there is no such node; a root may borrow 0.
+    borrowing_limit: int | None = None
+    #: The cohorts of the cycle, each the child of the next.
+    cycle: tuple[str, ...] = ()
+
+    @property
+    def deficit(self) -> int:
+        """By how much the request is too large."""
+        return self.requested - self.available
+
+    @property
+    def never(self) -> bool:
+        """Whether the request would not fit even if nothing ran."""
+        return self.kind is not RefusalKind.TANGLED and self.requested > self.potential
+
+    @property
+    def sentence(self) -> str:
+        """The reason in one sentence."""
+        if self.kind is RefusalKind.TANGLED:
+            return f"queue {self.queue} is stopped: {cycle_text(self.cycle)}"
+        if self.kind is RefusalKind.NOT_LISTED:
+            return f"queue {self.queue} does not list {self.flavor_resource}"
+        return (
+            f"{self.node} is short of {self.deficit} {self.flavor_resource}: "
+            f"T = {self.balance}, {self.balance} - {self.passed} < -{self.borrowing_limit}"
+        )
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """A lasting fact about a node of the tree, in the words of Kubernetes conditions."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that just happened to a node of the tree."""
+
+    node: TreeNode
+    reason: str
+    message: str
+
+
+def cycle_text(cycle: tuple[str, ...]) -> str:
+    """Name a cycle the way it runs, from child to parent and back."""
+    return "its cohorts form a cycle: " + " → ".join((*cycle, cycle[0]))
