@@ -1,0 +1,58 @@
+"""Quantities as Kubernetes writes them (`4`, `500m`, `16Gi`, `1e3`, `1.5`) into exact integers.
+
+CPU is counted in thousandths of a core, everything else in its own whole unit. Nothing is ever
+rounded: what is finer than the unit is refused. Must not know which amounts make sense where.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from bough.errors import Invalid
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+#: The resource that is counted in thousandths.
+CPU = "cpu"
+
+#: More digits, or a larger exponent, are refused before anything is computed.
+MAXIMUM_DIGITS = 40
+MAXIMUM_EXPONENT = 30
+
+_QUANTITY = re.compile(
+    r"(?P<sign>[-+]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?:[eE](?P<exponent>[-+]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE]))?\Z",
+    re.ASCII,
+)
+_MULTIPLIERS: dict[str, Fraction] = {
+    "": Fraction(1),
+    **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate("mun", start=1)},
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)},
+    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
+}
+
+
+def parse_quantity(value: str | int | Decimal, resource: str) -> int:
+    """Read an amount of a resource, in thousandths for `cpu`; raise Invalid where it is none."""
+    text = str(value)
+    shown = repr(text if len(text) <= MAXIMUM_DIGITS else text[:MAXIMUM_DIGITS] + "…")
+    match = _QUANTITY.match(text[: 4 * MAXIMUM_DIGITS])
+    if match is None:
+        raise Invalid(f"{shown} is no quantity; write it like 4, 500m, 1.5 or 16Gi")
+    number = match["number"]
+    exponent = match["exponent"] or "0"
+    if len(number) > MAXIMUM_DIGITS or len(exponent) > 4 or abs(int(exponent)) > MAXIMUM_EXPONENT:
+        raise Invalid(f"{shown} is out of range for a quantity")
+    if len(number) > 1 and number[0] == "0" and number[1] != ".":
+        raise Invalid(f"{shown} starts with a zero, which may mean octal; leave the zero out")
+    amount = Fraction(number if number[-1] != "." else number[:-1])
+    amount *= _MULTIPLIERS[match["suffix"] or ""] * Fraction(10) ** int(exponent)
+    if resource == CPU:
+        amount *= 1000
+    if amount.denominator != 1:
+        unit = "a thousandth of a core" if resource == CPU else f"a whole unit of {resource}"
+        raise Invalid(f"{shown} is finer than {unit}, the smallest amount that is counted")
+    return -amount.numerator if match["sign"] == "-" else amount.numerator
