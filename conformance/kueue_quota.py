@@ -47,11 +47,15 @@ def answer_quota(case: dict[str, Any]) -> dict[str, Any]:
         "actual": {
             "nodes": _totals(tree),
             "available": {
-                node.name: _by_flavor(tree, node, lambda what, node=node: max(0, tree.available(node, what)))
+                node.name: _by_flavor(
+                    tree, node, lambda what, node=node: max(0, tree.available(node, what))
+                )
                 for node in queues
             },
             "potential_available": {
-                node.name: _by_flavor(tree, node, lambda what, node=node: tree.potential(node, what))
+                node.name: _by_flavor(
+                    tree, node, lambda what, node=node: tree.potential(node, what)
+                )
                 for node in queues
             },
             "inactive_cluster_queues": [
@@ -130,7 +134,9 @@ def _totals(tree: QuotaTree) -> dict[str, Any]:
     totals: dict[str, Any] = {plural: {} for plural in PLURALS.values()}
     for node in tree:
         totals[PLURALS[node.kind]][node.name] = {
-            "subtree_quota": _by_flavor(tree, node, lambda what, node=node: tree.subtree_quota(node, what)),
+            "subtree_quota": _by_flavor(
+                tree, node, lambda what, node=node: tree.subtree_quota(node, what)
+            ),
             "usage": _by_flavor(tree, node, lambda what, node=node: tree.usage(node, what)),
         }
     return totals

@@ -1,6 +1,6 @@
 """The nodes of the quota tree as somebody declares them: cohorts inside, queues as leaves.
 
-Amounts are integers in the resource's own unit (CPU in thousandths of a core); `None` means no limit.
+Amounts are integers in the resource's own unit (CPU in thousandths of a core); `None` is no limit.
 Must not know the arithmetic, which is core.quota's.
 """
 

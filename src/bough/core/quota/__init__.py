@@ -1,1 +1,1 @@
-"""Shared quota: the edges of the tree, the accounts of its nodes, shares, and effects of changes."""
+"""Shared quota: the edges of the tree, the accounts of its nodes, shares, effects of changes."""

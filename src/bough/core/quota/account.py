@@ -44,7 +44,8 @@ class Account:
         self.subtree_quota = 0
         #: The part of subtree_quota that the rest of the tree can never have.
         self.local_quota = 0
-        #: Of a queue: what its workloads use. Of a cohort: what its children use beyond their local quota.
+        #: Of a queue: what its workloads use.
+        #: Of a cohort: what its children use beyond their local quota.
         self.usage = 0
 
     @property
@@ -79,10 +80,10 @@ class Account:
 def available(account: Account) -> tuple[int, Account, int]:
     """How much more the node may use: the amount, the node that limits it, what stays below that.
 
-    On the way up, each node serves a request from the local quota it has left and passes the rest.
-    So with `kept` the sum of what the nodes below x serve, x allows `kept + T(x) + limit(x)`, and the
-    smallest such number counts. It is negative where an ancestor is in debt: that debt eats what the
-    nodes below keep for themselves.
+    On the way up, each node serves a request from the local quota it has left and passes the rest
+    on. So with `kept` the sum of what the nodes below x serve, x allows `kept + T(x) + limit(x)`,
+    and the smallest such number counts. It is negative where an ancestor is in debt: that debt eats
+    what the nodes below keep for themselves.
     """
     kept = kept_below = 0
     amount: int | None = None

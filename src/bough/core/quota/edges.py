@@ -86,7 +86,7 @@ class Edges:
         self._move(node, parent)
 
     def delete(self, node: TreeNode) -> None:
-        """Take a declaration back. A cohort that is still named stays, implicit and without parent."""
+        """Take a declaration back. A cohort that is still named stays, implicit, without parent."""
         self._declared.discard(node)
         self._move(node, None)
         if node.kind is NodeKind.QUEUE:

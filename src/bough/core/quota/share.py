@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import total_ordering
 
 import msgspec
 
@@ -17,9 +16,8 @@ from bough.core.quota.tree import QuotaTree
 from bough.model.quota import FlavorResource, TreeNode
 
 
-@total_ordering
 class Share(msgspec.Struct, frozen=True):
-    """The share of one node. The larger it is, the more the node takes for its weight."""
+    """The share of one node."""
 
     #: The resource that counts; empty where the share is 0.
     resource: str = ""
@@ -36,17 +34,18 @@ class Share(msgspec.Struct, frozen=True):
             return Fraction(0)
         return self.unweighted / self.weight if self.weight else None
 
-    def __lt__(self, other: Share) -> bool:
-        return self._rank() < other._rank()
+    @property
+    def rank(self) -> tuple[bool, Fraction]:
+        """What shares are compared by: the larger, the more the node takes for its weight.
 
-    def _rank(self) -> tuple[bool, Fraction]:
-        """Nodes without weight come last; among themselves their unweighted shares count."""
+        Nodes without weight come last; among themselves their unweighted shares count.
+        """
         weighted = self.weighted
         return (True, self.unweighted) if weighted is None else (False, weighted)
 
 
 def share_of(tree: QuotaTree, node: TreeNode) -> Share:
-    """The node's share of what its parent could lend. A root borrows from nobody: its share is 0."""
+    """The node's share of what its parent could lend. A root borrows from nobody, so it has none."""
     parent = tree.parent(node)
     weight = tree.weight(node)
     if parent is None or tree.cycle(node):

@@ -81,7 +81,9 @@ class QuotaTree:
         self._edges = Edges()
         self._members: dict[TreeNode, Member] = {}
         self._queues: dict[str, Member] = {}
+        #: Only while a what-if is open.
         self._log: Log | None = None
+        self._open_marks = 0
 
     @classmethod
     def of(cls, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> QuotaTree:
@@ -136,7 +138,7 @@ class QuotaTree:
         return Fraction(1) if declaration is None else declaration.weight
 
     def cycle(self, node: TreeNode) -> tuple[str, ...]:
-        """The cohorts of the cycle that the node hangs on, each the child of the next; else empty."""
+        """The cohorts of the cycle the node hangs on, each the child of the next; else empty."""
         return self._edges.cycle(node) if self._members[node].tangled else ()
 
     def conditions(self, node: TreeNode) -> tuple[Condition, ...]:
@@ -147,8 +149,8 @@ class QuotaTree:
         return (Condition("Active", True, "Ready", "new admissions are possible"),)
 
     def apply(self, change: Change) -> tuple[Event, ...]:
-        """Change the tree. Running work goes on whatever happens; the events tell what did happen."""
-        if self._log:
+        """Change the tree. Running work goes on, whatever the events say has happened."""
+        if self._open_marks:
             raise Broken("the tree was changed within a what-if")
         match change:
             case PutCohort(cohort):
@@ -178,7 +180,7 @@ class QuotaTree:
         return 0 if account is None else account.subtree_quota
 
     def usage(self, node: TreeNode, what: FlavorResource) -> int:
-        """What a queue uses; for a cohort, what its children use beyond what they keep to themselves."""
+        """What a queue uses; for a cohort, what its children use beyond their local quota."""
         account = self._members[node].accounts.get(what)
         return 0 if account is None else account.usage
 
@@ -257,26 +259,29 @@ class QuotaTree:
     # What-if
 
     def mark(self) -> int:
-        """Begin a what-if about usage, perhaps within another."""
+        """Begin a what-if about usage, perhaps within another. It ends with `undo` or `keep`."""
         if self._log is None:
             self._log = []
+        self._open_marks += 1
         return len(self._log)
 
     def undo(self, mark: int) -> None:
         """End a what-if: every usage is again what it was at the mark."""
-        if self._log is None or mark > len(self._log):
-            raise Broken("a what-if was undone twice")
-        arithmetic.undo(self._log, mark)
-        self._forget(mark)
+        if self._log is not None:
+            arithmetic.undo(self._log, mark)
+        self._end()
 
     def keep(self, mark: int) -> None:
         """End a what-if by making it true, unless an outer one is undone."""
-        if self._log is None or mark > len(self._log):
-            raise Broken("a what-if was ended twice")
-        self._forget(mark)
+        if self._log is not None and mark > len(self._log):
+            raise Broken("a what-if was kept after an outer one was undone")
+        self._end()
 
-    def _forget(self, mark: int) -> None:
-        if mark == 0:
+    def _end(self) -> None:
+        if not self._open_marks:
+            raise Broken("a what-if was ended twice")
+        self._open_marks -= 1
+        if not self._open_marks:
             self._log = None
 
     # How a change is made
@@ -346,7 +351,9 @@ class QuotaTree:
             self._members[each].tangled = False
         for each in below:
             self._link(self._members[each])
-        text = f"free of the cycle {' → '.join((*cycle, cycle[0]))}: new admissions are possible again"
+        text = (
+            f"free of the cycle {' → '.join((*cycle, cycle[0]))}: new admissions are possible again"
+        )
         return tuple(Event(each, "CohortCycleBroken", text) for each in below)
 
     def _declare(self, member: Member, quotas: dict[FlavorResource, Quota]) -> None:
@@ -377,7 +384,7 @@ class QuotaTree:
         return account
 
     def _nearest(self, node: TreeNode, what: FlavorResource) -> Account | None:
-        """The node's account, or the lowest above it: a node without one has no limit of its own."""
+        """The node's account, or the next above: a node without one has no limit of its own."""
         account = self._members[node].accounts.get(what)
         if account is None and not self._members[node].tangled:
             parent = self._edges.parent(node)
@@ -393,9 +400,10 @@ class QuotaTree:
         return member
 
     def _drop(self, node: TreeNode) -> None:
-        del self._members[node]
+        """Forget a node that the edges no longer have; a cohort may have been its own parent."""
+        self._members.pop(node, None)
         if node.kind is NodeKind.QUEUE:
-            del self._queues[node.name]
+            self._queues.pop(node.name, None)
 
 
 def _tangled_text(cycle: tuple[str, ...]) -> str:
