@@ -1,7 +1,7 @@
 """A workload as a tree of subgroups over pods.
 
 A leaf needs `minimum` of its pods, an inner node `minimum` of its children (`None`: all of them).
-Old ways of writing this end in formats; the predicate over the tree is core.gang's.
+How people write this is model.podgroup's; the predicate over the tree is core.gang's.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ class SubGroup(msgspec.Struct, frozen=True):
     parent: str | None = None
     minimum: int | None = None
     constraint: TopologyConstraint | None = None
+
+
+class SubGroupSet(msgspec.Struct, frozen=True):
+    """Subgroups whose pods are together, although they are not the whole of any node."""
+
+    members: tuple[str, ...]
+    constraint: TopologyConstraint
 
 
 class PodState(StrEnum):
@@ -75,3 +82,5 @@ class Gang(msgspec.Struct, frozen=True):
     #: Pods (no subgroups) or children (subgroups) that are needed; `None`: all children.
     minimum: int | None = None
     constraint: TopologyConstraint | None = None
+    #: What is together beyond what the tree says.
+    sets: tuple[SubGroupSet, ...] = ()

@@ -1,0 +1,117 @@
+"""What to start next: the part that a gang needs, then one optional unit after another.
+
+A Demand leaves open which of several candidates are taken, and names them in order. Whoever places
+it takes the first that can be had, and so many as `count` says: a replica or a pod that does not
+fit yields to the next. Candidates that lack pods are left out here. Must not know nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bough.core.gang.predicate import stand
+from bough.core.gang.tree import GangNode, GangTree, Held, counts_of, pods_of
+from bough.model.gang import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """Take `count` of the candidates, each of them whole; all or nothing."""
+
+    node: GangNode
+    count: int
+    #: Leaf: candidates that wait, in pod order.
+    pods: tuple[Pod, ...]
+    #: Inner node: candidates that are not satisfied yet, in order; each can be with its own pods.
+    children: tuple[Demand, ...]
+    #: The pods that the cheapest choice takes.
+    smallest: int
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """One optional unit: the core of an optional replica, or one more pod of a satisfied leaf."""
+
+    #: What grows.
+    node: GangNode
+    #: A demand of the gang itself with one candidate at each step down to `node`, so that whoever
+    #: places it passes every constraint above.
+    demand: Demand
+
+
+def needed(tree: GangTree, held: Held) -> Demand | None:
+    """What is missing until the gang may run.
+
+    `None` where nothing is missing, and where it cannot be had from the pods that there are (then
+    `predicate.shortages` says why).
+    """
+    outlook = _Outlook(tree, held)
+    if outlook.now.satisfied(tree.root) or not outlook.possible.satisfied(tree.root):
+        return None
+    return outlook.core(tree.root)
+
+
+def growth(tree: GangTree, held: Held, closed: Container[int] = ()) -> Iterator[Growth]:
+    """The optional units of a gang that has what it needs, in order; the first that fits is next.
+
+    `closed` holds the positions of nodes that are known not to fit: they are not offered again.
+    After a unit is placed the order may be another one: ask again.
+    """
+    outlook = _Outlook(tree, held)
+    if outlook.now.satisfied(tree.root):
+        yield from outlook.grow(tree.root, closed)
+
+
+class _Outlook:
+    """What a gang holds now, and what it could hold with all pods that wait."""
+
+    def __init__(self, tree: GangTree, held: Held) -> None:
+        self.waiting = tree.waiting(held)
+        self.now = stand(tree, counts_of(held))
+        reachable = tuple(a | b for a, b in zip(held, self.waiting, strict=True))
+        self.possible = stand(tree, counts_of(reachable))
+
+    def core(self, node: GangNode) -> Demand:
+        """What a node needs that is not satisfied, but can be."""
+        if node.is_leaf:
+            return self._pods(node, node.minimum - self.now.reached[node.position])
+        candidates = tuple(
+            self.core(child)
+            for child in self.now.ordered(node)
+            if self.possible.satisfied(child) and not self.now.satisfied(child)
+        )
+        count = node.minimum - self.now.reached[node.position]
+        cheapest = sorted(candidate.smallest for candidate in candidates)[:count]
+        return Demand(node=node, count=count, pods=(), children=candidates, smallest=sum(cheapest))
+
+    def grow(self, node: GangNode, closed: Container[int]) -> Iterator[Growth]:
+        """The units below a satisfied node, seen from that node."""
+        if node.position in closed:
+            return
+        if node.is_leaf:
+            if self.waiting[node.first_leaf]:
+                yield Growth(node=node, demand=self._pods(node, 1))
+            return
+        for child in self.now.ordered(node):
+            for unit in self._units(child, closed):
+                above = Demand(
+                    node=node,
+                    count=1,
+                    pods=(),
+                    children=(unit.demand,),
+                    smallest=unit.demand.smallest,
+                )
+                yield Growth(node=unit.node, demand=above)
+
+    def _units(self, child: GangNode, closed: Container[int]) -> Iterator[Growth]:
+        if self.now.satisfied(child):
+            yield from self.grow(child, closed)
+        elif self.possible.satisfied(child) and child.position not in closed:
+            yield Growth(node=child, demand=self.core(child))
+
+    def _pods(self, leaf: GangNode, count: int) -> Demand:
+        pods = pods_of(leaf, self.waiting[leaf.first_leaf])
+        return Demand(node=leaf, count=count, pods=pods, children=(), smallest=count)
