@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from bough.model.admission import AdmissionRules
+
 
 class FlavorResource(NamedTuple):
     """What is counted: one resource on one kind of node."""
@@ -69,6 +71,8 @@ class Queue(msgspec.Struct, frozen=True):
     cohort: str | None = None
     resource_groups: tuple[ResourceGroup, ...] = ()
     weight: Fraction = Fraction(1)
+    #: What it says about admission beyond its quota.
+    rules: AdmissionRules = AdmissionRules()
 
 
 class NodeKind(StrEnum):
