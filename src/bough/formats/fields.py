@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, TypeVar
 from bough.errors import Invalid
 from bough.formats.composer import LinedDict, LinedList, Value
 from bough.formats.documents import Document, line_of
-from bough.formats.quantity import parse_quantity
+from bough.formats.quantity import parse_fraction, parse_quantity
+from bough.formats.times import parse_time_ms
 from bough.model.problem import FieldPath, Problem, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from enum import StrEnum
+    from fractions import Fraction
 
 Choice = TypeVar("Choice", bound="StrEnum")
+Parsed = TypeVar("Parsed")
 
 
 class Reading:
@@ -71,6 +75,13 @@ class Fields:
 
     def __contains__(self, name: str) -> bool:
         return self._values.get(name) is not None
+
+    def is_text(self, name: str, text: str) -> bool:
+        """Whether a field is exactly this text; if it is, it counts as read."""
+        if self._values.get(name) != text:
+            return False
+        self._read.add(name)
+        return True
 
     def names(self) -> tuple[str, ...]:
         """Every name that stands here, also those with a null value."""
@@ -133,9 +144,9 @@ class Fields:
         return default if found is None else found
 
     def optional_choice(self, name: str, choices: type[Choice]) -> Choice | None:
-        """One of the values of an enumeration, or None."""
+        """One of the values of an enumeration, or None; an empty text counts as absent."""
         value = self._take(name)
-        if value is None:
+        if value is None or value == "":
             return None
         for choice in choices:
             if value == choice.value:
@@ -150,13 +161,19 @@ class Fields:
 
     def optional_quantity(self, name: str, resource: str) -> int | None:
         """An amount of a resource, or None."""
-        value = self._take(name)
-        if value is None:
+        return self._parse(name, lambda value: parse_quantity(value, resource))
+
+    def optional_fraction(self, name: str) -> Fraction | None:
+        """A quantity that counts nothing, such as a weight, or None."""
+        return self._parse(name, parse_fraction)
+
+    def optional_time_ms(self, name: str) -> int | None:
+        """A time such as 2026-01-31T12:00:00Z, in milliseconds since 1970, or None."""
+        text = self.optional_text(name)
+        if text is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, (str, int, Decimal)):
-            return self._wrong(name, value, "a quantity such as 4, 500m or 16Gi")
         try:
-            return parse_quantity(value, resource)
+            return parse_time_ms(text)
         except Invalid as error:
             self.error(name, error.message)
             return None
@@ -191,7 +208,7 @@ class Fields:
     def child(self, name: str) -> Fields:
         """A mapping that must be there; an empty one where it is not."""
         self._require(name)
-        return self.optional_child(name) or Fields(LinedDict(), (*self.path, name), self.reading)
+        return self.optional_child(name) or self.nothing(name)
 
     def optional_child(self, name: str) -> Fields | None:
         """A mapping, or None."""
@@ -201,6 +218,10 @@ class Fields:
         nested = Fields(value, (*self.path, name), self.reading)
         self._nested.append(nested)
         return nested
+
+    def nothing(self, name: str) -> Fields:
+        """An empty mapping, for reading on where an optional one is absent."""
+        return Fields(LinedDict(), (*self.path, name), self.reading)
 
     def children(self, name: str) -> list[Fields]:
         """A list of mappings; empty where absent."""
@@ -246,6 +267,18 @@ class Fields:
         if value is not None:
             self._wrong(name, value, "a list")
         return LinedList()
+
+    def _parse(self, name: str, parse: Callable[[str | int | Decimal], Parsed]) -> Parsed | None:
+        value = self._take(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int, Decimal)):
+            return self._wrong(name, value, "a quantity such as 4, 500m or 16Gi")
+        try:
+            return parse(value)
+        except Invalid as error:
+            self.error(name, error.message)
+            return None
 
     def _require(self, name: str) -> None:
         if name not in self:

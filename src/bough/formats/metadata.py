@@ -19,8 +19,8 @@ class Metadata(msgspec.Struct, frozen=True):
     name: str
     namespace: str | None = None
     uid: str | None = None
-    #: As written, RFC 3339.
-    created: str | None = None
+    #: Milliseconds since 1970.
+    created_ms: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
@@ -47,7 +47,7 @@ def read_metadata(fields: Fields) -> Metadata:
         name=metadata.text("name"),
         namespace=metadata.optional_text("namespace"),
         uid=metadata.optional_text("uid"),
-        created=metadata.optional_text("creationTimestamp"),
+        created_ms=metadata.optional_time_ms("creationTimestamp"),
         labels=metadata.text_map("labels"),
         annotations=metadata.text_map("annotations"),
     )

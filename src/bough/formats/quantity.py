@@ -37,22 +37,31 @@ _MULTIPLIERS: dict[str, Fraction] = {
 
 def parse_quantity(value: str | int | Decimal, resource: str) -> int:
     """Read an amount of a resource, in thousandths for `cpu`; raise Invalid where it is none."""
+    amount = parse_fraction(value) * (1000 if resource == CPU else 1)
+    if amount.denominator != 1:
+        unit = "a thousandth of a core" if resource == CPU else f"a whole unit of {resource}"
+        shown = _shorten(str(value))
+        raise Invalid(f"{shown} is finer than {unit}, the smallest amount that is counted")
+    return amount.numerator
+
+
+def parse_fraction(value: str | int | Decimal) -> Fraction:
+    """Read a quantity exactly, whatever it counts; raise Invalid where it is none."""
     text = str(value)
-    shown = repr(text if len(text) <= MAXIMUM_DIGITS else text[:MAXIMUM_DIGITS] + "…")
     match = _QUANTITY.match(text[: 4 * MAXIMUM_DIGITS])
     if match is None:
-        raise Invalid(f"{shown} is no quantity; write it like 4, 500m, 1.5 or 16Gi")
+        raise Invalid(f"{_shorten(text)} is no quantity; write it like 4, 500m, 1.5 or 16Gi")
     number = match["number"]
     exponent = match["exponent"] or "0"
     if len(number) > MAXIMUM_DIGITS or len(exponent) > 4 or abs(int(exponent)) > MAXIMUM_EXPONENT:
-        raise Invalid(f"{shown} is out of range for a quantity")
+        raise Invalid(f"{_shorten(text)} is out of range for a quantity")
     if len(number) > 1 and number[0] == "0" and number[1] != ".":
-        raise Invalid(f"{shown} starts with a zero, which may mean octal; leave the zero out")
-    amount = Fraction(number if number[-1] != "." else number[:-1])
+        message = "starts with a zero, which may mean octal; leave the zero out"
+        raise Invalid(f"{_shorten(text)} {message}")
+    amount = Fraction(number.removesuffix("."))
     amount *= _MULTIPLIERS[match["suffix"] or ""] * Fraction(10) ** int(exponent)
-    if resource == CPU:
-        amount *= 1000
-    if amount.denominator != 1:
-        unit = "a thousandth of a core" if resource == CPU else f"a whole unit of {resource}"
-        raise Invalid(f"{shown} is finer than {unit}, the smallest amount that is counted")
-    return -amount.numerator if match["sign"] == "-" else amount.numerator
+    return -amount if match["sign"] == "-" else amount
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= MAXIMUM_DIGITS else text[:MAXIMUM_DIGITS] + "…")

@@ -1,0 +1,151 @@
+"""Objects of Kueue (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload) into model types.
+
+All served versions are read, and the field names of the design of hierarchical cohorts. Answers
+for finding the right reader and for what is declared twice; must not know the objects' fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from bough.formats.documents import Document
+from bough.formats.fields import Fields, Reading, suggest
+from bough.formats.kueue_quota import read_cluster_queue, read_cohort, read_resource_flavor
+from bough.formats.kueue_workload import DEFAULT_NAMESPACE, read_local_queue, read_workload
+from bough.formats.metadata import Metadata, read_metadata
+from bough.model.problem import Problem
+from bough.model.quota import Cohort, Queue
+from bough.model.workload import Flavor, LocalQueue, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GROUP = "kueue.x-k8s.io"
+VERSIONS = ("v1beta2", "v1beta1")
+
+KueueObject = Cohort | Queue | Flavor | LocalQueue | Workload
+
+
+class _Kind(NamedTuple):
+    read: Callable[[Fields, Metadata], KueueObject]
+    namespaced: bool = False
+    versions: tuple[str, ...] = VERSIONS
+
+
+_KINDS: dict[str, _Kind] = {
+    "Cohort": _Kind(read_cohort, versions=(*VERSIONS, "v1alpha1")),
+    "ClusterQueue": _Kind(read_cluster_queue),
+    "ResourceFlavor": _Kind(read_resource_flavor),
+    "LocalQueue": _Kind(read_local_queue, namespaced=True),
+    "Workload": _Kind(read_workload, namespaced=True),
+}
+#: Kinds of the same group that say nothing about quota; they are passed over with a warning.
+_OTHER_KINDS = (
+    "AdmissionCheck",
+    "MultiKueueCluster",
+    "MultiKueueConfig",
+    "ProvisioningRequestConfig",
+    "Topology",
+    "WorkloadPriorityClass",
+)
+
+
+class Organisation(msgspec.Struct, frozen=True):
+    """Everything that was read, in the order of the files, and all that is wrong with its form."""
+
+    cohorts: tuple[Cohort, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    flavors: tuple[Flavor, ...] = ()
+    local_queues: tuple[LocalQueue, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    #: Where each object was written, by its subject (`ClusterQueue/team-a`).
+    documents: dict[str, Document] = {}
+
+
+def read_organisation(documents: Iterable[Document], *, lenient: bool = False) -> Organisation:
+    """Read objects of Kueue. An object with errors is there as far as it could be read."""
+    collected = _Collected()
+    for document in documents:
+        collected.read(document, lenient=lenient)
+    found = collected.objects
+    return Organisation(
+        cohorts=tuple(each for each in found if isinstance(each, Cohort)),
+        queues=tuple(each for each in found if isinstance(each, Queue)),
+        flavors=tuple(each for each in found if isinstance(each, Flavor)),
+        local_queues=tuple(each for each in found if isinstance(each, LocalQueue)),
+        workloads=tuple(each for each in found if isinstance(each, Workload)),
+        problems=tuple(collected.problems),
+        documents=collected.documents,
+    )
+
+
+class _Collected:
+    """What was read so far."""
+
+    def __init__(self) -> None:
+        self.objects: list[KueueObject] = []
+        self.problems: list[Problem] = []
+        self.documents: dict[str, Document] = {}
+
+    def read(self, document: Document, *, lenient: bool) -> None:
+        reading = Reading(document, lenient=lenient)
+        fields = reading.fields()
+        kind = _find_kind(fields) if fields.names() else None
+        if kind is not None:
+            metadata = read_metadata(fields)
+            reading.subject = _subject(fields.text("kind"), kind, metadata)
+            found = kind.read(fields, metadata)
+            fields.finish()
+            self._add(found, reading)
+        elif not reading.problems:
+            reading.error((), "the document is an empty mapping; say apiVersion and kind")
+        self.problems.extend(reading.problems)
+
+    def _add(self, found: KueueObject, reading: Reading) -> None:
+        first = self.documents.get(reading.subject)
+        if not found.name:
+            return
+        if first is None:
+            self.documents[reading.subject] = reading.document
+            self.objects.append(found)
+        else:
+            message = f"is declared twice, first in {first.source}, line {first.line}"
+            reading.error(("metadata", "name"), message)
+
+
+def _find_kind(fields: Fields) -> _Kind | None:
+    """Find out what a document is; where it is nothing that is read here, say so."""
+    version, name = fields.text("apiVersion"), fields.text("kind")
+    if not version or not name:
+        return None
+    fields.reading.subject = name[:63]
+    group, _, short_version = version.rpartition("/")
+    kind = _KINDS.get(name)
+    if group != GROUP:
+        fields.reading.warn((), f"{name} of {version} is not an object of Kueue; passed over")
+        return None
+    if kind is None:
+        _report_unknown_kind(fields, name)
+        return None
+    if short_version not in kind.versions:
+        known = ", ".join(f"{GROUP}/{each}" for each in kind.versions)
+        fields.error("apiVersion", f"{version} is not known for a {name}; known are {known}")
+    return kind
+
+
+def _report_unknown_kind(fields: Fields, name: str) -> None:
+    if name in _OTHER_KINDS:
+        fields.reading.warn(("kind",), f"{name} says nothing about quota; passed over")
+        return
+    meant = suggest(name, [*_KINDS, *_OTHER_KINDS])
+    fields.reading.unknown(("kind",), f"{name[:63]!r} is no kind of {GROUP}{meant}")
+
+
+def _subject(name: str, kind: _Kind, metadata: Metadata) -> str:
+    if kind.namespaced:
+        return f"{name}/{metadata.namespace or DEFAULT_NAMESPACE}/{metadata.name}"
+    return f"{name}/{metadata.name}"
