@@ -1,0 +1,1 @@
+"""The scheduling cycle: `plan()` and its passes; order, victims; presets as values."""

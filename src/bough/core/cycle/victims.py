@@ -1,0 +1,71 @@
+"""The one search for victims: take candidates in order until it fits, put back what is not needed.
+
+Every preset uses this loop; a preset differs in who is a candidate, in what order, and in what
+`fits` asks. Must not know quota, gangs or nodes: it sees them through the functions it is given.
+
+`fits` must be monotone: what fits with some victims taken, fits with more of them taken. Then the
+result is a set of which no member is superfluous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Candidate = TypeVar("Candidate")
+
+
+def search(
+    candidates: Iterable[Candidate],
+    *,
+    allowed: Callable[[Candidate], bool],
+    take: Callable[[Candidate], None],
+    put_back: Callable[[Candidate], None],
+    fits: Callable[[], bool],
+) -> list[Candidate] | None:
+    """The victims, in the order they were taken; `None`, and all is as before, if none suffice.
+
+    `allowed` is asked when a candidate's turn comes, so it may depend on what was taken before it.
+    """
+    taken: list[Candidate] = []
+    for candidate in candidates:
+        if allowed(candidate):
+            take(candidate)
+            taken.append(candidate)
+            if fits():
+                return _needed(taken, take, put_back, fits)
+    for candidate in reversed(taken):
+        put_back(candidate)
+    return None
+
+
+def _needed(
+    taken: list[Candidate],
+    take: Callable[[Candidate], None],
+    put_back: Callable[[Candidate], None],
+    fits: Callable[[], bool],
+) -> list[Candidate]:
+    """Put back, latest first, whom nobody needs. The last one made it fit, so it stays.
+
+    Whole runs are tried before their halves: as `fits` is monotone, this puts back exactly those
+    that one after the other would, in far fewer questions where most are not needed.
+    """
+    kept: list[Candidate] = [taken[-1]]
+    runs = [taken[:-1]]
+    while runs:
+        run = runs.pop()
+        if not run:
+            continue
+        for candidate in reversed(run):
+            put_back(candidate)
+        if fits():
+            continue
+        for candidate in run:
+            take(candidate)
+        if len(run) == 1:
+            kept.append(run[0])
+        else:
+            middle = len(run) // 2
+            runs += [run[:middle], run[middle:]]
+    kept.reverse()
+    return kept

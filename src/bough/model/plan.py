@@ -1,0 +1,99 @@
+"""What was decided: a plan is data, and applying it is somebody else's business.
+
+Every workload that is left waiting has a reason in the plan. Same snapshot and policy, same plan,
+byte for byte, which its digest makes easy to check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+
+import msgspec
+
+from bough.model.quota import TreeNode
+from bough.model.workload import Admission
+
+
+class Admit(msgspec.Struct, frozen=True):
+    """A workload gets quota."""
+
+    workload: str
+    admission: Admission
+
+
+class Bind(msgspec.Struct, frozen=True):
+    """A pod gets a node."""
+
+    workload: str
+    pod: str
+    node: str
+    #: Beyond the minimum of its gang: it borrows, and is given back first.
+    growth: bool = False
+
+
+class EvictionRule(StrEnum):
+    """By which right something is evicted."""
+
+    #: Lower rank in the same queue.
+    PREEMPT = "preempt"
+    #: Borrowed quota goes back to its owner.
+    RECLAIM = "reclaim"
+    #: Borrowed quota goes to somebody who also borrows, but ranks higher.
+    RECLAIM_WHILE_BORROWING = "reclaim_while_borrowing"
+    #: A running gang has fallen below its minimum.
+    STALE = "stale"
+    #: The queue was stopped and is drained.
+    DRAIN = "drain"
+
+
+class Eviction(msgspec.Struct, frozen=True):
+    """A workload, or some of its pods, must end."""
+
+    workload: str
+    rule: EvictionRule
+    #: The pods that go; empty: all of them.
+    pods: tuple[str, ...] = ()
+    #: For whom.
+    preemptor: str | None = None
+    #: The node of the quota tree at which it was decided: the lowest that both are below.
+    level: TreeNode | None = None
+
+
+class Nomination(msgspec.Struct, frozen=True):
+    """A workload will start on room that is being freed; nobody else may take that room."""
+
+    workload: str
+    #: Pod to node, where there are nodes.
+    pods: dict[str, str] = {}
+    #: Whose end it waits for.
+    waits_for: tuple[str, ...] = ()
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """A workload that stays where it is, and why."""
+
+    workload: str
+    #: The dominant reason, as a short word that programs can rely on.
+    reason: str
+    #: The same in one sentence.
+    message: str
+    #: Whether it need not be looked at again until something in its tree changes.
+    parked: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The decisions of one cycle."""
+
+    #: The version of the snapshot that it was made for.
+    version: int = 0
+    admits: tuple[Admit, ...] = ()
+    binds: tuple[Bind, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
+    nominations: tuple[Nomination, ...] = ()
+    waits: tuple[Wait, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal plans, whatever made them."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
