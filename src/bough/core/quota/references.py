@@ -1,0 +1,169 @@
+"""Whether declared objects fit together: who names whom, how deep the tree is, how large.
+
+Each object's own rules are in validation and workload_rules; `validate` joins them all.
+Must not know files or lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from bough.core.quota.edges import Edges
+from bough.core.quota.validation import validate_cohort, validate_queue
+from bough.core.quota.workload_rules import (
+    validate_flavor,
+    validate_local_queue,
+    validate_workload,
+)
+from bough.model.problem import FieldPath, Problem, Severity
+from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode, quotas_of
+from bough.model.reason import cycle_text
+from bough.model.workload import Flavor, LocalQueue, Workload
+
+#: Levels of cohorts from a queue to its root, or around a cycle.
+MAXIMUM_DEPTH = 64
+MAXIMUM_NODES = 1_000_000
+
+
+class Declarations(msgspec.Struct, frozen=True):
+    """Everything that is declared together; names are unique within each kind."""
+
+    cohorts: tuple[Cohort, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    flavors: tuple[Flavor, ...] = ()
+    local_queues: tuple[LocalQueue, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+
+
+def validate(declared: Declarations) -> list[Problem]:
+    """Everything that is wrong, with each object and between them."""
+    problems: list[Problem] = []
+    for cohort in declared.cohorts:
+        problems.extend(validate_cohort(cohort))
+    for queue in declared.queues:
+        problems.extend(validate_queue(queue))
+    for flavor in declared.flavors:
+        problems.extend(validate_flavor(flavor))
+    for local_queue in declared.local_queues:
+        problems.extend(validate_local_queue(local_queue))
+    for workload in declared.workloads:
+        problems.extend(validate_workload(workload))
+    problems.extend(_shape_problems(declared))
+    problems.extend(_flavor_problems(declared))
+    problems.extend(_local_queue_problems(declared))
+    problems.extend(_workload_problems(declared))
+    return problems
+
+
+def _shape_problems(declared: Declarations) -> Iterator[Problem]:
+    """Size, depth and cycles; what is too deep or too large must not be built at all."""
+    count = len(declared.cohorts) + len(declared.queues)
+    if count > MAXIMUM_NODES:
+        message = f"{count:,} cohorts and queues, but at most {MAXIMUM_NODES:,} are allowed"
+        yield Problem((), message)
+        return
+    parents = {cohort.name: cohort.parent for cohort in declared.cohorts}
+    depths = _depths(parents)
+    for cohort in declared.cohorts:
+        if depths[cohort.name] > MAXIMUM_DEPTH:
+            message = f"stands below more than {MAXIMUM_DEPTH - 1} other cohorts, the limit"
+            yield Problem(("spec", "parentName"), message, subject=f"Cohort/{cohort.name}")
+    if max(depths.values(), default=0) <= MAXIMUM_DEPTH:
+        yield from _cycle_problems(declared.cohorts)
+
+
+def _depths(parents: Mapping[str, str | None]) -> dict[str, int]:
+    """How many cohorts there are from each one upwards, itself included; a cycle counts once."""
+    depths: dict[str, int] = {}
+    for start in parents:
+        path: dict[str, None] = {}
+        current: str | None = start
+        while current is not None and current not in depths and current not in path:
+            path[current] = None
+            current = parents.get(current)
+        names = list(path)
+        if current in path:
+            ring = names.index(current)
+            depths.update(dict.fromkeys(names[ring:], len(names) - ring))
+            names = names[:ring]
+        above = 0 if current is None else depths[current]
+        for name in reversed(names):
+            above += 1
+            depths[name] = above
+    return depths
+
+
+def _cycle_problems(cohorts: tuple[Cohort, ...]) -> Iterator[Problem]:
+    edges = Edges()
+    for cohort in cohorts:
+        above = None if cohort.parent is None else TreeNode(NodeKind.COHORT, cohort.parent)
+        edges.put(TreeNode(NodeKind.COHORT, cohort.name), above)
+    for cohort in cohorts:
+        cycle = edges.cycle(TreeNode(NodeKind.COHORT, cohort.name))
+        if cohort.name in cycle:
+            message = f"{cycle_text(cycle)}; nothing new is admitted below them"
+            subject = f"Cohort/{cohort.name}"
+            yield Problem(("spec", "parentName"), message, Severity.WARNING, subject)
+
+
+def _flavor_problems(declared: Declarations) -> Iterator[Problem]:
+    """Flavors that nobody declared; where none is declared at all, they are not the subject."""
+    if not declared.flavors:
+        return
+    known = {flavor.name for flavor in declared.flavors}
+    for kind, nodes in (("Cohort", declared.cohorts), ("ClusterQueue", declared.queues)):
+        for node in nodes:
+            for number, group in enumerate(node.resource_groups):
+                for index, flavor in enumerate(group.flavors):
+                    if flavor.name not in known:
+                        path = ("spec", "resourceGroups", number, "flavors", index, "name")
+                        message = f"there is no ResourceFlavor called {flavor.name}"
+                        yield Problem(path, message, Severity.WARNING, f"{kind}/{node.name}")
+
+
+def _local_queue_problems(declared: Declarations) -> Iterator[Problem]:
+    known = {queue.name for queue in declared.queues}
+    for each in declared.local_queues:
+        if each.queue and each.queue not in known:
+            message = f"there is no ClusterQueue called {each.queue}"
+            subject = f"LocalQueue/{each.namespace}/{each.name}"
+            yield Problem(("spec", "clusterQueue"), message, subject=subject)
+
+
+def _workload_problems(declared: Declarations) -> Iterator[Problem]:
+    doors = {(each.namespace, each.name): each.queue for each in declared.local_queues}
+    quotas = {queue.name: set(quotas_of(queue.resource_groups)) for queue in declared.queues}
+    for workload in declared.workloads:
+        subject = f"Workload/{workload.key}"
+        if workload.local_queue is None:
+            if workload.admission is None:
+                message = "is missing; the workload waits in no queue"
+                yield Problem(("spec", "queueName"), message, Severity.WARNING, subject)
+        elif (workload.namespace, workload.local_queue) not in doors:
+            message = f"there is no LocalQueue called {workload.local_queue}"
+            where = f"in the namespace {workload.namespace}"
+            yield Problem(("spec", "queueName"), f"{message} {where}", Severity.WARNING, subject)
+        if workload.admission is not None and workload.holds_quota:
+            yield from _admission_problems(workload, subject, quotas)
+
+
+def _admission_problems(
+    workload: Workload, subject: str, quotas: Mapping[str, set[FlavorResource]]
+) -> Iterator[Problem]:
+    admission = workload.admission
+    if admission is None:
+        return
+    path: FieldPath = ("status", "admission")
+    listed = quotas.get(admission.queue)
+    if listed is None:
+        message = f"there is no ClusterQueue called {admission.queue}; the usage counts nowhere"
+        yield Problem((*path, "clusterQueue"), message, subject=subject)
+        return
+    for index, assignment in enumerate(admission.assignments):
+        for resource, flavor in assignment.flavors.items():
+            if FlavorResource(flavor, resource) not in listed:
+                place = (*path, "podSetAssignments", index, "flavors", resource)
+                message = f"the queue {admission.queue} does not list {resource} on {flavor}"
+                yield Problem(place, message, Severity.WARNING, subject)
