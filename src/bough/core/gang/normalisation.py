@@ -1,0 +1,110 @@
+"""A PodGroup as written, and its pods, into the one Gang that it means.
+
+The single place where the older forms and both spellings of topology end. It takes what validation
+has found no error in. Must not know files, queues or nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Outline, outline
+from bough.core.gang.topology import resolved
+from bough.model.gang import Gang, SubGroup, SubGroupSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bough.model.cluster import Topology
+    from bough.model.gang import Pod, TopologyConstraint
+    from bough.model.podgroup import PodGroup
+
+
+def normalise(
+    pod_group: PodGroup, pods: Iterable[Pod], topologies: Sequence[Topology] = ()
+) -> Gang:
+    """Read a valid PodGroup as a gang."""
+    shape = outline(pod_group)
+    own = _own_constraints(pod_group)
+    sets = [SubGroupSet(group.members, group.constraint) for group in pod_group.constraints.sets]
+    constraint = pod_group.constraint
+    fallback = pod_group.constraints.fallback
+    if fallback is not None:
+        members = _uncovered(shape, own, sets)
+        if members == list(shape.gang.children):
+            constraint = fallback
+        elif members:
+            sets.append(SubGroupSet(tuple(members), fallback))
+    subgroups = tuple(
+        SubGroup(
+            name=entry.name,
+            parent=shape.parents[entry.name],
+            minimum=_minimum(entry),
+            constraint=resolved(own.get(entry.name), topologies),
+        )
+        for entry in shape.entries
+        if entry.name is not None
+    )
+    return Gang(
+        name=pod_group.full_name,
+        queue=pod_group.queue,
+        pods=tuple(_assigned(pod, shape) for pod in pods),
+        subgroups=subgroups,
+        minimum=_minimum(shape.gang),
+        constraint=resolved(constraint, topologies),
+        sets=tuple(_resolved_set(group, topologies) for group in sets),
+    )
+
+
+def _minimum(entry: Entry) -> int | None:
+    """Pods of a leaf, else children; `None`: all of them."""
+    if entry.is_leaf:
+        return 1 if entry.min_member is None else entry.min_member
+    if entry.min_sub_group is not None:
+        return entry.min_sub_group
+    # More than there are children counts pods: then all children are needed.
+    if entry.min_member is None or not 0 < entry.min_member <= len(entry.children):
+        return None
+    return entry.min_member
+
+
+def _own_constraints(pod_group: PodGroup) -> dict[str, TopologyConstraint]:
+    own = dict(pod_group.constraints.subgroups)
+    for subgroup in pod_group.subgroups:
+        if subgroup.constraint is not None:
+            own[subgroup.name] = subgroup.constraint
+    return own
+
+
+def _uncovered(
+    shape: Outline, own: dict[str, TopologyConstraint], sets: Sequence[SubGroupSet]
+) -> list[str]:
+    """The largest subtrees for whose pods nothing specific is said, in spec order."""
+    specific = {*own, *(name for group in sets for name in group.members)}
+    mixed = {above for name in specific for above in shape.ancestors(name)}
+    children = {entry.name: entry.children for entry in shape.entries}
+    free: list[str] = []
+    waiting = list(reversed(shape.gang.children))
+    while waiting:
+        name = waiting.pop()
+        if name in specific:
+            continue
+        if name in mixed:
+            waiting.extend(reversed(children[name]))
+        else:
+            free.append(name)
+    return free
+
+
+def _assigned(pod: Pod, shape: Outline) -> Pod:
+    """A pod of a PodGroup without subgroups may call its only leaf by the default name."""
+    if shape.gang.is_leaf and pod.subgroup == DEFAULT_SUBGROUP:
+        return msgspec.structs.replace(pod, subgroup=None)
+    return pod
+
+
+def _resolved_set(group: SubGroupSet, topologies: Sequence[Topology]) -> SubGroupSet:
+    constraint = resolved(group.constraint, topologies) or group.constraint
+    return SubGroupSet(group.members, constraint)

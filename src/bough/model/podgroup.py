@@ -1,0 +1,80 @@
+"""A gang as people write it: a PodGroup with both ways of counting and both of naming topology.
+
+Names follow the written object. Which combinations are allowed, and what they mean as a Gang, is
+core.gang's. Must not know YAML.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from bough.model.gang import TopologyConstraint
+
+
+class SubGroupSpec(msgspec.Struct, frozen=True):
+    """One entry of `subGroups`."""
+
+    name: str
+    parent: str | None = None
+    min_member: int | None = None
+    min_sub_group: int | None = None
+    constraint: TopologyConstraint | None = None
+
+
+class SubGroupSetSpec(msgspec.Struct, frozen=True):
+    """One entry of `topologyConstraints.subGroupSets`."""
+
+    members: tuple[str, ...]
+    constraint: TopologyConstraint
+
+
+class TopologyConstraints(msgspec.Struct, frozen=True):
+    """The spelling that names what it constrains (`topologyConstraints`)."""
+
+    #: For what nothing more specific is said about.
+    fallback: TopologyConstraint | None = None
+    #: By the name of a subgroup.
+    subgroups: dict[str, TopologyConstraint] = {}
+    sets: tuple[SubGroupSetSpec, ...] = ()
+
+
+class Preemptibility(StrEnum):
+    """Whether others may take its place; absent: decided by its priority."""
+
+    PREEMPTIBLE = "preemptible"
+    NON_PREEMPTIBLE = "non-preemptible"
+
+
+class PodGroup(msgspec.Struct, frozen=True):
+    """A PodGroup as written."""
+
+    name: str
+    namespace: str | None = None
+    #: Empty: none is named.
+    queue: str = ""
+    min_member: int | None = None
+    min_sub_group: int | None = None
+    subgroups: tuple[SubGroupSpec, ...] = ()
+    #: The spelling that stands where it holds (`topologyConstraint`), and nests.
+    constraint: TopologyConstraint | None = None
+    constraints: TopologyConstraints = TopologyConstraints()
+    priority_class: str | None = None
+    preemptibility: Preemptibility | None = None
+    #: Whether pods are to be told that they cannot be scheduled.
+    mark_unschedulable: bool | None = None
+    #: Cycles to try before it is given up for a node pool; `None`: it is never given up.
+    scheduling_backoff: int | None = None
+    preemption_delay_s: int | None = None
+    staleness_grace_s: int | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The name within the cluster."""
+        return qualified(self.namespace, self.name)
+
+
+def qualified(namespace: str | None, name: str) -> str:
+    """A name within the cluster; where no namespace is written there is only one."""
+    return f"{namespace}/{name}" if namespace else name
