@@ -21,11 +21,13 @@ class BoughError(Exception):
     code: ClassVar[str] = "error"
     http_status: ClassVar[int] = 500
 
-    def __init__(self, message: str = "", *, hint: str = "") -> None:
+    def __init__(self, message: str = "", *, hint: str = "", details: tuple[str, ...] = ()) -> None:
         #: The docstring of the class is the default message.
         self.message = message or (type(self).__doc__ or "")
         #: What the reader can do about it.
         self.hint = hint
+        #: A line for each single thing that is wrong, where there are several.
+        self.details = details
         super().__init__(self.message)
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from bough.formats.documents import Document
 from bough.formats.fields import Fields, Reading, suggest
 from bough.formats.kueue_quota import read_cluster_queue, read_cohort, read_resource_flavor
 from bough.formats.kueue_workload import DEFAULT_NAMESPACE, read_local_queue, read_workload
 from bough.formats.metadata import Metadata, read_metadata
+from bough.model.organisation import Organisation
 from bough.model.problem import Problem
 from bough.model.quota import Cohort, Queue
 from bough.model.workload import Flavor, LocalQueue, Workload
@@ -53,34 +52,29 @@ _OTHER_KINDS = (
 )
 
 
-class Organisation(msgspec.Struct, frozen=True):
-    """Everything that was read, in the order of the files, and all that is wrong with its form."""
+class Read(NamedTuple):
+    """What was read, and everything that is wrong with its form, in the order of the files."""
 
-    cohorts: tuple[Cohort, ...] = ()
-    queues: tuple[Queue, ...] = ()
-    flavors: tuple[Flavor, ...] = ()
-    local_queues: tuple[LocalQueue, ...] = ()
-    workloads: tuple[Workload, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    organisation: Organisation
+    problems: list[Problem]
     #: Where each object was written, by its subject (`ClusterQueue/team-a`).
-    documents: dict[str, Document] = {}
+    documents: dict[str, Document]
 
 
-def read_organisation(documents: Iterable[Document], *, lenient: bool = False) -> Organisation:
+def read_organisation(documents: Iterable[Document], *, lenient: bool = False) -> Read:
     """Read objects of Kueue. An object with errors is there as far as it could be read."""
     collected = _Collected()
     for document in documents:
         collected.read(document, lenient=lenient)
     found = collected.objects
-    return Organisation(
+    organisation = Organisation(
         cohorts=tuple(each for each in found if isinstance(each, Cohort)),
         queues=tuple(each for each in found if isinstance(each, Queue)),
         flavors=tuple(each for each in found if isinstance(each, Flavor)),
         local_queues=tuple(each for each in found if isinstance(each, LocalQueue)),
         workloads=tuple(each for each in found if isinstance(each, Workload)),
-        problems=tuple(collected.problems),
-        documents=collected.documents,
     )
+    return Read(organisation, collected.problems, collected.documents)
 
 
 class _Collected:

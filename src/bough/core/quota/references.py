@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from bough.core.quota.edges import Edges
 from bough.core.quota.validation import validate_cohort, validate_queue
 from bough.core.quota.workload_rules import (
@@ -17,61 +15,52 @@ from bough.core.quota.workload_rules import (
     validate_local_queue,
     validate_workload,
 )
+from bough.model.organisation import Organisation
 from bough.model.problem import FieldPath, Problem, Severity
-from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode, quotas_of
+from bough.model.quota import Cohort, FlavorResource, NodeKind, TreeNode, quotas_of
 from bough.model.reason import cycle_text
-from bough.model.workload import Flavor, LocalQueue, Workload
+from bough.model.workload import Workload
 
 #: Levels of cohorts from a queue to its root, or around a cycle.
 MAXIMUM_DEPTH = 64
 MAXIMUM_NODES = 1_000_000
 
 
-class Declarations(msgspec.Struct, frozen=True):
-    """Everything that is declared together; names are unique within each kind."""
-
-    cohorts: tuple[Cohort, ...] = ()
-    queues: tuple[Queue, ...] = ()
-    flavors: tuple[Flavor, ...] = ()
-    local_queues: tuple[LocalQueue, ...] = ()
-    workloads: tuple[Workload, ...] = ()
-
-
-def validate(declared: Declarations) -> list[Problem]:
+def validate(organisation: Organisation) -> list[Problem]:
     """Everything that is wrong, with each object and between them."""
     problems: list[Problem] = []
-    for cohort in declared.cohorts:
+    for cohort in organisation.cohorts:
         problems.extend(validate_cohort(cohort))
-    for queue in declared.queues:
+    for queue in organisation.queues:
         problems.extend(validate_queue(queue))
-    for flavor in declared.flavors:
+    for flavor in organisation.flavors:
         problems.extend(validate_flavor(flavor))
-    for local_queue in declared.local_queues:
+    for local_queue in organisation.local_queues:
         problems.extend(validate_local_queue(local_queue))
-    for workload in declared.workloads:
+    for workload in organisation.workloads:
         problems.extend(validate_workload(workload))
-    problems.extend(_shape_problems(declared))
-    problems.extend(_flavor_problems(declared))
-    problems.extend(_local_queue_problems(declared))
-    problems.extend(_workload_problems(declared))
+    problems.extend(_shape_problems(organisation))
+    problems.extend(_flavor_problems(organisation))
+    problems.extend(_local_queue_problems(organisation))
+    problems.extend(_workload_problems(organisation))
     return problems
 
 
-def _shape_problems(declared: Declarations) -> Iterator[Problem]:
+def _shape_problems(organisation: Organisation) -> Iterator[Problem]:
     """Size, depth and cycles; what is too deep or too large must not be built at all."""
-    count = len(declared.cohorts) + len(declared.queues)
+    count = len(organisation.cohorts) + len(organisation.queues)
     if count > MAXIMUM_NODES:
         message = f"{count:,} cohorts and queues, but at most {MAXIMUM_NODES:,} are allowed"
         yield Problem((), message)
         return
-    parents = {cohort.name: cohort.parent for cohort in declared.cohorts}
+    parents = {cohort.name: cohort.parent for cohort in organisation.cohorts}
     depths = _depths(parents)
-    for cohort in declared.cohorts:
+    for cohort in organisation.cohorts:
         if depths[cohort.name] > MAXIMUM_DEPTH:
             message = f"stands below more than {MAXIMUM_DEPTH - 1} other cohorts, the limit"
             yield Problem(("spec", "parentName"), message, subject=f"Cohort/{cohort.name}")
     if max(depths.values(), default=0) <= MAXIMUM_DEPTH:
-        yield from _cycle_problems(declared.cohorts)
+        yield from _cycle_problems(organisation.cohorts)
 
 
 def _depths(parents: Mapping[str, str | None]) -> dict[str, int]:
@@ -108,12 +97,12 @@ def _cycle_problems(cohorts: tuple[Cohort, ...]) -> Iterator[Problem]:
             yield Problem(("spec", "parentName"), message, Severity.WARNING, subject)
 
 
-def _flavor_problems(declared: Declarations) -> Iterator[Problem]:
+def _flavor_problems(organisation: Organisation) -> Iterator[Problem]:
     """Flavors that nobody declared; where none is declared at all, they are not the subject."""
-    if not declared.flavors:
+    if not organisation.flavors:
         return
-    known = {flavor.name for flavor in declared.flavors}
-    for kind, nodes in (("Cohort", declared.cohorts), ("ClusterQueue", declared.queues)):
+    known = {flavor.name for flavor in organisation.flavors}
+    for kind, nodes in (("Cohort", organisation.cohorts), ("ClusterQueue", organisation.queues)):
         for node in nodes:
             for number, group in enumerate(node.resource_groups):
                 for index, flavor in enumerate(group.flavors):
@@ -123,19 +112,19 @@ def _flavor_problems(declared: Declarations) -> Iterator[Problem]:
                         yield Problem(path, message, Severity.WARNING, f"{kind}/{node.name}")
 
 
-def _local_queue_problems(declared: Declarations) -> Iterator[Problem]:
-    known = {queue.name for queue in declared.queues}
-    for each in declared.local_queues:
+def _local_queue_problems(organisation: Organisation) -> Iterator[Problem]:
+    known = {queue.name for queue in organisation.queues}
+    for each in organisation.local_queues:
         if each.queue and each.queue not in known:
             message = f"there is no ClusterQueue called {each.queue}"
             subject = f"LocalQueue/{each.namespace}/{each.name}"
             yield Problem(("spec", "clusterQueue"), message, subject=subject)
 
 
-def _workload_problems(declared: Declarations) -> Iterator[Problem]:
-    doors = {(each.namespace, each.name): each.queue for each in declared.local_queues}
-    quotas = {queue.name: set(quotas_of(queue.resource_groups)) for queue in declared.queues}
-    for workload in declared.workloads:
+def _workload_problems(organisation: Organisation) -> Iterator[Problem]:
+    doors = {(each.namespace, each.name): each.queue for each in organisation.local_queues}
+    quotas = {queue.name: set(quotas_of(queue.resource_groups)) for queue in organisation.queues}
+    for workload in organisation.workloads:
         subject = f"Workload/{workload.key}"
         if workload.local_queue is None:
             if workload.admission is None:

@@ -1,0 +1,51 @@
+"""Forms of answers that all tools share: problems as plain data and as lines.
+
+Must not know any tool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bough.model.problem import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bough.model.problem import Problem
+
+#: Plain data, ready for JSON.
+Answer = dict[str, Any]
+
+#: Longer texts, which only a mistake or malice makes, are cut.
+MAXIMUM_TEXT = 400
+
+
+def problem_answer(problem: Problem) -> Answer:
+    """A problem as plain data; what is unknown is null."""
+    return {
+        "severity": problem.severity.value,
+        "file": problem.source or None,
+        "line": problem.line or None,
+        "subject": clip(problem.subject) or None,
+        "field": clip(problem.field) or None,
+        "message": clip(problem.message),
+    }
+
+
+def problem_answers(problems: Iterable[Problem]) -> list[Answer]:
+    """Problems as plain data, in order."""
+    return [problem_answer(problem) for problem in problems]
+
+
+def problem_line(problem: Problem) -> str:
+    """A problem as one line: place, severity, subject, field, message."""
+    place = f"{problem.source}:{problem.line}" if problem.line else problem.source
+    severity = "" if problem.severity is Severity.ERROR else "warning"
+    parts = (place, severity, clip(problem.subject), clip(problem.field), clip(problem.message))
+    return ": ".join(part for part in parts if part)
+
+
+def clip(text: str) -> str:
+    """Cut a text that is too long to be read."""
+    return text if len(text) <= MAXIMUM_TEXT else text[: MAXIMUM_TEXT - 1] + "…"
