@@ -170,6 +170,10 @@ class QuotaTree:
         """Everything that the node, or something below it, lists or uses, in order."""
         return sorted(self._members[node].accounts)
 
+    def account(self, node: TreeNode, what: FlavorResource) -> Account | None:
+        """The account itself, for a caller that asks often; `None` where nothing is listed or used."""
+        return self._members[node].accounts.get(what)
+
     def quota(self, node: TreeNode, what: FlavorResource) -> Quota | None:
         """What was declared for the node; `None` where it does not list this."""
         return self._members[node].quotas.get(what)
