@@ -21,6 +21,8 @@ class Metadata(msgspec.Struct, frozen=True):
     uid: str | None = None
     #: Milliseconds since 1970.
     created_ms: int | None = None
+    #: When its deletion was asked for; it may take a while.
+    deleted_ms: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
@@ -29,7 +31,8 @@ def read_metadata(fields: Fields) -> Metadata:
     """Read `metadata` of an object.
 
     Accepted without a meaning for us: what the API server keeps for itself (resourceVersion,
-    generation, generateName, selfLink, managedFields, finalizers, ownerReferences, deletion times).
+    generation, generateName, selfLink, managedFields, finalizers, ownerReferences and
+    deletionGracePeriodSeconds).
     """
     metadata = fields.child("metadata")
     metadata.ignore(
@@ -40,7 +43,6 @@ def read_metadata(fields: Fields) -> Metadata:
         "managedFields",
         "finalizers",
         "ownerReferences",
-        "deletionTimestamp",
         "deletionGracePeriodSeconds",
     )
     return Metadata(
@@ -48,6 +50,7 @@ def read_metadata(fields: Fields) -> Metadata:
         namespace=metadata.optional_text("namespace"),
         uid=metadata.optional_text("uid"),
         created_ms=metadata.optional_time_ms("creationTimestamp"),
+        deleted_ms=metadata.optional_time_ms("deletionTimestamp"),
         labels=metadata.text_map("labels"),
         annotations=metadata.text_map("annotations"),
     )

@@ -10,7 +10,9 @@ from enum import StrEnum
 
 import msgspec
 
-from bough.model.gang import TopologyConstraint
+from bough.model.gang import Pod, TopologyConstraint
+
+DEFAULT_NAMESPACE = "default"
 
 
 class SubGroupSpec(msgspec.Struct, frozen=True):
@@ -75,6 +77,17 @@ class PodGroup(msgspec.Struct, frozen=True):
         return qualified(self.namespace, self.name)
 
 
+class MemberPod(msgspec.Struct, frozen=True):
+    """A pod, and what it says about where it belongs."""
+
+    #: Its name is the one within the cluster.
+    pod: Pod
+    #: The PodGroup, by its name within the cluster; `None`: it is on its own.
+    group: str | None = None
+    #: The queue of a pod that is on its own.
+    queue: str = ""
+
+
 def qualified(namespace: str | None, name: str) -> str:
-    """A name within the cluster; where no namespace is written there is only one."""
-    return f"{namespace}/{name}" if namespace else name
+    """A name within the cluster: the default namespace is not written."""
+    return f"{namespace}/{name}" if namespace and namespace != DEFAULT_NAMESPACE else name

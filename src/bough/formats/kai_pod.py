@@ -1,0 +1,106 @@
+"""A plain Pod as a member of a gang: what it asks for, where it belongs, how far it is.
+
+Must not know whether the gang that it names exists.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bough.formats.pods import read_pod_spec
+from bough.formats.resources import resources_of
+from bough.model.gang import Pod, PodState
+from bough.model.podgroup import MemberPod, qualified
+
+if TYPE_CHECKING:
+    from bough.formats.fields import Fields
+    from bough.formats.metadata import Metadata
+
+GROUP_ANNOTATION = "pod-group-name"
+SUBGROUP_LABEL = "kai.scheduler/subgroup-name"
+RANK_LABEL = "kai.scheduler/task-priority"
+QUEUE_LABEL = "kai.scheduler/queue"
+#: The older name of the label above.
+PROJECT_LABEL = "project"
+DEFAULT_QUEUE = "default-queue"
+#: Ask for a part of a GPU.
+_FRACTION_ANNOTATIONS = ("gpu-fraction", "gpu-memory")
+
+
+class _Phase(StrEnum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
+    """Read a Pod."""
+    spec = fields.child("spec")
+    template = read_pod_spec(spec, metadata.labels)
+    for name, amount in template.requests.items():
+        if amount < 0:
+            spec.error("containers", f"ask for {amount} of {name}, less than none")
+    _refuse_fractions(fields, metadata)
+    labels = metadata.labels
+    group = metadata.annotations.get(GROUP_ANNOTATION)
+    pod = Pod(
+        name=qualified(metadata.namespace, metadata.name),
+        subgroup=labels.get(SUBGROUP_LABEL) or None,
+        requests=resources_of({"pods": 1, **template.requests}),
+        state=_read_state(fields, spec, metadata),
+        node=spec.optional_text("nodeName") or None,
+        node_selector=template.node_selector,
+        affinity=template.affinity,
+        tolerations=template.tolerations,
+        rank=_read_rank(fields, labels.get(RANK_LABEL)),
+    )
+    return MemberPod(
+        pod=pod,
+        group=qualified(metadata.namespace, group) if group else None,
+        queue=labels.get(QUEUE_LABEL) or labels.get(PROJECT_LABEL) or DEFAULT_QUEUE,
+    )
+
+
+def _read_state(fields: Fields, spec: Fields, metadata: Metadata) -> PodState:
+    gates = [gate.text("name") for gate in spec.children("schedulingGates")]
+    phase = _read_phase(fields)
+    if phase is _Phase.SUCCEEDED:
+        return PodState.SUCCEEDED
+    if phase is _Phase.FAILED:
+        return PodState.FAILED
+    if metadata.deleted_ms is not None:
+        return PodState.RELEASING
+    if "nodeName" in spec:
+        return PodState.RUNNING
+    if phase is _Phase.RUNNING:
+        spec.warn("nodeName", "is missing, although the pod runs")
+        return PodState.RUNNING
+    return PodState.GATED if gates else PodState.PENDING
+
+
+def _read_phase(fields: Fields) -> _Phase | None:
+    status = fields.optional_child("status")
+    if status is None:
+        return None
+    status.ignore(*status.names())
+    return status.optional_choice("phase", _Phase)
+
+
+def _read_rank(fields: Fields, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text.removeprefix("-").isdecimal() and len(text) < 12:
+        return int(text)
+    path = ("metadata", "labels", RANK_LABEL)
+    fields.reading.warn(path, f"{text!r} is no whole number, so that the pod has no rank")
+    return None
+
+
+def _refuse_fractions(fields: Fields, metadata: Metadata) -> None:
+    for name in _FRACTION_ANNOTATIONS:
+        if name in metadata.annotations:
+            path = ("metadata", "annotations", name)
+            fields.reading.error(path, "parts of a GPU are not supported; ask for whole GPUs")
