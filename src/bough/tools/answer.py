@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bough.model.amount import write_amount
 from bough.model.problem import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from bough.model.problem import Problem
+
+__all__ = [
+    "Answer",
+    "clip",
+    "problem_answer",
+    "problem_answers",
+    "problem_line",
+    "write_amount",
+]
 
 #: Plain data, ready for JSON.
 Answer = dict[str, Any]

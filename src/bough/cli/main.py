@@ -1,0 +1,108 @@
+"""The program: finds a command by its name, runs it, and turns what goes wrong into a message.
+
+Exit codes: 0 done (or the answer is yes), 1 an error, 2 wrong usage, 3 the answer is no,
+130 interrupted. Must not know any command's arguments.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import click
+
+from bough.cli.output import echo_error, guard_streams, silence_standard_output
+from bough.errors import BoughError
+from bough.version import VERSION
+
+#: Where each command lives: a module, and the click command in it. A new command is a line here.
+COMMANDS = {
+    "quota": ("bough.cli.quota", "quota"),
+}
+
+ERROR = 1
+USAGE = 2
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """Imports a command only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """Every name in the table."""
+        return sorted(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002  click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Import the command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name]
+        return getattr(importlib.import_module(module), attribute)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done or yes, 1 error, 2 wrong usage, 3 no, 130 interrupted.",
+)
+@click.version_option(VERSION, "-V", "--version", message="%(prog)s %(version)s")
+def program() -> None:
+    """Hierarchical GPU quota and elastic gang scheduling, with reasons."""
+
+
+def main() -> None:
+    """Run the program with the arguments of this process, and end it."""
+    name = Path(sys.argv[0]).name
+    sys.exit(run(sys.argv[1:], name if name in ("bough", "osmo") else "bough"))
+
+
+def run(arguments: list[str], name: str = "bough") -> int:
+    """Run the program and return its exit code; nothing but a broken interpreter raises."""
+    guard_streams()
+    try:
+        code = _run(arguments, name)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_standard_output()
+        return ERROR
+    return code
+
+
+def _run(arguments: list[str], name: str) -> int:
+    try:
+        code = program.main(args=arguments, prog_name=name, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.UsageError as error:
+        error.show()
+        return USAGE
+    except click.ClickException as error:
+        error.show()
+        return ERROR
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except BoughError as error:
+        echo_error(error.message, details=error.details, hint=error.hint)
+        return ERROR
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return _report_bug(error)
+
+
+def _report_bug(error: Exception) -> int:
+    if os.environ.get("BOUGH_DEBUG"):
+        traceback.print_exception(error)
+    what = f"{type(error).__name__}: {error}"
+    echo_error(
+        f"this is a bug in Bough, please report it: {what}",
+        hint="set BOUGH_DEBUG=1 to see where it happened",
+    )
+    return ERROR

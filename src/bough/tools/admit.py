@@ -1,0 +1,229 @@
+"""`bough quota admit`: whether a request fits into a queue now; if not, which inequality and who.
+
+Quota alone is asked: neither node selectors nor preemption. Must not know how it is printed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from bough.core.quota.tree import QuotaTree
+from bough.core.quota.usage import usage_of
+from bough.errors import Invalid, NotFound
+from bough.formats.fields import suggest
+from bough.formats.quantity import parse_quantity
+from bough.model.admission import StopPolicy
+from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode
+from bough.model.reason import Refusal, RefusalKind
+from bough.tools.answer import Answer, problem_answers
+from bough.tools.loading import build_tree, load_valid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bough.model.organisation import Organisation
+
+
+class _Question(NamedTuple):
+    organisation: Organisation
+    tree: QuotaTree
+    queue: Queue
+    #: Amounts by resource, as the queue, or anyone, calls it.
+    amounts: dict[str, int]
+    flavor: str | None
+
+
+def admit(
+    paths: Iterable[str],
+    queue: str,
+    requests: Iterable[str],
+    *,
+    flavor: str | None = None,
+    lenient: bool = False,
+) -> Answer:
+    """Whether the queue can take the requests (`gpu=4`) now.
+
+    Resources of one group must get one flavor; without `flavor` the first that fits is taken.
+    """
+    organisation, problems = load_valid(paths, lenient=lenient)
+    question = _ask(organisation, queue, requests, flavor)
+    answer: Answer = {"queue": queue, "requests": question.amounts}
+    stop = question.queue.rules.stop
+    if stop is not StopPolicy.NONE:
+        answer["held"] = stop.value
+    groups = _answer_groups(question)
+    answer["admitted"] = "held" not in answer and all(each["flavor"] for each in groups)
+    answer["groups"] = groups
+    answer["problems"] = problem_answers(problems)
+    return answer
+
+
+def _ask(
+    organisation: Organisation, name: str, requests: Iterable[str], flavor: str | None
+) -> _Question:
+    queues = {queue.name: queue for queue in organisation.queues}
+    if name not in queues:
+        raise NotFound(f"there is no queue called {name}{suggest(name, list(queues))}")
+    queue = queues[name]
+    if flavor is not None:
+        flavors = _names_of_flavors(organisation)
+        if flavor not in flavors:
+            raise NotFound(f"there is no flavor called {flavor}{suggest(flavor, flavors)}")
+    amounts = _parse_requests(requests, queue, organisation)
+    return _Question(organisation, build_tree(organisation), queue, amounts, flavor)
+
+
+def _parse_requests(
+    requests: Iterable[str], queue: Queue, organisation: Organisation
+) -> dict[str, int]:
+    own = _names_of_resources([queue])
+    everyones = _names_of_resources([*organisation.queues, *organisation.cohorts])
+    amounts: dict[str, int] = {}
+    for request in requests:
+        name, equals, text = request.partition("=")
+        if not (name and equals and text):
+            raise Invalid(f"{request!r} is no request; write it like gpu=4")
+        resource = _find_resource(name, own) or _find_resource(name, everyones)
+        if resource is None:
+            message = f"nobody lists a resource called {name}{suggest(name, everyones)}"
+            raise NotFound(message, hint=f"listed are {', '.join(everyones)}")
+        if resource in amounts:
+            raise Invalid(f"{resource} is requested twice")
+        amount = parse_quantity(text, resource)
+        if amount < 0:
+            raise Invalid(f"{request!r} asks for less than none")
+        amounts[resource] = amount
+    return amounts
+
+
+def _find_resource(name: str, known: list[str]) -> str | None:
+    """A resource by its name, or by what stands after its slash where only one fits."""
+    if name in known:
+        return name
+    ending = [each for each in known if each.endswith(f"/{name}")]
+    if len(ending) > 1:
+        raise Invalid(f"{name} may mean {' or '.join(ending)}; write it out")
+    return ending[0] if ending else None
+
+
+def _names_of_resources(nodes: Iterable[Cohort | Queue]) -> list[str]:
+    groups = [group for node in nodes for group in node.resource_groups]
+    return list(dict.fromkeys(name for group in groups for name in group.covered_resources))
+
+
+def _names_of_flavors(organisation: Organisation) -> list[str]:
+    groups = [
+        group
+        for node in (*organisation.queues, *organisation.cohorts)
+        for group in node.resource_groups
+    ]
+    listed = [flavor.name for group in groups for flavor in group.flavors]
+    return list(dict.fromkeys([*listed, *(flavor.name for flavor in organisation.flavors)]))
+
+
+def _answer_groups(question: _Question) -> list[Answer]:
+    """One answer for each resource group of the queue that is asked for, and one for the rest."""
+    rest = dict(question.amounts)
+    asked: list[tuple[list[str], dict[str, int]]] = []
+    for group in question.queue.resource_groups:
+        own = {name: rest.pop(name) for name in group.covered_resources if name in rest}
+        if own:
+            asked.append(([flavor.name for flavor in group.flavors], own))
+    wanted = question.flavor
+    is_meant_for_one = any(wanted in flavors for flavors, _ in asked)
+    answers: list[Answer] = []
+    for flavors, own in asked:
+        narrowed = wanted is not None and (wanted in flavors or not is_meant_for_one)
+        answers.append(_try_flavors(question, [wanted] if wanted and narrowed else flavors, own))
+    for resource, amount in rest.items():
+        answers.append(_not_listed(question, resource, amount))
+    return answers
+
+
+def _not_listed(question: _Question, resource: str, amount: int) -> Answer:
+    """A resource that the queue covers with no flavor at all cannot be had in it."""
+    refusal: Answer = {
+        "kind": RefusalKind.NOT_LISTED.value,
+        "sentence": f"queue {question.queue.name} does not list {resource}",
+        "resource": resource,
+        "cycle": [],
+    }
+    tried: list[Answer] = [{"flavor": question.flavor, "refusal": refusal}]
+    return {"requests": {resource: amount}, "flavor": None, "tried": tried}
+
+
+def _try_flavors(question: _Question, flavors: list[str], amounts: Mapping[str, int]) -> Answer:
+    """Try flavors in order, all resources on one of them, until they fit."""
+    chosen: str | None = None
+    tried: list[Answer] = []
+    for flavor in flavors:
+        request = {FlavorResource(flavor, name): amount for name, amount in amounts.items()}
+        refusal = question.tree.refusal(question.queue.name, request)
+        tried.append(
+            {
+                "flavor": flavor,
+                "refusal": None if refusal is None else _refusal_answer(question, refusal),
+            }
+        )
+        if refusal is None:
+            chosen = flavor
+            break
+    return {"requests": dict(amounts), "flavor": chosen, "tried": tried}
+
+
+def _refusal_answer(question: _Question, refusal: Refusal) -> Answer:
+    """A refusal as plain data; for OVER_QUOTA the inequality `balance - passed >= -limit` fails."""
+    what, node = refusal.flavor_resource, refusal.node
+    answer: Answer = {
+        "kind": refusal.kind.value,
+        "sentence": refusal.sentence,
+        "resource": None if what is None else what.resource,
+        "cycle": list(refusal.cycle),
+    }
+    if refusal.kind is RefusalKind.OVER_QUOTA and what is not None and node is not None:
+        answer |= {
+            "requested": refusal.requested,
+            "available": refusal.available,
+            "deficit": refusal.deficit,
+            "potential": refusal.potential,
+            "never": refusal.never,
+            "node": {"kind": node.kind.value, "name": node.name},
+            "balance": refusal.balance,
+            "passed": refusal.passed,
+            "borrowing_limit": refusal.borrowing_limit,
+            "holders": _holders(question, node, what),
+        }
+    return answer
+
+
+def _holders(question: _Question, node: TreeNode, what: FlavorResource) -> list[Answer]:
+    """Who uses it at the node and below, those who use most first, with their workloads."""
+    tree = question.tree
+    queues = [each for each in tree.subtree(node) if each.kind is NodeKind.QUEUE]
+    holders: list[Answer] = []
+    for each in sorted(queues, key=lambda queue: (-tree.usage(queue, what), queue)):
+        used = tree.usage(each, what)
+        if used > 0:
+            quota = tree.quota(each, what)
+            holders.append(
+                {
+                    "queue": each.name,
+                    "used": used,
+                    "nominal": 0 if quota is None else quota.nominal,
+                    "borrows": max(0, -tree.balance(each, what)),
+                    "workloads": _workloads(question.organisation, each.name, what),
+                }
+            )
+    return holders
+
+
+def _workloads(organisation: Organisation, queue: str, what: FlavorResource) -> list[Answer]:
+    holding: list[Answer] = []
+    for workload in organisation.workloads:
+        if workload.admission is not None and workload.admission.queue == queue:
+            amount = usage_of(workload).get(what, 0)
+            if amount > 0:
+                holding.append(
+                    {"name": workload.key, "amount": amount, "priority": workload.priority or 0}
+                )
+    return sorted(holding, key=lambda each: (-each["amount"], each["name"]))

@@ -1,0 +1,121 @@
+"""`bough quota`: show a quota tree, ask whether a request fits, check what was written.
+
+Amounts are integers in the resource's own unit (CPU in thousandths of a core).
+Must not know how an answer is printed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bough.core.quota.tree import QuotaTree
+from bough.model.problem import Severity
+from bough.model.quota import FlavorResource, NodeKind, TreeNode
+from bough.tools.answer import Answer, problem_answers
+from bough.tools.loading import build_tree, load, load_valid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def show(paths: Iterable[str], *, lenient: bool = False) -> Answer:
+    """The tree: what each node owns, uses, lends, borrows and can still admit.
+
+    `nodes` is in the order of a drawing: each node before those below it, with its `depth`.
+    """
+    organisation, problems = load_valid(paths, lenient=lenient)
+    tree = build_tree(organisation)
+    nodes = [_node_answer(tree, node, depth) for node, depth in _drawn(tree)]
+    return {"nodes": nodes, "problems": problem_answers(problems)}
+
+
+def check(paths: Iterable[str], *, lenient: bool = False) -> Answer:
+    """Everything that is wrong with what was written, and how much there was."""
+    organisation, problems = load(paths, lenient=lenient)
+    objects = {
+        "cohorts": len(organisation.cohorts),
+        "cluster_queues": len(organisation.queues),
+        "resource_flavors": len(organisation.flavors),
+        "local_queues": len(organisation.local_queues),
+        "workloads": len(organisation.workloads),
+    }
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    return {
+        "objects": objects,
+        "errors": errors,
+        "warnings": len(problems) - errors,
+        "problems": problem_answers(problems),
+    }
+
+
+def _drawn(tree: QuotaTree) -> Iterator[tuple[TreeNode, int]]:
+    """Every node with its depth; a cycle from its smallest name down to where it closes."""
+    seen: set[TreeNode] = set()
+    rings = [TreeNode(NodeKind.COHORT, tree.cycle(node)[0]) for node in tree if tree.cycle(node)]
+    waiting = [(node, 0) for node in reversed([*tree.roots(), *dict.fromkeys(rings)])]
+    while waiting:
+        node, depth = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node, depth
+            waiting.extend((child, depth + 1) for child in reversed(tree.children(node)))
+
+
+def _node_answer(tree: QuotaTree, node: TreeNode, depth: int) -> Answer:
+    parent = tree.parent(node)
+    return {
+        "kind": node.kind.value,
+        "name": node.name,
+        "parent": None if parent is None else parent.name,
+        "depth": depth,
+        "implicit": tree.is_implicit(node),
+        "weight": str(tree.weight(node)),
+        "cycle": list(tree.cycle(node)),
+        "conditions": [
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+            }
+            for condition in tree.conditions(node)
+        ],
+        "resources": [_resource_answer(tree, node, what) for what in _listed(tree, node)],
+    }
+
+
+def _listed(tree: QuotaTree, node: TreeNode) -> list[FlavorResource]:
+    """What a node lists, in its own order, then what else it uses or has below it, by name."""
+    declaration = tree.declaration(node)
+    groups = () if declaration is None else declaration.resource_groups
+    own = [
+        FlavorResource(flavor.name, resource)
+        for group in groups
+        for flavor in group.flavors
+        for resource in flavor.resources
+    ]
+    return list(dict.fromkeys([*own, *tree.flavor_resources(node)]))
+
+
+def _resource_answer(tree: QuotaTree, node: TreeNode, what: FlavorResource) -> Answer:
+    quota = tree.quota(node, what)
+    balance = tree.balance(node, what)
+    lends = max(0, balance)
+    if quota is not None and quota.lending_limit is not None:
+        lends = min(quota.lending_limit, lends)
+    may_admit = not tree.cycle(node) and (quota is not None or node.kind is NodeKind.COHORT)
+    return {
+        "flavor": what.flavor,
+        "resource": what.resource,
+        "nominal": None if quota is None else quota.nominal,
+        "borrowing_limit": None if quota is None else quota.borrowing_limit,
+        "lending_limit": None if quota is None else quota.lending_limit,
+        "subtree_quota": tree.subtree_quota(node, what),
+        "used": tree.usage(node, what),
+        "balance": balance,
+        #: A root has nobody to lend to.
+        "lends": lends if tree.parent(node) is not None else None,
+        "borrows": max(0, -balance),
+        "available": max(0, tree.available(node, what)) if may_admit else 0,
+        "debt": tree.debt(node, what),
+    }
