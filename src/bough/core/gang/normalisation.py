@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bough.model.cluster import Topology
     from bough.model.gang import Pod, TopologyConstraint
-    from bough.model.podgroup import PodGroup
+    from bough.model.podgroup import MemberPod, PodGroup
 
 
 def normalise(
@@ -56,6 +56,12 @@ def normalise(
         constraint=resolved(constraint, topologies),
         sets=tuple(_resolved_set(group, topologies) for group in sets),
     )
+
+
+def gang_of_one(member: MemberPod) -> Gang:
+    """A pod that belongs to no PodGroup is a gang by itself."""
+    pod = msgspec.structs.replace(member.pod, subgroup=None)
+    return Gang(name=pod.name, queue=member.queue, pods=(pod,), minimum=1)
 
 
 def _minimum(entry: Entry) -> int | None:

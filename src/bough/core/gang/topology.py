@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from bough.core.gang.outline import Outline
     from bough.model.cluster import Topology
     from bough.model.podgroup import PodGroup
-    from bough.model.problem import FieldPath
+    from bough.model.problem import FieldPath, Problem
 
 _CONSTRAINTS: FieldPath = ("spec", "topologyConstraints")
+_HOST_LABEL = "kubernetes.io/hostname"
+_MAX_LEVELS = 16
 
 
 def check_constraints(
@@ -45,6 +47,28 @@ def check_constraints(
             "is for what nothing more specific is said about, but spec.topologyConstraint holds"
             " for everything; keep one of them",
         )
+
+
+def check_topology(topology: Topology) -> tuple[Problem, ...]:
+    """Report what is wrong with a topology."""
+    found = Findings(f"Topology/{topology.name}")
+    path: FieldPath = ("spec", "levels")
+    if not 1 <= len(topology.levels) <= _MAX_LEVELS:
+        count = len(topology.levels)
+        found.error(path, f"has {count} levels, but must have 1 to {_MAX_LEVELS}")
+    taken: dict[str, int] = {}
+    for index, level in enumerate(topology.levels):
+        names = {"nodeLabel": level.label, "alias": level.alias}
+        for field, name in names.items():
+            if name is None or name == "":
+                continue
+            if taken.setdefault(name, index) != index:
+                message = f"{name!r} names levels[{taken[name]}] already"
+                found.error((*path, index, field), message)
+        if level.label == _HOST_LABEL and index + 1 != len(topology.levels):
+            message = f"{_HOST_LABEL} is the narrowest level there is, and must come last"
+            found.error((*path, index, "nodeLabel"), message)
+    return tuple(found.problems)
 
 
 def resolved(
