@@ -94,7 +94,8 @@ def refuse_errors(problems: Iterable[Problem], *, lenient: bool) -> None:
         if len(errors) > LISTED_PROBLEMS:
             lines.append(f"... and {len(errors) - LISTED_PROBLEMS} more")
         is_unknown = any(each.message.startswith("unknown field") for each in errors)
-        hint = "--lenient turns unknown fields into warnings" if is_unknown else ""
+        helps = is_unknown and not lenient
+        hint = "--lenient turns unknown fields into warnings" if helps else ""
         raise Invalid(f"{count} in what was read", hint=hint, details=tuple(lines))
 
 
