@@ -47,25 +47,23 @@ def _needed(
 ) -> list[Candidate]:
     """Put back, latest first, whom nobody needs. The last one made it fit, so it stays.
 
-    Whole runs are tried before their halves: as `fits` is monotone, this puts back exactly those
-    that one after the other would, in far fewer questions where most are not needed.
+    Runs of candidates are tried at once, longer ones while that goes well: as `fits` is monotone,
+    this puts back exactly those that one after the other would, with fewer questions.
     """
-    kept: list[Candidate] = [taken[-1]]
-    runs = [taken[:-1]]
-    while runs:
-        run = runs.pop()
-        if not run:
-            continue
+    kept = [taken.pop()]
+    length = 1
+    while taken:
+        run = taken[-length:]
         for candidate in reversed(run):
             put_back(candidate)
         if fits():
+            del taken[-length:]
+            length *= 2
             continue
         for candidate in run:
             take(candidate)
         if len(run) == 1:
-            kept.append(run[0])
-        else:
-            middle = len(run) // 2
-            runs += [run[:middle], run[middle:]]
+            kept.append(taken.pop())
+        length = max(1, len(run) // 2)
     kept.reverse()
     return kept
