@@ -20,6 +20,7 @@ from bough.version import VERSION
 
 #: Where each command lives: a module, and the click command in it. A new command is a line here.
 COMMANDS = {
+    "gang": ("bough.cli.gang", "gang"),
     "quota": ("bough.cli.quota", "quota"),
 }
 

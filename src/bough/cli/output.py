@@ -68,6 +68,19 @@ def problem_line(problem: Any) -> str:
     return printable(": ".join(part for part in parts if part))
 
 
+def render_check(answer: Any) -> str:
+    """A line for each problem, then how many objects, errors and warnings there are."""
+    lines = [problem_line(problem) for problem in answer["problems"]]
+    objects = count(sum(answer["objects"].values()), "object")
+    errors, warnings = count(answer["errors"], "error"), count(answer["warnings"], "warning")
+    return "\n".join([*lines, f"{objects}, {errors}, {warnings}"])
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things: `1 pod`, `2 pods`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Write out characters that would do something to a terminal instead of being seen."""
     return "".join(

@@ -13,7 +13,7 @@ from bough.cli.output import (
     files_argument,
     format_option,
     lenient_option,
-    problem_line,
+    render_check,
 )
 from bough.cli.quota_text import render_admit, render_tree
 
@@ -85,21 +85,10 @@ def admit(
 def check(context: click.Context, files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """List errors and warnings with file and line; exit code 1 if there are errors."""
     answer = tool("quota").check(files, lenient=lenient)
-    echo_answer(answer, format_type, _render_check)
+    echo_answer(answer, format_type, render_check)
     context.exit(1 if answer["errors"] else 0)
 
 
 def _writer() -> Any:
     """How an amount of a resource is written."""
     return tool("answer").write_amount
-
-
-def _render_check(answer: Any) -> str:
-    lines = [problem_line(problem) for problem in answer["problems"]]
-    objects = _count(sum(answer["objects"].values()), "object")
-    errors, warnings = _count(answer["errors"], "error"), _count(answer["warnings"], "warning")
-    return "\n".join([*lines, f"{objects}, {errors}, {warnings}"])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -18,14 +18,15 @@ from bough.core.gang.topology import check_constraints
 from bough.core.gang.tree import MAX_DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from bough.model.cluster import Topology
     from bough.model.gang import Pod
-    from bough.model.podgroup import PodGroup
+    from bough.model.podgroup import MemberPod, PodGroup
     from bough.model.problem import Problem
 
-#: Where a pod says which subgroup it belongs to.
+#: Where a pod says which PodGroup it belongs to, and which subgroup.
+GROUP_ANNOTATION = "pod-group-name"
 SUBGROUP_LABEL = "kai.scheduler/subgroup-name"
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?\Z", re.ASCII)
@@ -63,6 +64,18 @@ def check_pods(pod_group: PodGroup, pods: Sequence[Pod]) -> tuple[Problem, ...]:
         found = Findings(f"Pod/{pod.name}")
         found.error(("metadata", "labels", SUBGROUP_LABEL), _misplaced(pod, pod_group, shape))
         problems.extend(found.problems)
+    return tuple(problems)
+
+
+def check_members(members: Sequence[MemberPod], pod_groups: Container[str]) -> tuple[Problem, ...]:
+    """Every pod that waits for a PodGroup which does not exist."""
+    problems: list[Problem] = []
+    for member in members:
+        if member.group is not None and member.group not in pod_groups:
+            found = Findings(f"Pod/{member.pod.name}")
+            message = f"there is no PodGroup {member.group!r}; the pod waits for it"
+            found.warn(("metadata", "annotations", GROUP_ANNOTATION), message)
+            problems.extend(found.problems)
     return tuple(problems)
 
 

@@ -1,0 +1,109 @@
+"""From files to gangs, for every tool that needs them.
+
+Joins what formats read to the rules of the core, and gives every problem its file and line.
+Must not know what is asked of the gangs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from bough.core.gang.normalisation import gang_of_one, normalise
+from bough.core.gang.queueing import queue_obstacle
+from bough.core.gang.topology import check_topology
+from bough.core.gang.validation import check_members, check_pod_group, check_pods
+from bough.formats.kai import KaiObjects, read_kai
+from bough.model.problem import Problem, Severity
+from bough.tools.loading import in_order, locate_all, read_texts, refuse_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from bough.formats.documents import Document
+    from bough.model.fairqueue import QueueObstacle
+    from bough.model.gang import Gang, Pod
+
+
+class Gangs(NamedTuple):
+    """What was read, and everything that is wrong with it, in the order of the files."""
+
+    #: PodGroups without errors, then pods that are on their own.
+    gangs: tuple[Gang, ...]
+    #: By the gang's name: why its queue takes no gangs.
+    obstacles: dict[str, QueueObstacle]
+    objects: KaiObjects
+    problems: list[Problem]
+
+
+def load_gangs(paths: Iterable[str], *, lenient: bool = False) -> Gangs:
+    """Read and validate files and folders; files that are no YAML are among the problems."""
+    texts = read_texts(paths)
+    found = gather(texts.documents, lenient=lenient)
+    return found._replace(problems=in_order([*texts.problems, *found.problems], texts.files))
+
+
+def load_valid_gangs(paths: Iterable[str], *, lenient: bool = False) -> Gangs:
+    """Read files and folders that must have no errors; warnings are allowed."""
+    found = load_gangs(paths, lenient=lenient)
+    refuse_errors(found.problems, lenient=lenient)
+    return found
+
+
+def gather(documents: Iterable[Document], *, lenient: bool = False) -> Gangs:
+    """Make gangs of the documents of KAI, and check them against each other."""
+    objects = read_kai(documents, lenient=lenient)
+    known = {pod_group.full_name for pod_group in objects.pod_groups}
+    problems = [*objects.problems, *locate_all(_check(objects, known), objects.documents)]
+    broken = {problem.subject for problem in problems if problem.severity is Severity.ERROR}
+    pods = _pods_by_group(objects)
+    gangs = [
+        normalise(pod_group, pods.get(pod_group.full_name, ()), objects.topologies)
+        for pod_group in objects.pod_groups
+        if f"PodGroup/{pod_group.full_name}" not in broken
+    ]
+    gangs += [gang_of_one(member) for member in objects.pods if member.group is None]
+    obstacles = _obstacles(gangs, objects)
+    problems += locate_all(_queue_problems(obstacles, known), objects.documents)
+    return Gangs(tuple(gangs), obstacles, objects, problems)
+
+
+def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
+    pods = _pods_by_group(objects)
+    for topology in objects.topologies:
+        yield from check_topology(topology)
+    for pod_group in objects.pod_groups:
+        yield from check_pod_group(pod_group, objects.topologies or None)
+        yield from check_pods(pod_group, pods.get(pod_group.full_name, ()))
+    yield from check_members(objects.pods, known)
+
+
+def _pods_by_group(objects: KaiObjects) -> dict[str, list[Pod]]:
+    pods: dict[str, list[Pod]] = {}
+    for member in objects.pods:
+        if member.group is not None:
+            pods.setdefault(member.group, []).append(member.pod)
+    return pods
+
+
+def _obstacles(gangs: Iterable[Gang], objects: KaiObjects) -> dict[str, QueueObstacle]:
+    """Where no queues were read, nothing can be said about them."""
+    queues = {queue.name: queue for queue in objects.queues}
+    found: dict[str, QueueObstacle] = {}
+    for gang in gangs if queues else ():
+        obstacle = queue_obstacle(gang.queue, queues)
+        if obstacle is not None:
+            found[gang.name] = obstacle
+    return found
+
+
+def _queue_problems(
+    obstacles: Mapping[str, QueueObstacle], pod_groups: set[str]
+) -> Iterator[Problem]:
+    for name, obstacle in obstacles.items():
+        group = name in pod_groups
+        yield Problem(
+            path=("spec", "queue") if group else ("metadata", "labels"),
+            message=f"the gang waits: {obstacle.sentence}",
+            severity=Severity.WARNING,
+            subject=f"{'PodGroup' if group else 'Pod'}/{name}",
+        )
