@@ -84,3 +84,16 @@ class Gang(msgspec.Struct, frozen=True):
     constraint: TopologyConstraint | None = None
     #: What is together beyond what the tree says.
     sets: tuple[SubGroupSet, ...] = ()
+    #: Who goes first; the higher.
+    priority: int = 0
+    #: Whether it may borrow, and be evicted for others. What a gang has beyond its minimum always
+    #: may.
+    preemptible: bool = False
+    #: Since when it waits. A victim keeps it.
+    submitted_ms: int = 0
+    #: Since when it has run without a break; `None`: it does not, or nobody knows.
+    started_ms: int | None = None
+    #: Since when it has had less than its minimum while running.
+    stale_since_ms: int | None = None
+    #: Who submitted it, for people.
+    owner: str = ""

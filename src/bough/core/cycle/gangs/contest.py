@@ -1,0 +1,114 @@
+"""Whose turn it is when idle capacity is shared: by weight, at every level of the quota tree.
+
+At each node the child goes first that would stay within its quota; among those that borrow, the one
+whose excess is smallest for its weight; then who has waited longest. A child's standing changes
+only with its own use, so after each turn one path is put in order again. Must not know gangs: a
+contender is a queue's next request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from bough.core.quota.tree import QuotaTree
+from bough.model.quota import Amounts, NodeKind, TreeNode
+
+#: How far from its turn: within quota first, then by excess, then by age and name.
+Rank = tuple[bool, bool, Fraction, tuple[int, int, str]]
+
+
+class Contender(NamedTuple):
+    """What a queue would start next."""
+
+    #: Priority (negated), submit time, name: who goes first among equals.
+    order: tuple[int, int, str]
+    request: Amounts
+
+
+class Contest:
+    """Gives turns to queues. `head` names a queue's next request, or `None` if it has no more."""
+
+    def __init__(
+        self, tree: QuotaTree, queues: list[str], head: Callable[[str], Contender | None]
+    ) -> None:
+        self._tree = tree
+        self._head = head
+        #: For each inner node: its children by rank. Entries that are out of date stay until met.
+        self._heaps: dict[TreeNode | None, list[tuple[Rank, TreeNode]]] = {}
+        #: What counts for each node now; `None`: nothing below it wants a turn.
+        self._ranks: dict[TreeNode, Rank | None] = {}
+        self._enter(queues)
+
+    def next(self) -> str | None:
+        """The queue whose turn it is; `None` when nobody wants one."""
+        node: TreeNode | None = None
+        while True:
+            best = self._best(node)
+            if best is None:
+                return None
+            if best[1].kind is NodeKind.QUEUE:
+                return best[1].name
+            node = best[1]
+
+    def settle(self, queue: str) -> None:
+        """Put a queue in order again after its use, or its head, has changed."""
+        child = TreeNode(NodeKind.QUEUE, queue)
+        contender = self._head(queue)
+        self._rank(child, contender)
+        for node in self._tree.path(child)[1:]:
+            best = self._best(node)
+            contender = None if best is None else self._contender_of(best[1])
+            self._rank(node, contender)
+
+    def _enter(self, queues: list[str]) -> None:
+        inner: dict[TreeNode, None] = {}
+        for name in queues:
+            path = self._tree.path(TreeNode(NodeKind.QUEUE, name))
+            self._rank(path[0], self._head(name))
+            # Deeper nodes come first: a node is ranked when all below it are.
+            for node in path[1:]:
+                inner.pop(node, None)
+                inner[node] = None
+        for heap in self._heaps.values():
+            heapify(heap)
+        for node in inner:
+            best = self._best(node)
+            self._rank(node, None if best is None else self._contender_of(best[1]))
+
+    def _contender_of(self, node: TreeNode) -> Contender | None:
+        while node.kind is not NodeKind.QUEUE:
+            best = self._best(node)
+            if best is None:
+                return None
+            node = best[1]
+        return self._head(node.name)
+
+    def _rank(self, node: TreeNode, contender: Contender | None) -> None:
+        if contender is None:
+            self._ranks[node] = None
+            return
+        excess = Fraction(0)
+        for what, amount in contender.request.items():
+            account = self._tree.account(node, what)
+            if account is not None and amount > account.balance:
+                # Of what the parent has, so that one resource can be compared with another.
+                whole = max(1, (account.parent or account).subtree_quota)
+                excess = max(excess, Fraction(amount - account.balance, whole))
+        weight = self._tree.weight(node)
+        relative = excess / weight if weight else excess
+        rank: Rank = (excess > 0, excess > 0 and not weight, relative, contender.order)
+        if self._ranks.get(node) != rank:
+            self._ranks[node] = rank
+            heappush(self._heaps.setdefault(self._tree.parent(node), []), (rank, node))
+
+    def _best(self, node: TreeNode | None) -> tuple[Rank, TreeNode] | None:
+        heap = self._heaps.get(node, [])
+        while heap:
+            rank, child = heap[0]
+            if self._ranks.get(child) == rank:
+                return heap[0]
+            heappop(heap)
+        return None
