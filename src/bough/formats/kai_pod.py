@@ -40,9 +40,6 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
     """Read a Pod."""
     spec = fields.child("spec")
     template = read_pod_spec(spec, metadata.labels)
-    for name, amount in template.requests.items():
-        if amount < 0:
-            spec.error("containers", f"ask for {amount} of {name}, less than none")
     _refuse_fractions(fields, metadata)
     labels = metadata.labels
     group = metadata.annotations.get(GROUP_ANNOTATION)

@@ -160,7 +160,7 @@ def _check_min_sub_group(entry: Entry, value: int, found: Findings) -> None:
             path, f"counts child subgroups, but {what} has none; use minMember to count pods"
         )
     elif value > children:
-        found.error(path, f"is {value}, but there are only {_subgroups(children)}")
+        found.error(path, f"is {value}, but {_only(children)}")
     if value < 1:
         found.error(path, f"is {value}, but must be greater than 0; leave it out to need all")
 
@@ -185,7 +185,7 @@ def _check_older(entry: Entry, shape: Outline, found: Findings) -> None:
     else:
         found.error(
             path,
-            f"is {entry.min_member}, but there are only {_subgroups(children)},"
+            f"is {entry.min_member}, but {_only(children)},"
             " which is what minMember counts above the leaves",
         )
 
@@ -202,8 +202,8 @@ def _check_oldest(gang: Entry, value: int, shape: Outline, found: Findings) -> N
     else:
         found.error(
             path,
-            f"is {value}, but there are only {_subgroups(children)} to count, and their leaves"
-            f" need no more than {pods} {'pod' if pods == 1 else 'pods'}",
+            f"is {value}, but {_only(children)} to count, and the leaves need no more than"
+            f" {pods} {'pod' if pods == 1 else 'pods'}",
         )
 
 
@@ -216,3 +216,7 @@ def _check_positive(entry: Entry, found: Findings) -> None:
 
 def _subgroups(count: int) -> str:
     return f"{count} child subgroup{'' if count == 1 else 's'}"
+
+
+def _only(count: int) -> str:
+    return f"there {'is' if count == 1 else 'are'} only {_subgroups(count)}"
