@@ -1,0 +1,189 @@
+"""Topologies as masks of nodes: the domains of each level, how much is free in each of them.
+
+A domain is all label values from the widest level down, so racks of one name in two zones are two
+domains. A node that lacks any of the labels is outside of the topology.
+Must not know pods, nor how a domain is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from bough.core.place.bits import positions
+from bough.core.place.columns import CPU, GPUS
+from bough.core.place.index import Index
+from bough.model.cluster import Node, Topology
+from bough.model.gang import TopologyConstraint
+
+#: The domain of a node that is outside of the topology.
+OUTSIDE = -1
+
+
+class Level:
+    """The domains of one level, in the order of their ids."""
+
+    __slots__ = ("ids", "label", "masks", "name", "of_node")
+
+    def __init__(self, label: str, name: str, paths: Sequence[tuple[str, ...] | None]) -> None:
+        self.label = label
+        #: The alias if there is one: what people call it.
+        self.name = name
+        found = sorted({path for path in paths if path is not None}, key=lambda p: (".".join(p), p))
+        self.ids = tuple(".".join(path) for path in found)
+        number = {path: at for at, path in enumerate(found)}
+        #: For each node: its domain, or `OUTSIDE`.
+        self.of_node = [OUTSIDE if path is None else number[path] for path in paths]
+        self.masks = [0] * len(found)
+        for at, domain in enumerate(self.of_node):
+            if domain != OUTSIDE:
+                self.masks[domain] |= 1 << at
+
+    def holding(self, nodes: int) -> int:
+        """All nodes of the domains to which some of these nodes belong."""
+        union = 0
+        for at in positions(nodes):
+            if self.of_node[at] != OUTSIDE and not union >> at & 1:
+                union |= self.masks[self.of_node[at]]
+        return union
+
+
+class Domains:
+    """One topology over the nodes of an index."""
+
+    def __init__(self, topology: Topology, index: Index) -> None:
+        self.name = topology.name
+        labels = [level.label for level in topology.levels]
+        self.levels = tuple(
+            Level(
+                level.label,
+                level.alias or level.label,
+                [_path(node, labels, depth) for node in index.nodes],
+            )
+            for depth, level in enumerate(topology.levels, start=1)
+        )
+        self.inside = 0
+        for mask in self.levels[0].masks if self.levels else ():
+            self.inside |= mask
+        #: A label counts before an alias that is spelled alike.
+        self._numbers = {level.name: at for at, level in enumerate(self.levels)}
+        self._numbers |= {level.label: at for at, level in enumerate(self.levels)}
+        #: For each level: the domain of the level above to which each domain belongs.
+        self.above = [[OUTSIDE] * len(level.ids) for level in self.levels[:1]]
+        self.above += [_above(wide, fine) for wide, fine in pairwise(self.levels)]
+        self._index = index
+        self._read = 0
+        self._rows = list(index.later)
+        self._free = {column: self._sums(column) for column in (GPUS, CPU)}
+
+    def number(self, level: str) -> int | None:
+        """Which level has this label or alias; 0 is the widest."""
+        return self._numbers.get(level)
+
+    def free(self, level: int, column: int) -> Sequence[int]:
+        """How much of GPUS or CPU will be free later in each domain of a level."""
+        self._follow()
+        return self._free[column][level]
+
+    def _sums(self, column: int) -> list[list[int]]:
+        sums = [[0] * len(level.ids) for level in self.levels]
+        for level, totals in zip(self.levels, sums, strict=True):
+            for domain, row in zip(level.of_node, self._rows, strict=True):
+                if domain != OUTSIDE:
+                    totals[domain] += max(row[column], 0)
+        return sums
+
+    def _follow(self) -> None:
+        """Take up what has changed on the nodes since the last look."""
+        changed = self._index.changes.since(self._read)
+        self._read = len(self._index.changes)
+        if changed is None:
+            self._rows = list(self._index.later)
+            self._free = {column: self._sums(column) for column in (GPUS, CPU)}
+            return
+        for at in changed:
+            before, row = self._rows[at], self._index.later[at]
+            if before is row:
+                continue
+            self._rows[at] = row
+            for column, sums in self._free.items():
+                difference = max(row[column], 0) - max(before[column], 0)
+                for level, totals in zip(self.levels, sums, strict=True):
+                    if level.of_node[at] != OUTSIDE:
+                        totals[level.of_node[at]] += difference
+
+
+class Scope(NamedTuple):
+    """A constraint, with its topology and levels looked up; at least one of the levels is there."""
+
+    domains: Domains
+    #: All pods are in one domain of this level.
+    required: int | None
+    #: Finer than what is required; as few domains of this level as possible.
+    preferred: int | None
+
+
+class UnknownTopology(msgspec.Struct, frozen=True):
+    """A constraint that cannot be looked up."""
+
+    constraint: TopologyConstraint
+    #: The part that is at fault; `None`: no topology is named, and there is not just one.
+    unknown: str | None
+    #: What could stand in its place.
+    known: tuple[str, ...]
+
+
+class Topologies:
+    """All topologies of a cluster."""
+
+    def __init__(self, topologies: Iterable[Topology], index: Index) -> None:
+        self._domains: dict[str, Domains] = {}
+        for topology in topologies:
+            self._domains.setdefault(topology.name, Domains(topology, index))
+
+    def __iter__(self) -> Iterator[Domains]:
+        return iter(self._domains.values())
+
+    def scope(self, constraint: TopologyConstraint | None) -> Scope | UnknownTopology | None:
+        """Look a constraint up; `None` where it asks for nothing."""
+        if constraint is None or constraint == TopologyConstraint():
+            return None
+        domains = self._named(constraint)
+        if isinstance(domains, UnknownTopology):
+            return domains
+        numbers: list[int | None] = []
+        for name in (constraint.required, constraint.preferred):
+            number = domains.number(name) if name is not None else None
+            if name is not None and number is None:
+                known = tuple(level.name for level in domains.levels)
+                return UnknownTopology(constraint, name, known)
+            numbers.append(number)
+        required, preferred = numbers
+        if required is not None and preferred is not None and preferred <= required:
+            preferred = None
+        if required is None and preferred is None:
+            return None
+        return Scope(domains, required, preferred)
+
+    def _named(self, constraint: TopologyConstraint) -> Domains | UnknownTopology:
+        known = tuple(sorted(self._domains))
+        if constraint.topology is None:
+            if len(known) == 1:
+                return self._domains[known[0]]
+            return UnknownTopology(constraint, None, known)
+        found = self._domains.get(constraint.topology)
+        return UnknownTopology(constraint, constraint.topology, known) if found is None else found
+
+
+def _above(wide: Level, fine: Level) -> list[int]:
+    return [wide.of_node[next(positions(mask))] for mask in fine.masks]
+
+
+def _path(node: Node, labels: Sequence[str], depth: int) -> tuple[str, ...] | None:
+    """The label values of a node down to a depth; `None` where any level's label is missing."""
+    values = [node.labels.get(label) for label in labels]
+    path = tuple(value for value in values if value is not None)
+    return path[:depth] if len(path) == len(values) else None

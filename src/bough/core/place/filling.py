@@ -1,0 +1,157 @@
+"""Puts the contents of a bag onto nodes, greedily: in the given order, then the largest pods first.
+
+Where one preferred domain was not enough, as few of them as possible are used.
+Must not know which nodes were chosen for the bag, or why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bough.core.place.bags import Bag, Wanted, contents
+from bough.core.place.choice import Chooser, Spot
+from bough.core.place.index import Index
+from bough.core.place.options import Spread
+from bough.core.place.parts import Run
+from bough.core.place.shapes import Shape
+
+#: So many domains are tried for pods of several shapes before these are taken apart.
+_TRIALS = 4
+
+
+class Taken(NamedTuple):
+    """Where the first pods of a run go."""
+
+    run: Run
+    spots: tuple[Spot, ...]
+
+
+class Filler:
+    """Fills bags in one index."""
+
+    def __init__(self, index: Index, chooser: Chooser, *, later: bool) -> None:
+        self._index = index
+        self._chooser = chooser
+        self._later = later
+
+    def fill(self, bag: Bag | None, within: int, spread: Spread | None) -> tuple[Taken, ...] | None:
+        """Place everything; or change nothing, and say `None`."""
+        if bag is None:
+            return ()
+        shape = bag.shape
+        if shape is not None and not self._index.has_room(shape, within, bag.pods):
+            return None
+        mark = self._index.log.mark()
+        for wanted in _orders(contents(bag)):
+            for thrift in (None,) if spread is None else (spread, None):
+                pouring = _Pouring(wanted)
+                self._pour(pouring, within, thrift)
+                if not pouring.left:
+                    return pouring.taken()
+                self._index.log.undo(mark)
+        return None
+
+    def _pour(self, pouring: _Pouring, within: int, spread: Spread | None) -> None:
+        """Place as much as fits."""
+        if spread is not None and spread.first <= spread.last:
+            self._pour_closely(pouring, within, spread)
+            return
+        for number, missing in tuple(pouring.left.items()):
+            shape = pouring.wanted[number].run.shape
+            pouring.add(number, self._chooser.fill(shape, within, missing, later=self._later))
+
+    def _pour_closely(self, pouring: _Pouring, within: int, spread: Spread) -> None:
+        """Fill domain after domain, as few as possible; nodes outside of the topology come last."""
+        finer = spread._replace(first=spread.first + 1)
+        masks = (mask & within for mask in spread.domains.levels[spread.first].masks)
+        domains = [mask for mask in masks if mask]
+        rooms = _Rooms(self._index, later=self._later)
+        outside = within & ~spread.domains.inside
+        while pouring.left and domains:
+            best = self._next(pouring, domains, rooms, finer)
+            domains.remove(best)
+            self._pour(pouring, best, finer)
+        if pouring.left:
+            self._pour(pouring, outside, None)
+
+    def _next(self, pouring: _Pouring, domains: list[int], rooms: _Rooms, spread: Spread) -> int:
+        """Where the part has pods; or the tightest for all that is left; or the roomiest."""
+        shape, missing = pouring.largest()
+        if self._index.policy.near_running:
+            near = [mask for mask in domains if mask & spread.near and rooms.of(shape, mask)]
+            domains = near or domains
+        whole = [mask for mask in domains if rooms.of(shape, mask) >= missing]
+        whole.sort(key=lambda mask: rooms.of(shape, mask))
+        if whole and len(pouring.left) == 1:
+            return whole[0]
+        for mask in whole[:_TRIALS]:
+            if self._holds(pouring, mask, spread):
+                return mask
+        return max(domains, key=lambda mask: rooms.of(shape, mask))
+
+    def _holds(self, pouring: _Pouring, nodes: int, spread: Spread) -> bool:
+        """Whether all that is left fits there."""
+        mark = self._index.log.mark()
+        trial = _Pouring(
+            [Wanted(pouring.wanted[number].run, pods) for number, pods in pouring.left.items()]
+        )
+        self._pour(trial, nodes, spread)
+        self._index.log.undo(mark)
+        return not trial.left
+
+
+class _Pouring:
+    """What is being placed: how many are left of each, and where the others went."""
+
+    def __init__(self, wanted: Sequence[Wanted]) -> None:
+        self.wanted = wanted
+        self.left = {number: want.pods for number, want in enumerate(wanted) if want.pods}
+        self._spots: list[list[Spot]] = [[] for _ in wanted]
+
+    def add(self, number: int, spots: list[Spot]) -> None:
+        """Some pods have a place."""
+        self._spots[number].extend(spots)
+        left = self.left[number] - sum(spot.pods for spot in spots)
+        if left:
+            self.left[number] = left
+        else:
+            del self.left[number]
+
+    def largest(self) -> tuple[Shape, int]:
+        """The largest shape of which something is left, and how many pods of it."""
+        number = max(self.left, key=lambda at: self.wanted[at].run.shape.request)
+        shape = self.wanted[number].run.shape
+        alike = (at for at in self.left if self.wanted[at].run.shape is shape)
+        return shape, sum(self.left[at] for at in alike)
+
+    def taken(self) -> tuple[Taken, ...]:
+        """Where everything went."""
+        pairs = zip(self.wanted, self._spots, strict=True)
+        return tuple(Taken(want.run, tuple(spots)) for want, spots in pairs)
+
+
+class _Rooms:
+    """How many pods of a shape fit into sets of nodes, as long as nobody takes anything there."""
+
+    def __init__(self, index: Index, *, later: bool) -> None:
+        self._index = index
+        self._later = later
+        self._rooms: dict[tuple[Shape, int], int] = {}
+
+    def of(self, shape: Shape, nodes: int) -> int:
+        """How many pods of a shape fit there."""
+        room = self._rooms.get((shape, nodes))
+        if room is None:
+            room = self._index.count(shape, nodes, later=self._later)
+            self._rooms[shape, nodes] = room
+        return room
+
+
+def _orders(wanted: list[Wanted]) -> Iterator[list[Wanted]]:
+    """As given; then, where that makes a difference, the largest pods first."""
+    yield wanted
+    if len({want.run.shape for want in wanted}) > 1:
+        decreasing = sorted(wanted, key=lambda want: want.run.shape.request, reverse=True)
+        if decreasing != wanted:
+            yield decreasing

@@ -1,0 +1,215 @@
+"""Finds places for gangs in a cluster: what is needed all or nothing, then growth.
+
+This is the object that a scheduling cycle works with. Must not know queues, nor which gang is next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import NamedTuple
+
+from bough.core.gang.demand import Demand, growth, needed
+from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.tree import GangTree, Held, counts_of
+from bough.core.place.bags import Bag, Wanted
+from bough.core.place.choice import Chooser, Spot
+from bough.core.place.cluster import Cluster, Hold, Holding
+from bough.core.place.filling import Filler, Taken
+from bough.core.place.layout import Layout
+from bough.core.place.parts import Compiler, Part, Run
+from bough.core.place.policy import PlacePolicy
+from bough.core.place.result import Assignment, Placement, Refusal, Start, Unresolved
+from bough.core.place.search import Search
+from bough.core.place.shapes import Shape
+from bough.core.undo import UndoLog
+from bough.model.cluster import Node, Topology
+from bough.model.gang import Pod
+
+
+class Placer(Cluster):
+    """A cluster in which places are found."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        topologies: Iterable[Topology] = (),
+        policy: PlacePolicy | None = None,
+        log: UndoLog | None = None,
+    ) -> None:
+        super().__init__(nodes, topologies, policy, log)
+        self._chooser = Chooser(self.index)
+
+    def start(
+        self, tree: GangTree, held: Held, *, later: bool = False, within: int | None = None
+    ) -> Start | Refusal:
+        """Take places for what a gang lacks to run, and then for all growth that fits.
+
+        A gang that lacks nothing only grows.
+        """
+        demand = needed(tree, held)
+        core = Placement(())
+        if demand is None and not is_sufficient(tree, counts_of(held)):
+            return Refusal(lacks_pods=True)
+        if demand is not None:
+            found = self.place(tree, demand, held, later=later, within=within)
+            if isinstance(found, Refusal):
+                return found
+            core = found
+            held = tree.with_pods(held, core.pods)
+        return Start(core, self._grow(tree, held, later=later, within=within, waits=core.waits))
+
+    def place(
+        self,
+        tree: GangTree,
+        demand: Demand,
+        held: Held,
+        *,
+        later: bool = False,
+        within: int | None = None,
+        waits: bool = False,
+    ) -> Placement | Refusal:
+        """Take places for one demand of a gang that holds some pods already: all, or nothing.
+
+        later:   room that is being freed may be used, where there is no other.
+        within:  the mask of the nodes to use; `None`: every one.
+        waits:   the pods are to wait even where their room is free, because the gang does.
+        """
+        self.index.shapes.forget_some()
+        compiler = self._compiler(tree, held)
+        part = compiler.part(demand)
+        if compiler.unknown:
+            found = tuple(Unresolved(node.name, why) for node, why in compiler.unknown)
+            return Refusal(unresolved=found)
+        nodes = self._nodes(within)
+        gave_up = False
+        for with_ending in (False, True) if later and self.index.anything_ends else (False,):
+            mark = self.log.mark()
+            found = self._find(part, nodes, later=with_ending)
+            if not isinstance(found, Refusal):
+                return self._settle(tree.root.name, _seats(found), mark, waits=waits)
+            gave_up = gave_up or found.gave_up
+        return Refusal(gave_up=gave_up)
+
+    def _grow(
+        self, tree: GangTree, held: Held, *, later: bool, within: int | None, waits: bool
+    ) -> tuple[Placement, ...]:
+        """Place optional units, in order, as long as any fits."""
+        if tree.root.is_leaf and tree.root.constraint is None:
+            return self._grow_alone(tree, held, later=later, within=within, waits=waits)
+        found: list[Placement] = []
+        #: Units that did not fit: they will not, as room only shrinks.
+        closed: set[int] = set()
+        grows = True
+        while grows:
+            grows = False
+            for unit in growth(tree, held, closed):
+                placed = self.place(
+                    tree, unit.demand, held, later=later, within=within, waits=waits
+                )
+                if isinstance(placed, Placement):
+                    found.append(placed)
+                    held = tree.with_pods(held, placed.pods)
+                    grows = True
+                    break
+                closed.add(unit.node.position)
+        return tuple(found)
+
+    def _find(self, part: Part, nodes: int, *, later: bool) -> list[Taken] | Refusal:
+        """Search greedily, then exactly where that may find more; remember what is refused."""
+        key = (part.signature, nodes, later)
+        gave_up = self._refused[0].get(key)
+        if gave_up is not None:
+            return Refusal(gave_up=gave_up)
+        if part.open and len(part.runs) == 1:
+            bag = Bag.of((Wanted(part.runs[0], part.count),), None)
+            taken = Filler(self.index, self._chooser, later=later).fill(bag, nodes, None)
+            if taken is not None:
+                return list(taken)
+            gave_up = False
+        else:
+            layout = Layout.of(part)
+            for exact in (False,) if layout.countable else (False, True):
+                search = Search(part, layout, self.index, self._chooser, later=later, exact=exact)
+                if search.run(nodes):
+                    return search.taken
+                gave_up = search.gave_up
+        self.log.put_key(self._refused[0], key, gave_up or False)
+        return Refusal(gave_up=gave_up or False)
+
+    def _grow_alone(
+        self, tree: GangTree, held: Held, *, later: bool, within: int | None, waits: bool
+    ) -> tuple[Placement, ...]:
+        """The same for a gang that is but one leaf, anywhere: all of its pods in one go."""
+        unit = next(growth(tree, held), None)
+        if unit is None:
+            return ()
+        part = self._compiler(tree, held).part(unit.demand)
+        runs = part.run_of_pod or (0,) * len(unit.demand.pods)
+        assigned: list[Assignment] = []
+        full: set[int] = set()
+        for number, together in groupby(zip(runs, unit.demand.pods, strict=True), key=_run_of):
+            if number in full:
+                continue
+            run = Run(part.runs[number].shape, tuple(pod for _, pod in together))
+            mark = self.log.mark()
+            spots = self._chooser.fill(run.shape, self._nodes(within), len(run.pods), later=later)
+            if sum(spot.pods for spot in spots) < len(run.pods):
+                full.add(number)
+            seats = _seats([Taken(run, tuple(spots))])
+            # Each pod is a unit of its own: one whose room is free does not wait for the others.
+            for unit_seats in [seats] if waits else [[seat] for seat in seats]:
+                placed = self._settle(tree.root.name, unit_seats, mark, waits=waits)
+                assigned.extend(placed.assignments)
+        return tuple(Placement((assignment,)) for assignment in assigned)
+
+    def _settle(self, gang: str, seats: list[_Seat], mark: int, *, waits: bool) -> Placement:
+        """Remember who sits where. Where one pod waits, all of them do."""
+        waits = waits or any(seat.spot.waits for seat in seats)
+        if waits and not all(seat.spot.waits for seat in seats):
+            self.log.undo(mark)
+            for shape, _, spot in seats:
+                self.index.take(spot.at, shape.times(spot.pods), waits=True)
+        assigned: list[Assignment] = []
+        for shape, pods, spot in seats:
+            node = self.index.nodes[spot.at].name
+            holding = Holding(spot.at, shape.request, Hold.WAITS if waits else Hold.FIRM)
+            for pod in pods:
+                self._hold((gang, pod.name), holding)
+                assigned.append(Assignment(pod.name, node, waits))
+        return Placement(tuple(assigned))
+
+    def _compiler(self, tree: GangTree, held: Held) -> Compiler:
+        def position(pod: Pod) -> int | None:
+            holding = self._holdings.get((tree.root.name, pod.name))
+            return None if holding is None else holding.at
+
+        return Compiler(tree, held, position, self.index.shapes, self.topologies)
+
+    def _nodes(self, within: int | None) -> int:
+        return self.index.everything if within is None else within
+
+
+class _Seat(NamedTuple):
+    """Pods of one shape that share one spot."""
+
+    shape: Shape
+    pods: tuple[Pod, ...]
+    spot: Spot
+
+
+def _seats(taken: Iterable[Taken]) -> list[_Seat]:
+    """Give the spots of each run to its first pods, in order."""
+    seats: list[_Seat] = []
+    seated: dict[int, int] = {}
+    for run, spots in taken:
+        first = seated.get(id(run), 0)
+        for spot in spots:
+            seats.append(_Seat(run.shape, run.pods[first : first + spot.pods], spot))
+            first += spot.pods
+        seated[id(run)] = first
+    return seats
+
+
+def _run_of(pair: tuple[int, Pod]) -> int:
+    return pair[0]

@@ -1,0 +1,47 @@
+"""How places are chosen where there is a choice, as a value.
+
+Must not know how a choice is carried out.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Packing(StrEnum):
+    """Which of the nodes that fit is taken."""
+
+    #: The one with the fewest free GPUs: large holes stay for large pods.
+    BEST_FIT = "best_fit"
+    #: The one with the largest part of its GPUs free.
+    SPREAD = "spread"
+
+
+class NodeOrder(StrEnum):
+    """Which of several nodes that are equally good is taken."""
+
+    #: The first by name, in plain string order: `node10` comes before `node2`.
+    NAME = "name"
+    #: The first in the order in which the nodes were given.
+    GIVEN = "given"
+
+
+class PlacePolicy(msgspec.Struct, frozen=True):
+    """The choices that placement leaves open."""
+
+    packing: Packing = Packing.BEST_FIT
+    order: NodeOrder = NodeOrder.NAME
+    #: Pods without GPUs go to nodes without any first, and then by free CPU instead of free GPUs.
+    cpu_pods_by_cpu: bool = False
+    #: A preferred domain in which the subgroup has pods already comes before tighter ones.
+    near_running: bool = True
+    #: How many choices of a domain, a subgroup or a node one search may try before it gives up.
+    work: int = 4000
+    #: Remember what did not fit. Costs memory, saves time, never changes an answer.
+    remember: bool = True
+
+
+#: How KAI chooses, as far as it is recorded.
+KAI_PLACEMENT = PlacePolicy(cpu_pods_by_cpu=True, near_running=False)

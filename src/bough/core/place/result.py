@@ -1,0 +1,66 @@
+"""What comes out of a search for places, as data.
+
+Must not know how it was found.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.core.place.domains import UnknownTopology
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """One pod has a place."""
+
+    pod: str
+    node: str
+    #: The place is not free yet: other pods must end first.
+    waits: bool = False
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Everything that was asked for has a place."""
+
+    assignments: tuple[Assignment, ...]
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The names of the pods."""
+        return tuple(assignment.pod for assignment in self.assignments)
+
+    @property
+    def waits(self) -> bool:
+        """Whether any pod waits for others to end."""
+        return any(assignment.waits for assignment in self.assignments)
+
+
+class Start(msgspec.Struct, frozen=True):
+    """A gang has what it needs, and perhaps more."""
+
+    #: What it lacked; nothing where it had what it needs.
+    core: Placement
+    #: Optional units, in the order in which they were placed.
+    growth: tuple[Placement, ...] = ()
+
+    @property
+    def assignments(self) -> tuple[Assignment, ...]:
+        """Every pod that was placed."""
+        return sum((unit.assignments for unit in self.growth), self.core.assignments)
+
+
+class Unresolved(msgspec.Struct, frozen=True):
+    """A subgroup whose constraint names a topology, or a level, that there is not."""
+
+    subgroup: str
+    problem: UnknownTopology
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """There is no place for all of it, so nothing has one. `reasons.explain` says why."""
+
+    #: What is missing cannot be had from the pods that there are.
+    lacks_pods: bool = False
+    #: The search was given up for its length: there may be a place.
+    gave_up: bool = False
+    unresolved: tuple[Unresolved, ...] = ()
