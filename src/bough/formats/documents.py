@@ -78,7 +78,7 @@ def line_of(document: Document, path: FieldPath) -> int:
             if found is None:
                 break
             line, value = found, value[part]
-        elif isinstance(value, LinedList) and isinstance(part, int) and part < len(value):
+        elif isinstance(value, LinedList) and isinstance(part, int) and 0 <= part < len(value):
             line, value = value.lines[part], value[part]
         else:
             break

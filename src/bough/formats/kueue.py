@@ -92,6 +92,7 @@ class _Collected:
         if kind is not None:
             metadata = read_metadata(fields)
             reading.subject = _subject(fields.text("kind"), kind, metadata)
+            _check_version(fields, kind)
             found = kind.read(fields, metadata)
             fields.finish()
             self._add(found, reading)
@@ -117,18 +118,21 @@ def _find_kind(fields: Fields) -> _Kind | None:
     if not version or not name:
         return None
     fields.reading.subject = name[:63]
-    group, _, short_version = version.rpartition("/")
     kind = _KINDS.get(name)
-    if group != GROUP:
+    if version.rpartition("/")[0] != GROUP:
         fields.reading.warn((), f"{name} of {version} is not an object of Kueue; passed over")
         return None
     if kind is None:
         _report_unknown_kind(fields, name)
         return None
-    if short_version not in kind.versions:
+    return kind
+
+
+def _check_version(fields: Fields, kind: _Kind) -> None:
+    version, name = fields.text("apiVersion"), fields.text("kind")
+    if version.rpartition("/")[2] not in kind.versions:
         known = ", ".join(f"{GROUP}/{each}" for each in kind.versions)
         fields.error("apiVersion", f"{version} is not known for a {name}; known are {known}")
-    return kind
 
 
 def _report_unknown_kind(fields: Fields, name: str) -> None:

@@ -1,0 +1,543 @@
+"""Which objects may be declared, alone and together."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from bough.core.names import label_fault, name_fault, resource_fault
+from bough.core.quota.references import validate
+from bough.core.quota.usage import usage_of
+from bough.core.quota.validation import validate_cohort, validate_queue
+from bough.core.quota.workload_rules import (
+    validate_flavor,
+    validate_local_queue,
+    validate_workload,
+)
+from bough.model.admission import (
+    AdmissionRules,
+    BorrowWithinCohort,
+    FlavorFungibility,
+    FlavorPreference,
+    FlavorSearch,
+    Preemption,
+    ReclaimWithinCohort,
+)
+from bough.model.cluster import Toleration
+from bough.model.organisation import Organisation
+from bough.model.problem import Problem, Severity
+from bough.model.quota import Cohort, FlavorQuotas, FlavorResource, Queue, Quota, ResourceGroup
+from bough.model.workload import (
+    Admission,
+    Assignment,
+    Flavor,
+    LocalQueue,
+    PodSet,
+    PodTemplate,
+    Workload,
+    WorkloadCondition,
+)
+
+FIRST = "spec.resourceGroups[0].flavors[0].resources[0]"
+
+
+def group(quota: Quota, resource: str = "gpu", flavor: str = "f") -> ResourceGroup:
+    return ResourceGroup((resource,), (FlavorQuotas(flavor, {resource: quota}),))
+
+
+def found(problems: list[Problem]) -> list[tuple[str, str]]:
+    return [(each.field, each.message) for each in problems]
+
+
+def test_good_objects_have_no_problems():
+    groups = (group(Quota(4, 2, 4)), group(Quota(0, 0, 0), "cpu", "g"))
+    assert validate_cohort(Cohort("a.b-c", "company", groups, Fraction(0))) == []
+    assert validate_queue(Queue("a", "company", groups, Fraction(1, 3))) == []
+
+
+@pytest.mark.parametrize(
+    ("quota", "field", "amount"),
+    [
+        (Quota(-4), "nominalQuota", "-4"),
+        (Quota(4, -1), "borrowingLimit", "-1"),
+        (Quota(4, None, -2), "lendingLimit", "-2"),
+    ],
+)
+def test_amounts_are_not_negative(quota: Quota, field: str, amount: str):
+    expected = [(f"{FIRST}.{field}", f"is {amount}, but must not be negative")]
+    assert found(validate_cohort(Cohort("a", "p", (group(quota),)))) == expected
+    assert found(validate_queue(Queue("a", "p", (group(quota),)))) == expected
+
+
+def test_amounts_in_messages_are_written_as_people_write_them():
+    assert found(validate_cohort(Cohort("a", "p", (group(Quota(-1500), "cpu"),)))) == [
+        (f"{FIRST}.nominalQuota", "is -1500m, but must not be negative")
+    ]
+
+
+def test_a_root_may_say_that_it_borrows_0_and_nothing_else():
+    assert validate_cohort(Cohort("a", None, (group(Quota(4, 0)),))) == []
+    assert validate_queue(Queue("a", None, (group(Quota(4, 0)),))) == []
+    assert found(validate_cohort(Cohort("a", None, (group(Quota(4, 3)),)))) == [
+        (
+            f"{FIRST}.borrowingLimit",
+            "is 3, but without parentName there is nobody to borrow from; leave it out or say 0",
+        )
+    ]
+    assert found(validate_queue(Queue("a", None, (group(Quota(4, None, 0)),)))) == [
+        (
+            f"{FIRST}.lendingLimit",
+            "is 0, but without cohortName there is nobody to lend to; leave it out",
+        )
+    ]
+
+
+def test_a_queue_lends_no_more_than_it_has_but_a_cohort_may():
+    groups = (group(Quota(4, None, 5)),)
+    assert validate_cohort(Cohort("a", "p", groups)) == []
+    assert found(validate_queue(Queue("a", "p", groups))) == [
+        (f"{FIRST}.lendingLimit", "is 5, but must be at most the nominalQuota, 4")
+    ]
+
+
+def test_flavors_and_resources_stand_in_one_group_only():
+    groups = (group(Quota(1)), group(Quota(1), "gpu", "g"), group(Quota(1), "cpu", "f"))
+    assert found(validate_cohort(Cohort("a", None, groups))) == [
+        (
+            "spec.resourceGroups[1].coveredResources[0]",
+            "the resource gpu stands in resource group 0 already; it may be in one only",
+        ),
+        (
+            "spec.resourceGroups[2].flavors[0].name",
+            "the flavor f stands in resource group 0 already; it may be in one only",
+        ),
+    ]
+
+
+def test_there_are_at_most_16_groups():
+    groups = tuple(group(Quota(1), f"r{n}", f"f{n}") for n in range(17))
+    assert validate_queue(Queue("a", None, groups[:16])) == []
+    assert found(validate_queue(Queue("a", None, groups))) == [
+        ("spec.resourceGroups", "17 resource groups, but at most 16 are allowed")
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 65])
+def test_a_group_has_1_to_64_flavors(count: int):
+    flavors = tuple(FlavorQuotas(f"f{n}", {"gpu": Quota()}) for n in range(count))
+    message = "65 entries, but at most 64 are allowed in a group" if count else "must not be empty"
+    assert found(validate_cohort(Cohort("a", None, (ResourceGroup(("gpu",), flavors),)))) == [
+        ("spec.resourceGroups[0].flavors", message)
+    ]
+
+
+def test_a_group_covers_at_most_64_resources():
+    names = tuple(f"r{n}" for n in range(65))
+    quotas = FlavorQuotas("f", {name: Quota() for name in names})
+    assert found(validate_cohort(Cohort("a", None, (ResourceGroup(names, (quotas,)),)))) == [
+        (
+            "spec.resourceGroups[0].coveredResources",
+            "65 entries, but at most 64 are allowed in a group",
+        )
+    ]
+
+
+def test_a_queue_has_at_most_256_flavors_and_resources_over_all_groups():
+    flavors = tuple(
+        ResourceGroup(
+            (f"r{number}",),
+            tuple(FlavorQuotas(f"f{number}-{n}", {f"r{number}": Quota()}) for n in range(60)),
+        )
+        for number in range(5)
+    )
+    assert validate_cohort(Cohort("a", None, flavors)) == []
+    assert found(validate_queue(Queue("a", None, flavors))) == [
+        ("spec.resourceGroups", "300 flavors over all groups, but at most 256 are allowed")
+    ]
+
+
+def test_a_queue_s_group_has_at_most_512_pairs():
+    names = tuple(f"r{n}" for n in range(27))
+    flavors = tuple(FlavorQuotas(f"f{n}", dict.fromkeys(names, Quota())) for n in range(19))
+    assert found(validate_queue(Queue("a", None, (ResourceGroup(names, flavors),)))) == [
+        (
+            "spec.resourceGroups[0]",
+            "513 pairs of flavor and resource, but at most 512 are allowed in a group",
+        )
+    ]
+
+
+def test_a_flavor_lists_the_covered_resources_in_their_order():
+    swapped = FlavorQuotas("f", {"gpu": Quota(), "cpu": Quota()})
+    assert found(
+        validate_cohort(Cohort("a", None, (ResourceGroup(("cpu", "gpu"), (swapped,)),)))
+    ) == [
+        (f"{FIRST}.name", "is gpu, but coveredResources has cpu in this place"),
+        (
+            "spec.resourceGroups[0].flavors[0].resources[1].name",
+            "is cpu, but coveredResources has gpu in this place",
+        ),
+    ]
+    short = FlavorQuotas("f", {"cpu": Quota()})
+    assert found(
+        validate_cohort(Cohort("a", None, (ResourceGroup(("cpu", "gpu"), (short,)),)))
+    ) == [
+        (
+            "spec.resourceGroups[0].flavors[0].resources",
+            "flavor f lists 1 resources, but coveredResources has 2; they must be the same",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (Fraction(-1, 2), "is -1/2, but must not be negative"),
+        (Fraction(1, 10**9), "is too small: a weight is 0, or larger than 1n"),
+    ],
+)
+def test_a_weight_is_0_or_large_enough(weight: Fraction, message: str):
+    expected = [("spec.fairSharing.weight", message)]
+    assert found(validate_cohort(Cohort("a", weight=weight))) == expected
+    assert found(validate_queue(Queue("a", weight=weight))) == expected
+    assert found(validate_local_queue(LocalQueue("a", "n", "q", weight=weight))) == expected
+
+
+@pytest.mark.parametrize("name", ["a", "a-b.c", "0", "a" * 253])
+def test_good_names(name: str):
+    assert name_fault(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a..b", "a/b", "ä", "a b", "a\n"])
+def test_bad_names_are_refused(name: str):
+    assert "is no valid name" in (name_fault(name) or "")
+    assert "is no valid name" in (label_fault(name) or "")
+
+
+def test_long_names_are_refused_and_cut_in_the_message():
+    fault = name_fault("a" * 10_000_000) or ""
+    assert fault.endswith("has 10,000,000 characters; at most 253 are allowed")
+    assert len(fault) < 200
+    assert "has 64 characters; at most 63" in (label_fault("a" * 64) or "")
+
+
+@pytest.mark.parametrize("name", ["cpu", "nvidia.com/gpu", "hugepages-2Mi", "rdma/hca_shared"])
+def test_good_resources(name: str):
+    assert resource_fault(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "/gpu", "a/b/", "A.com/gpu", "g pu", "x" * 64, "-a"])
+def test_bad_resources_are_refused(name: str):
+    assert "is no valid resource" in (resource_fault(name) or "")
+
+
+def test_names_of_nodes_parents_and_flavors_are_checked():
+    cohort = Cohort("A", "B", (group(Quota(), "g!", "F"),))
+    assert [field for field, _ in found(validate_cohort(cohort))] == [
+        "metadata.name",
+        "spec.parentName",
+        "spec.resourceGroups[0].coveredResources[0]",
+        "spec.resourceGroups[0].flavors[0].name",
+    ]
+
+
+def test_borrowing_while_reclaiming_needs_reclaiming():
+    borrow = Preemption(borrow_within_cohort=BorrowWithinCohort.LOWER_PRIORITY)
+    assert found(validate_queue(Queue("a", rules=AdmissionRules(preemption=borrow)))) == [
+        (
+            "spec.preemption.borrowWithinCohort.policy",
+            "is LowerPriority, but must be Never while reclaimWithinCohort is Never",
+        )
+    ]
+    both = Preemption(
+        reclaim_within_cohort=ReclaimWithinCohort.ANY,
+        borrow_within_cohort=BorrowWithinCohort.LOWER_PRIORITY,
+    )
+    assert validate_queue(Queue("a", rules=AdmissionRules(preemption=both))) == []
+
+
+def test_a_preference_needs_both_searches_to_go_on():
+    preference = FlavorPreference.PREEMPTION_OVER_BORROWING
+    on = FlavorSearch.TRY_NEXT_FLAVOR
+    stops = AdmissionRules(fungibility=FlavorFungibility(preference=preference))
+    goes_on = AdmissionRules(fungibility=FlavorFungibility(on, on, preference))
+    assert found(validate_queue(Queue("a", rules=stops))) == [
+        (
+            "spec.flavorFungibility.preference",
+            f"{preference} needs both whenCanBorrow and whenCanPreempt to be TryNextFlavor",
+        )
+    ]
+    assert validate_queue(Queue("a", rules=goes_on)) == []
+
+
+def test_a_flavor_has_at_most_8_of_each_and_a_label_for_its_topology():
+    many = {f"k{n}": "v" for n in range(9)}
+    assert found(
+        validate_flavor(Flavor("f", many, tolerations=(Toleration(),) * 9, topology="t"))
+    ) == [
+        ("spec.nodeLabels", "9 entries, but at most 8 are allowed"),
+        ("spec.tolerations", "9 entries, but at most 8 are allowed"),
+    ]
+    assert found(validate_flavor(Flavor("f", topology="t"))) == [
+        ("spec.topologyName", "is t, which needs at least one of nodeLabels")
+    ]
+
+
+def pods(name: str = "main", count: int = 2, **more: object) -> PodSet:
+    return PodSet(name, count, **more)  # type: ignore[arg-type]
+
+
+def workload(*pod_sets: PodSet, **more: object) -> Workload:
+    return Workload("w", "n", pod_sets or (pods(),), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("bad", "field", "message"),
+    [
+        (workload(pods(count=-1)), "spec.podSets[0].count", "is -1, but must not be negative"),
+        (
+            workload(pods(min_count=0)),
+            "spec.podSets[0].minCount",
+            "is 0, but must be positive and at most the count, 2",
+        ),
+        (
+            workload(pods(min_count=3)),
+            "spec.podSets[0].minCount",
+            "is 3, but must be positive and at most the count, 2",
+        ),
+        (
+            workload(pods(), pods()),
+            "spec.podSets[1].name",
+            "there are two pod sets called main",
+        ),
+        (
+            workload(pods(template=PodTemplate({"cpu": -500}))),
+            "spec.podSets[0].template.spec",
+            "asks for -500m of cpu: less than none",
+        ),
+        (
+            workload(priority_class="high"),
+            "spec.priority",
+            "is missing; the priority class high needs it",
+        ),
+        (
+            workload(cluster="a", nominated_clusters=("b",)),
+            "status.clusterName",
+            "must not stand beside nominatedClusterNames",
+        ),
+        (
+            workload(reclaimable_pods={"other": 1}),
+            "status.reclaimablePods[0].name",
+            "there is no pod set called other",
+        ),
+        (
+            workload(reclaimable_pods={"main": 3}),
+            "status.reclaimablePods[0].count",
+            "is 3, but the pod set has 2 pods",
+        ),
+        (
+            workload(admission=Admission("q", ())),
+            "status.admission.podSetAssignments",
+            "0 assignments for 1 pod sets; every pod set needs one",
+        ),
+        (
+            workload(admission=Admission("q", (Assignment("x", {}),))),
+            "status.admission.podSetAssignments[0].name",
+            "there is no pod set called x",
+        ),
+        (
+            workload(admission=Admission("q", (Assignment("main", {"g": "f"}, {"g": -1}),))),
+            "status.admission.podSetAssignments[0].resourceUsage.g",
+            "is -1, but must not be negative",
+        ),
+    ],
+)
+def test_a_bad_workload_is_refused(bad: Workload, field: str, message: str):
+    assert found(validate_workload(bad)) == [(field, message)]
+
+
+def test_a_workload_has_at_most_18_pod_sets():
+    many = [pods(f"p{n}") for n in range(19)]
+    assert found(validate_workload(workload(*many))) == [
+        ("spec.podSets", "19 pod sets, but at most 18 are allowed")
+    ]
+
+
+def test_usage_that_is_not_counted_is_a_warning():
+    admission = Admission("q", (Assignment("main", {}, {"gpu": 1}),))
+    no_reservation = (WorkloadCondition("QuotaReserved", False),)
+    problems = validate_workload(workload(admission=admission, conditions=no_reservation))
+    assert [(each.severity, each.field) for each in problems] == [
+        (Severity.WARNING, "status.admission"),
+        (Severity.WARNING, "status.admission.podSetAssignments[0].resourceUsage.gpu"),
+    ]
+
+
+GPU = FlavorResource("f", "gpu")
+
+
+def holding(**more: object) -> Workload:
+    assignment = Assignment("main", {"gpu": "f"}, {"gpu": 8}, 2)
+    return workload(admission=Admission("q", (assignment,)), **more)
+
+
+def test_a_workload_uses_what_its_admission_says():
+    assert usage_of(holding()) == {GPU: 8}
+
+
+def test_a_workload_that_holds_nothing_uses_nothing():
+    assert usage_of(workload()) == {}
+    assert usage_of(holding(conditions=(WorkloadCondition("Finished", True),))) == {}
+    assert usage_of(holding(conditions=(WorkloadCondition("QuotaReserved", False),))) == {}
+
+
+def test_an_evicted_workload_uses_its_quota_until_the_reservation_is_gone():
+    conditions = (WorkloadCondition("QuotaReserved", True), WorkloadCondition("Evicted", True))
+    assert usage_of(holding(conditions=conditions)) == {GPU: 8}
+
+
+def test_pods_that_are_done_give_their_part_back():
+    assert usage_of(holding(reclaimable_pods={"main": 1})) == {GPU: 4}
+    assert usage_of(holding(reclaimable_pods={"main": 2})) == {GPU: 0}
+
+
+def test_usage_that_is_not_written_is_computed_from_the_pods():
+    template = PodTemplate({"gpu": 3})
+    flavors = {"gpu": "f", "pods": "f"}
+    admission = Admission("q", (Assignment("main", flavors),))
+    admitted = workload(pods(template=template), admission=admission)
+    assert usage_of(admitted) == {GPU: 6, FlavorResource("f", "pods"): 2}
+
+
+def test_a_partly_admitted_workload_is_counted_as_admitted():
+    template = PodTemplate({"gpu": 3})
+    admission = Admission("q", (Assignment("main", {"gpu": "f"}, count=1),))
+    admitted = workload(pods(template=template), admission=admission)
+    assert usage_of(admitted) == {GPU: 3}
+
+
+def test_pod_sets_with_the_same_flavor_add_up():
+    sets = (pods("a", 1), pods("b", 1))
+    admission = Admission(
+        "q", (Assignment("a", {"gpu": "f"}, {"gpu": 1}), Assignment("b", {"gpu": "f"}, {"gpu": 2}))
+    )
+    assert usage_of(workload(*sets, admission=admission)) == {GPU: 3}
+
+
+def together(organisation: Organisation) -> list[tuple[str, str, str, Severity]]:
+    return [
+        (each.subject, each.field, each.message, each.severity) for each in validate(organisation)
+    ]
+
+
+def test_objects_that_fit_together_have_no_problems():
+    organisation = Organisation(
+        cohorts=(Cohort("a", "implicit"),),
+        queues=(Queue("q", "a", (group(Quota(8)),)),),
+        flavors=(Flavor("f"),),
+        local_queues=(LocalQueue("main", "n", "q"),),
+        workloads=(holding(local_queue="main"),),
+    )
+    assert together(organisation) == []
+
+
+def test_a_local_queue_of_an_unknown_queue_is_an_error():
+    assert together(Organisation(local_queues=(LocalQueue("main", "n", "q"),))) == [
+        (
+            "LocalQueue/n/main",
+            "spec.clusterQueue",
+            "there is no ClusterQueue called q",
+            Severity.ERROR,
+        )
+    ]
+
+
+def test_a_workload_of_an_unknown_local_queue_is_a_warning():
+    assert together(Organisation(workloads=(workload(local_queue="x"), ))) == [
+        (
+            "Workload/n/w",
+            "spec.queueName",
+            "there is no LocalQueue called x in the namespace n",
+            Severity.WARNING,
+        )
+    ]  # fmt: skip
+    assert together(Organisation(workloads=(workload(),))) == [
+        (
+            "Workload/n/w",
+            "spec.queueName",
+            "is missing; the workload waits in no queue",
+            Severity.WARNING,
+        )
+    ]
+
+
+def test_usage_in_an_unknown_queue_is_an_error():
+    assert together(Organisation(workloads=(holding(),))) == [
+        (
+            "Workload/n/w",
+            "status.admission.clusterQueue",
+            "there is no ClusterQueue called q; the usage counts nowhere",
+            Severity.ERROR,
+        )
+    ]
+
+
+def test_usage_of_what_the_queue_does_not_list_is_a_warning():
+    queue = Queue("q", None, (group(Quota(8), "cpu"),))
+    assert together(Organisation(queues=(queue,), workloads=(holding(),))) == [
+        (
+            "Workload/n/w",
+            "status.admission.podSetAssignments[0].flavors.gpu",
+            "the queue q does not list gpu on f",
+            Severity.WARNING,
+        )
+    ]
+
+
+def test_an_unknown_flavor_is_a_warning_where_flavors_are_declared():
+    queue = Queue("q", None, (group(Quota(8)),))
+    assert together(Organisation(queues=(queue,))) == []
+    assert together(Organisation(queues=(queue,), flavors=(Flavor("other"),))) == [
+        (
+            "ClusterQueue/q",
+            "spec.resourceGroups[0].flavors[0].name",
+            "there is no ResourceFlavor called f",
+            Severity.WARNING,
+        )
+    ]
+
+
+def chain(length: int) -> tuple[Cohort, ...]:
+    return tuple(Cohort(f"c{n}", f"c{n + 1}" if n + 1 < length else None) for n in range(length))
+
+
+def test_a_tree_is_at_most_64_cohorts_deep():
+    assert together(Organisation(cohorts=chain(64))) == []
+    assert together(Organisation(cohorts=chain(65))) == [
+        (
+            "Cohort/c0",
+            "spec.parentName",
+            "stands below more than 63 other cohorts, the limit",
+            Severity.ERROR,
+        )
+    ]
+
+
+def test_a_very_deep_tree_is_refused_and_not_walked_again_and_again():
+    assert len(together(Organisation(cohorts=chain(100_000)))) == 100_000 - 64
+
+
+def test_a_ring_of_more_than_64_cohorts_is_refused():
+    ring = tuple(Cohort(f"c{n}", f"c{(n + 1) % 65}") for n in range(65))
+    assert {severity for *_, severity in together(Organisation(cohorts=ring))} == {Severity.ERROR}
+
+
+def test_a_cycle_is_a_warning_for_its_cohorts_and_not_for_those_below():
+    cohorts = (Cohort("b", "a"), Cohort("a", "b"), Cohort("below", "a"), Cohort("self", "self"))
+    text = "its cohorts form a cycle: {}; nothing new is admitted below them"
+    assert together(Organisation(cohorts=cohorts)) == [
+        ("Cohort/b", "spec.parentName", text.format("a → b → a"), Severity.WARNING),
+        ("Cohort/a", "spec.parentName", text.format("a → b → a"), Severity.WARNING),
+        ("Cohort/self", "spec.parentName", text.format("self → self"), Severity.WARNING),
+    ]
