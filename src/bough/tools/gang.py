@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.core.gang.demand import Demand, growth, needed
+from bough.core.gang.demand import first_choice, growth, needed
 from bough.core.gang.predicate import (
     can_start,
     is_complete,
@@ -24,7 +24,7 @@ from bough.tools.answer import Answer, problem_answers
 from bough.tools.gangs import load_gangs, load_valid_gangs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from bough.model.gang import Gang, Pod, TopologyConstraint
 
@@ -66,6 +66,7 @@ def describe(gang: Gang) -> Answer:
     core = core_pods(tree, tree.held)
     unit = next_unit(tree, tree.held)
     demand = needed(tree, tree.held)
+    starting = () if demand is None else tuple(first_choice(demand))
     return {
         "name": gang.name,
         "queue": gang.queue,
@@ -78,7 +79,7 @@ def describe(gang: Gang) -> Answer:
         "not_preemptible": len(core) if complete else minimum_pods(tree),
         "core": _names(core),
         "surplus": _names(surplus_pods(tree, tree.held)),
-        "first_choice": [] if demand is None else list(_first_choice(demand)),
+        "first_choice": _names(starting),
         "growth": [
             {"node": each.node.name, "pods": each.demand.smallest}
             for each in growth(tree, tree.held)
@@ -90,23 +91,22 @@ def describe(gang: Gang) -> Answer:
             for each in shortages(tree)
         ],
         "strays": _names(tree.strays),
-        "nodes": _nodes(tree, demand),
+        "nodes": _nodes(tree, starting),
     }
 
 
-def _nodes(tree: GangTree, demand: Demand | None) -> list[Answer]:
+def _nodes(tree: GangTree, starting: Iterable[Pod]) -> list[Answer]:
     """Every node before those below it, with its depth."""
     now = stand(tree, counts_of(tree.held))
     possible = stand(tree, obtainable(tree))
     waiting = counts_of(tree.pending)
     surplus = surplus_counts(tree, counts_of(tree.held))
-    start = {} if demand is None else dict(_first_counts(demand))
+    start = counts_of(tree.with_pods((0,) * len(tree.leaves), _names(starting)))
     answers: list[Answer] = []
     open_nodes = [(tree.root, 0)]
     while open_nodes:
         node, depth = open_nodes.pop()
         row = slice(node.first_leaf, node.end_leaf)
-        to_start = sum(start.get(leaf.position, 0) for leaf in tree.leaves[row])
         answers.append(
             {
                 "name": node.name,
@@ -120,7 +120,7 @@ def _nodes(tree: GangTree, demand: Demand | None) -> list[Answer]:
                 "can_be": possible.satisfied(node),
                 "held": now.pods[node.position],
                 "waiting": sum(waiting[row]),
-                "to_start": to_start,
+                "to_start": sum(start[row]),
                 "surplus": sum(surplus[row]),
                 "topology": [
                     *(
@@ -151,22 +151,6 @@ def _constraint(
         "preferred": constraint.preferred,
         "leaves": [tree.leaves[leaf].name for leaf in leaves or ()] if some else None,
     }
-
-
-def _first_choice(demand: Demand) -> Iterator[str]:
-    """The pods that are started when everything fits."""
-    if demand.node.is_leaf:
-        yield from _names(demand.pods[: demand.count])
-    for child in demand.children[: demand.count]:
-        yield from _first_choice(child)
-
-
-def _first_counts(demand: Demand) -> Iterator[tuple[int, int]]:
-    """For each leaf of the first choice: how many pods."""
-    if demand.node.is_leaf:
-        yield demand.node.position, demand.count
-    for child in demand.children[: demand.count]:
-        yield from _first_counts(child)
 
 
 def _names(pods: Iterable[Pod]) -> list[str]:

@@ -65,6 +65,14 @@ def growth(tree: GangTree, held: Held, closed: Container[int] = ()) -> Iterator[
         yield from outlook.grow(tree.root, closed)
 
 
+def first_choice(demand: Demand) -> Iterator[Pod]:
+    """The pods that are started when every candidate fits."""
+    if demand.node.is_leaf:
+        yield from demand.pods[: demand.count]
+    for child in demand.children[: demand.count]:
+        yield from first_choice(child)
+
+
 class _Outlook:
     """What a gang holds now, and what it could hold with all pods that wait."""
 
