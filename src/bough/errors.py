@@ -2,6 +2,9 @@
 
     BoughError
     ├── Invalid       yours: the request cannot be right, whatever the state
+    │   └── Refused   yours: a workflow asks for more than its pool guarantees
+    ├── Unauthenticated  yours: it is not known who asks
+    ├── Forbidden     yours: the one who asks may not
     ├── NotFound      yours: what it names does not exist
     ├── Conflict      timing: right in itself, but not in this state
     ├── Unavailable   ours: try again later
@@ -36,6 +39,31 @@ class Invalid(BoughError):
 
     code = "invalid"
     http_status = 400
+
+
+class Refused(Invalid):
+    """The workflow asks for more than its pool has to give."""
+
+    code = "usage"
+
+    def __init__(self, message: str = "", *, workflow_id: str | None = None) -> None:
+        super().__init__(message)
+        #: The record of the refusal, where one was kept.
+        self.workflow_id = workflow_id
+
+
+class Unauthenticated(BoughError):
+    """Say who you are: log in, or send a token that is valid."""
+
+    code = "unauthenticated"
+    http_status = 401
+
+
+class Forbidden(BoughError):
+    """The one who asks may not."""
+
+    code = "forbidden"
+    http_status = 403
 
 
 class NotFound(BoughError):

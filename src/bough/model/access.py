@@ -1,0 +1,225 @@
+"""Who asks, what can be asked, and what each role allows, as data.
+
+A resource is `pool/{pool}` with the name of a top-level pool: what concerns a subpool is asked of
+its pool, so no role can be about a subpool alone. Must not know how a decision is made.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Action(StrEnum):
+    """Everything that a role can allow. The part before the colon is the kind."""
+
+    WORKFLOW_CREATE = "workflow:Create"
+    WORKFLOW_READ = "workflow:Read"
+    WORKFLOW_CANCEL = "workflow:Cancel"
+    WORKFLOW_UPDATE = "workflow:Update"
+    WORKFLOW_LIST = "workflow:List"
+    TASK_LIST = "task:List"
+    POOL_LIST = "pool:List"
+    POOL_READ = "pool:Read"
+    POOL_CREATE = "pool:Create"
+    POOL_UPDATE = "pool:Update"
+    POOL_DELETE = "pool:Delete"
+    SUBPOOL_READ = "subpool:Read"
+    SUBPOOL_CREATE = "subpool:Create"
+    SUBPOOL_UPDATE = "subpool:Update"
+    SUBPOOL_DELETE = "subpool:Delete"
+    COHORT_READ = "cohort:Read"
+    COHORT_UPDATE = "cohort:Update"
+    QUEUE_LIST = "queue:List"
+    RESOURCE_LIST = "resources:List"
+    NODE_UPDATE = "node:Update"
+    CONFIG_READ = "config:Read"
+    CONFIG_UPDATE = "config:Update"
+    PROFILE_READ = "profile:Read"
+    PROFILE_UPDATE = "profile:Update"
+    CREDENTIAL_READ = "credentials:Read"
+    CREDENTIAL_UPDATE = "credentials:Update"
+    #: One's own tokens.
+    TOKEN_READ = "token:Read"  # noqa: S105 - names an action
+    TOKEN_UPDATE = "token:Update"  # noqa: S105 - names an action
+    #: Other people, their roles and their tokens.
+    USER_READ = "user:Read"
+    USER_UPDATE = "user:Update"
+    ROLE_READ = "role:Read"
+    ROLE_UPDATE = "role:Update"
+    EVENT_READ = "events:Read"
+    AUDIT_READ = "audit:Read"
+    METRICS_READ = "metrics:Read"
+    #: Open to everybody, also to those who are not known.
+    SYSTEM_VERSION = "system:Version"
+    SYSTEM_HEALTH = "system:Health"
+    AUTH_LOGIN = "auth:Login"
+
+    @property
+    def scoped(self) -> bool:
+        """Whether it is asked about one pool."""
+        return self in POOL_ADMIN_ACTIONS
+
+
+#: What needs no role at all.
+PUBLIC_ACTIONS = frozenset({Action.SYSTEM_VERSION, Action.SYSTEM_HEALTH, Action.AUTH_LOGIN})
+#: What `osmo-{pool}-user` may do with the pool and its subpools.
+POOL_USER_ACTIONS = frozenset(
+    {
+        Action.WORKFLOW_CREATE,
+        Action.WORKFLOW_READ,
+        Action.WORKFLOW_CANCEL,
+        Action.WORKFLOW_UPDATE,
+        Action.POOL_READ,
+        Action.SUBPOOL_READ,
+    }
+)
+#: What `osmo-{pool}-admin` may do: the same, and divide the pool.
+POOL_ADMIN_ACTIONS = POOL_USER_ACTIONS | {
+    Action.SUBPOOL_CREATE,
+    Action.SUBPOOL_UPDATE,
+    Action.SUBPOOL_DELETE,
+}
+#: What everybody may do who is known: look at what all may see, and keep one's own things.
+DEFAULT_ACTIONS = frozenset(
+    {
+        Action.POOL_LIST,
+        Action.WORKFLOW_LIST,
+        Action.TASK_LIST,
+        Action.RESOURCE_LIST,
+        Action.PROFILE_READ,
+        Action.PROFILE_UPDATE,
+        Action.CREDENTIAL_READ,
+        Action.CREDENTIAL_UPDATE,
+        Action.TOKEN_READ,
+        Action.TOKEN_UPDATE,
+        Action.EVENT_READ,
+    }
+)
+
+
+class Effect(StrEnum):
+    """What a statement says. Within one role, Deny beats Allow."""
+
+    ALLOW = "Allow"
+    DENY = "Deny"
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One line of a role that an administrator wrote."""
+
+    effect: Effect
+    #: `workflow:Create`, `workflow:*`, `*:Read` or `*:*`.
+    actions: tuple[str, ...]
+    #: `pool/team`, `pool/*` or `*`; nothing: only what is asked about no pool.
+    resources: tuple[str, ...] = ()
+
+
+class Role(msgspec.Struct, frozen=True):
+    """A named set of permissions."""
+
+    name: str
+    description: str = ""
+    statements: tuple[Statement, ...] = ()
+    #: It comes with the product and cannot be changed.
+    immutable: bool = False
+
+
+class RoleNames(msgspec.Struct, frozen=True):
+    """How the roles that come with the product are called."""
+
+    prefix: str = "osmo"
+
+    @property
+    def admin(self) -> str:
+        """May do everything."""
+        return f"{self.prefix}-admin"
+
+    @property
+    def everybody(self) -> str:
+        """Everyone who is known has it."""
+        return f"{self.prefix}-default"
+
+    def pool_admin(self, pool: str) -> str:
+        """Divides a pool."""
+        return f"{self.prefix}-{pool}-admin"
+
+    def pool_user(self, pool: str) -> str:
+        """Submits to a pool and all its subpools."""
+        return f"{self.prefix}-{pool}-user"
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """The one who asks, as established at the door."""
+
+    name: str
+    #: Every role by its name, sorted.
+    roles: tuple[str, ...] = ()
+    #: Those of them that an administrator wrote.
+    written: tuple[Role, ...] = ()
+    #: The token that was shown; `None`: another way in.
+    token: str | None = None
+    #: The address that the request came from.
+    origin: str = ""
+
+
+#: Nobody in particular.
+ANONYMOUS = Actor("")
+
+
+class User(msgspec.Struct, frozen=True):
+    """Somebody who may be given roles."""
+
+    name: str
+    created_ms: int
+    created_by: str
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A role that a user was given."""
+
+    role: str
+    assigned_by: str
+    assigned_ms: int
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A personal access token, without its secret, of which only a hash is kept."""
+
+    user: str
+    name: str
+    description: str
+    #: From this moment on it is worthless.
+    expires_ms: int
+    created_ms: int
+    #: A part of the user's; it loses what the user loses.
+    roles: tuple[str, ...] = ()
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What a user has chosen."""
+
+    user: str
+    pool: str | None = None
+    email_notification: bool = False
+    slack_notification: bool = False
+
+
+class CredentialType(StrEnum):
+    """What a credential is for."""
+
+    REGISTRY = "REGISTRY"
+    DATA = "DATA"
+    GENERIC = "GENERIC"
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """A secret that a user's workflows may use; what is secret about it is never shown."""
+
+    user: str
+    name: str
+    type: CredentialType
+    #: The names of its parts.
+    keys: tuple[str, ...] = ()
+    created_ms: int = 0

@@ -1,0 +1,117 @@
+"""Pools: named parts of a cluster with a quota of GPUs, and all that is configured for them.
+
+Field names are those of the wire, except that "no limit" is `None`. Must not know subpools, which
+have nothing of their own but a name, an edge, a quota and a state (model.subpool).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+#: JSON as it was sent.
+Json = Any
+
+
+class PoolStatus(StrEnum):
+    """Whether a pool can run work."""
+
+    ONLINE = "ONLINE"
+    #: Its backend was not heard of for a while; what is submitted waits.
+    OFFLINE = "OFFLINE"
+    #: Only administrators may submit.
+    MAINTENANCE = "MAINTENANCE"
+
+
+class GpuQuota(msgspec.Struct, frozen=True):
+    """How many GPUs a pool has."""
+
+    #: For HIGH and NORMAL; `None`: what the other pools leave.
+    guarantee: int | None = None
+    #: For everything, LOW too.
+    maximum: int | None = None
+    #: Its part of what is idle.
+    weight: int = 1
+
+
+class TopologyKey(msgspec.Struct, frozen=True):
+    """A level of the topology, widest first: its short name and the label of the nodes."""
+
+    key: str
+    label: str
+
+
+class Platform(msgspec.Struct, frozen=True):
+    """A kind of hardware within a pool."""
+
+    description: str = ""
+    host_network_allowed: bool = False
+    privileged_allowed: bool = False
+    allowed_mounts: tuple[str, ...] = ()
+    default_mounts: tuple[str, ...] = ()
+    default_variables: dict[str, Json] = {}
+    resource_validations: tuple[str, ...] = ()
+    override_pod_template: tuple[str, ...] = ()
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """A pool as it is configured."""
+
+    name: str
+    description: str = ""
+    backend: str = "default"
+    download_type: str | None = None
+    enable_maintenance: bool = False
+    default_platform: str | None = None
+    default_exec_timeout: str = ""
+    default_queue_timeout: str = ""
+    max_exec_timeout: str = ""
+    max_queue_timeout: str = ""
+    default_exit_actions: dict[str, str] = {}
+    gpu: GpuQuota = GpuQuota()
+    topology_keys: tuple[TopologyKey, ...] = ()
+    common_default_variables: dict[str, Json] = {}
+    common_resource_validations: tuple[str, ...] = ()
+    common_pod_template: tuple[str, ...] = ()
+    common_group_templates: tuple[str, ...] = ()
+    platforms: dict[str, Platform] = {}
+    #: The cohort above it; `None`: the one above all.
+    cohort: str | None = None
+    #: How many GPUs it may take from the rest of the tree, and the rest from it.
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+    #: How many GPUs one user may hold in it, subpools included, with HIGH and NORMAL together.
+    user_gpu_limit: int | None = None
+
+
+class PoolCohort(msgspec.Struct, frozen=True):
+    """An inner node of the organisation above the pools."""
+
+    name: str
+    #: `None`: directly below the node that stands for all.
+    parent: str | None = None
+    #: GPUs that belong to all below it and to none of them.
+    quota: int = 0
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+    weight: int = 1
+    description: str = ""
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A node as its backend offers it."""
+
+    name: str
+    backend: str = "default"
+    gpus: int = 0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    storage_bytes: int = 0
+    labels: dict[str, str] = {}
+    #: The pools that may use it; `None`: every pool of its backend.
+    pools: tuple[str, ...] | None = None
+    #: The platform it belongs to; `None`: each.
+    platform: str | None = None
+    cordoned: bool = False

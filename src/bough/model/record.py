@@ -1,0 +1,109 @@
+"""What is written down about changes: audit, history of configuration, events, what is to be sent.
+
+Audit and events are only ever added to. Must not know what led to them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from bough.model.pool import Json
+
+#: Who did what nobody asked for: the drain monitor, the scheduler.
+SYSTEM = "system"
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """Who changed what, when, from where, before and after."""
+
+    at_ms: int
+    actor: str
+    action: str
+    #: What was changed, as `pool/team` or `workflow/hello-1`.
+    subject: str
+    origin: str = ""
+    token: str | None = None
+    before: Json = None
+    after: Json = None
+    number: int = 0
+
+
+class ConfigType(StrEnum):
+    """The kinds of configuration; revisions are counted within each."""
+
+    SERVICE = "SERVICE"
+    WORKFLOW = "WORKFLOW"
+    POOL = "POOL"
+    SUBPOOL = "SUBPOOL"
+    COHORT = "COHORT"
+    ROLE = "ROLE"
+    BACKEND = "BACKEND"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One field that a change touched."""
+
+    field: str
+    before: Json = None
+    after: Json = None
+
+
+class Revision(msgspec.Struct, frozen=True):
+    """One change of one configured object."""
+
+    config_type: ConfigType
+    revision: int
+    #: The object; for SUBPOOL its canonical name.
+    name: str
+    username: str
+    created_ms: int
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    #: The object after the change; `None`: it was deleted.
+    data: Json = None
+    #: What is different from before.
+    differences: tuple[Difference, ...] = ()
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    WORKFLOW_SUBMITTED = "workflow.submitted"
+    WORKFLOW_REFUSED = "workflow.refused"
+    WORKFLOW_STATUS = "workflow.status"
+    TASK_STATUS = "task.status"
+    PREEMPTED = "task.preempted"
+    POOL_CHANGED = "pool.changed"
+    SUBPOOL_CHANGED = "subpool.changed"
+    COHORT_CHANGED = "cohort.changed"
+    NODE_CHANGED = "node.changed"
+    PLAN_APPLIED = "plan.applied"
+
+
+class StoredEvent(msgspec.Struct, frozen=True):
+    """Something that happened, in the order in which it was written."""
+
+    kind: EventKind
+    at_ms: int
+    #: A workflow by its identifier, or a pool by its name.
+    subject: str
+    #: The top-level pool that decides who may see it; `None`: only administrators.
+    pool: str | None = None
+    message: str = ""
+    data: Json = None
+    number: int = 0
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """Something that a backend is to be told, after the transaction that decided it."""
+
+    kind: str
+    #: The backend.
+    backend: str
+    #: What it is about; telling twice must do no harm.
+    subject: str
+    payload: Json = None
+    number: int = 0
+    attempts: int = 0
