@@ -1,4 +1,4 @@
-"""Kueue's objects, as the cases write them, in the model's types."""
+"""Kueue's quota objects, as the cases write them, in the model's types."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ from fractions import Fraction
 from typing import Any
 
 from bough.core.quota.tree import QuotaTree
+from bough.model.admission import (
+    AdmissionCheck,
+    AdmissionRules,
+    BorrowWithinCohort,
+    FlavorFungibility,
+    FlavorPreference,
+    FlavorSearch,
+    Preemption,
+    PreemptionWithinQueue,
+    QueueingStrategy,
+    ReclaimWithinCohort,
+    StopPolicy,
+)
+from bough.model.cluster import Match
 from bough.model.quota import (
     Cohort,
     FlavorQuotas,
@@ -26,7 +40,8 @@ def cohort_of(data: dict[str, Any]) -> Cohort:
 
 def queue_of(data: dict[str, Any]) -> Queue:
     """A ClusterQueue object."""
-    return Queue(data["name"], data.get("cohort") or None, _groups(data), _weight(data))
+    cohort = data.get("cohort") or None
+    return Queue(data["name"], cohort, _groups(data), _weight(data), _rules(data))
 
 
 def tree_of(data: dict[str, Any]) -> QuotaTree:
@@ -64,6 +79,58 @@ def amount_of(value: Any) -> int:
 def written(amount: int) -> int | str:
     """An amount as the cases write it."""
     return "unlimited" if amount >= UNLIMITED else amount
+
+
+def matches_of(selector: dict[str, Any]) -> tuple[Match, ...]:
+    """A label selector, as conditions that must all hold."""
+    labels = selector.get("match_labels") or {}
+    expressions = selector.get("match_expressions") or ()
+    return (
+        *(Match(key, "In", (value,)) for key, value in labels.items()),
+        *(expression_of(expression) for expression in expressions),
+    )
+
+
+def expression_of(data: dict[str, Any]) -> Match:
+    """One condition on labels."""
+    return Match(data["key"], data["operator"], tuple(data.get("values") or ()))
+
+
+def _rules(data: dict[str, Any]) -> AdmissionRules:
+    selector = data.get("namespace_selector")
+    return AdmissionRules(
+        queueing=QueueingStrategy(data.get("queueing_strategy") or "BestEffortFIFO"),
+        namespaces=None if selector is None else matches_of(selector),
+        fungibility=_fungibility(data.get("flavor_fungibility") or {}),
+        preemption=_preemption(data.get("preemption") or {}),
+        checks=tuple(_check(each) for each in data.get("admission_checks") or ()),
+        stop=StopPolicy(data.get("stop_policy") or "None"),
+    )
+
+
+def _fungibility(data: dict[str, Any]) -> FlavorFungibility:
+    preference = data.get("preference")
+    return FlavorFungibility(
+        FlavorSearch(data.get("when_can_borrow") or "MayStopSearch"),
+        FlavorSearch(data.get("when_can_preempt") or "TryNextFlavor"),
+        None if preference is None else FlavorPreference(preference),
+    )
+
+
+def _preemption(data: dict[str, Any]) -> Preemption:
+    borrow = data.get("borrow_within_cohort") or {}
+    return Preemption(
+        PreemptionWithinQueue(data.get("within_cluster_queue") or "Never"),
+        ReclaimWithinCohort(data.get("reclaim_within_cohort") or "Never"),
+        BorrowWithinCohort(borrow.get("policy") or "Never"),
+        borrow.get("max_priority_threshold"),
+    )
+
+
+def _check(data: Any) -> AdmissionCheck:
+    if isinstance(data, str):
+        return AdmissionCheck(data)
+    return AdmissionCheck(data["name"], tuple(data.get("on_flavors") or ()))
 
 
 def _groups(data: dict[str, Any]) -> tuple[ResourceGroup, ...]:

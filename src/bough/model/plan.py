@@ -70,6 +70,24 @@ class Nomination(msgspec.Struct, frozen=True):
     waits_for: tuple[str, ...] = ()
 
 
+class WaitReason(StrEnum):
+    """Why a workload in the form of Kueue waits, in Kueue's own words."""
+
+    #: No flavor of its queue suits its pods.
+    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+    #: It would not fit even if nothing ran.
+    EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
+    WAITING_FOR_QUOTA = "WaitingForQuota"
+    #: Room is being freed for it.
+    WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"
+    #: Its queue does not exist, or does not let its namespace in.
+    MISCONFIGURED = "Misconfigured"
+    #: Its queue takes nothing new.
+    SUSPENDED = "Suspended"
+    #: A check that must pass before has not.
+    PENDING_EVALUATION = "PendingEvaluation"
+
+
 class Wait(msgspec.Struct, frozen=True):
     """A workload that stays where it is, and why."""
 
@@ -80,6 +98,11 @@ class Wait(msgspec.Struct, frozen=True):
     message: str
     #: Whether it need not be looked at again until something in its tree changes.
     parked: bool = False
+    #: Whether the same holds for every workload of the same shape in its queue.
+    alike: bool = False
+    #: By pod set and resource: the position of the last flavor that was tried, where the next try
+    #: is to go on behind it; see `Progress`.
+    tried: dict[str, dict[str, int]] = {}
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -11,7 +11,17 @@ import msgspec
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Gang
 from bough.model.quota import Cohort, Queue
-from bough.model.workload import Flavor, Workload
+from bough.model.workload import Flavor, LocalQueue, Workload
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What an earlier cycle found out about a workload that still waits."""
+
+    #: Room is being freed for it.
+    nominated: bool = False
+    #: By pod set and resource: the position of the last flavor that was tried; the next try goes
+    #: on behind it. What is missing begins with the first flavor.
+    tried: dict[str, dict[str, int]] = {}
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -26,8 +36,15 @@ class Snapshot(msgspec.Struct, frozen=True):
     flavors: tuple[Flavor, ...] = ()
     nodes: tuple[Node, ...] = ()
     topologies: tuple[Topology, ...] = ()
+    #: The doors of namespaces to queues; one that is stopped keeps its workloads waiting.
+    local_queues: tuple[LocalQueue, ...] = ()
+    #: Labels by namespace; `None`: namespaces are not the subject, everyone may use every queue.
+    namespaces: dict[str, dict[str, str]] | None = None
     #: Work in the form of Kueue, by queue: what holds quota, and what waits for it.
     admitted: dict[str, tuple[Workload, ...]] = {}
+    #: What an earlier plan parked is left out until something in its tree changes.
     waiting: dict[str, tuple[Workload, ...]] = {}
+    #: By workload, for those that wait.
+    progress: dict[str, Progress] = {}
     #: Work in the form of gangs, by queue, whether it runs or waits.
     gangs: dict[str, tuple[Gang, ...]] = {}

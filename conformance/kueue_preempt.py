@@ -1,0 +1,160 @@
+"""Kueue's choice of victims: who, in what order, by which policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bough.core.cycle.candidates import Candidates, Preemptor
+from bough.core.cycle.forest import Forest
+from bough.core.cycle.preemption import find_victims
+from bough.core.cycle.standing import Standing, standing_of
+from bough.model.admission import (
+    AdmissionRules,
+    Preemption,
+    PreemptionWithinQueue,
+    ReclaimWithinCohort,
+)
+from bough.model.policy import Policy
+from bough.model.quota import FlavorQuotas, FlavorResource, Queue, Quota, ResourceGroup
+from bough.model.workload import Admission, Assignment, Workload
+from conformance.kueue_objects import cohort_of, queue_of
+from conformance.kueue_schedule import REASONS
+from conformance.kueue_workloads import UnsupportedError, policy_of, workload_of
+
+#: Something that everyone has, where a case is only about order or policy.
+UNIT = FlavorResource("any", "unit")
+
+
+def answer_victims(case: dict[str, Any]) -> dict[str, Any]:
+    """Whom a newcomer evicts, its flavors being given."""
+    data = case["input"]
+    try:
+        if data.get("fair_sharing"):
+            raise UnsupportedError("fair sharing")
+        policy = policy_of(case)
+        incoming = workload_of(data["incoming"])
+        running = [workload_of(each) for each in data["workloads"]]
+    except UnsupportedError as reason:
+        return {"unsupported": str(reason)}
+    forest = Forest(
+        [cohort_of(each) for each in data["cohorts"]],
+        [queue_of(each) for each in data["cluster_queues"]],
+        policy,
+    )
+    for queue in forest.leaves:
+        forest.hold(queue, [each for each in running if _queue(each) == queue])
+    amounts, scarce = _request(incoming, data["assignment"])
+    leaf = forest.leaves[data["incoming_cluster_queue"]]
+    preemptor = Preemptor(leaf, standing_of(incoming, policy), amounts, scarce)
+    return {
+        "actual": {
+            "preempted": [
+                {"workload": victim.holder.key, "reason": REASONS[victim.rule]}
+                for victim in find_victims(forest, preemptor)
+            ]
+        }
+    }
+
+
+def answer_order(case: dict[str, Any]) -> dict[str, Any]:
+    """In what order a preemptor of the highest rank would take candidates."""
+    data = case["input"]
+    own = data["preemptor_cluster_queue"]
+    try:
+        if "admission-fair-sharing" in case["features"]:
+            raise UnsupportedError("admission fair sharing")
+        policy = policy_of(case)
+        running = [workload_of(each) for each in data["candidates"]]
+    except UnsupportedError as reason:
+        return {"unsupported": str(reason)}
+    highest = max(-standing_of(each, policy).negative_priority for each in running) + 1
+    rules = Preemption(PreemptionWithinQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
+    forest = _unit_forest(running, own, rules, policy)
+    standing = Standing(-highest, (False, 0), "", "")
+    found = _everyone(forest, own, standing)
+    return {"actual": {"order": [key.partition("/")[2] for key in found]}}
+
+
+def answer_policy(case: dict[str, Any]) -> dict[str, Any]:
+    """Whether a policy lets one workload take another."""
+    data = case["input"]
+    policy = policy_of(case)
+    candidate, word = workload_of(data["candidate"]), data["policy"]
+    if word == "Any":
+        rules = Preemption(reclaim_within_cohort=ReclaimWithinCohort.ANY)
+        forest = _unit_forest([_holding(candidate, "other")], "own", rules, policy)
+    else:
+        rules = Preemption(PreemptionWithinQueue(word))
+        forest = _unit_forest([_holding(candidate, "own")], "own", rules, policy)
+    standing = standing_of(workload_of(data["preemptor"]), policy)
+    return {"actual": {"satisfied": bool(_everyone(forest, "own", standing))}}
+
+
+def _queue(workload: Workload) -> str | None:
+    return None if workload.admission is None else workload.admission.queue
+
+
+def _request(
+    incoming: Workload, assignment: list[dict[str, Any]]
+) -> tuple[dict[FlavorResource, int], tuple[FlavorResource, ...]]:
+    """What the newcomer asks for, and what of it is scarce."""
+    templates = {each.name: each.template.requests for each in incoming.pod_sets}
+    amounts: dict[FlavorResource, int] = {}
+    scarce: dict[FlavorResource, None] = {}
+    for pod_set in assignment:
+        for resource, chosen in pod_set["flavors"].items():
+            what = FlavorResource(chosen["flavor"], resource)
+            amount = templates[pod_set["name"]].get(resource, 0) * pod_set["count"]
+            amounts[what] = amounts.get(what, 0) + amount
+            if chosen["mode"] == "Preempt":
+                scarce[what] = None
+    return amounts, tuple(sorted(scarce))
+
+
+def _unit_forest(running: list[Workload], own: str, rules: Preemption, policy: Policy) -> Forest:
+    """A cohort of queues without quota, in which everyone holds one unit of the same."""
+    groups = (
+        ResourceGroup((UNIT.resource,), (FlavorQuotas(UNIT.flavor, {UNIT.resource: Quota()}),)),
+    )
+    held = [_holding(each, _queue(each) or "nowhere") for each in running]
+    names = sorted({own, *(_queue(each) or "" for each in held)})
+    queues = [
+        Queue(name, "cohort", groups, rules=AdmissionRules(preemption=rules)) for name in names
+    ]
+    forest = Forest([], queues, policy)
+    for name in names:
+        forest.hold(name, [each for each in held if _queue(each) == name])
+    return forest
+
+
+def _holding(workload: Workload, queue: str) -> Workload:
+    unit = Assignment("main", {UNIT.resource: UNIT.flavor}, {UNIT.resource: 1}, 1)
+    return Workload(
+        workload.name,
+        workload.namespace,
+        (),
+        priority=workload.priority,
+        uid=workload.uid,
+        created_ms=workload.created_ms,
+        annotations=workload.annotations,
+        conditions=workload.conditions,
+        admission=Admission(queue, (unit,)),
+    )
+
+
+def _everyone(forest: Forest, own: str, standing: Standing) -> list[str]:
+    preemptor = Preemptor(forest.leaves[own], standing, {UNIT: 1}, (UNIT,))
+    candidates = Candidates(forest, preemptor)
+    return [each.holder.key for each in candidates.in_order(borrowing=False)]
+
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "preempt_classic": answer_victims,
+    "preempt_hier": answer_victims,
+    "preempt_fair": answer_victims,
+    "random_preempt_classic": answer_victims,
+    "random_preempt_fair": answer_victims,
+    "preempt_order": answer_order,
+    "preempt_policy": answer_policy,
+}

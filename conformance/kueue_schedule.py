@@ -1,0 +1,105 @@
+"""Kueue's scheduling cycles: who is admitted, who is evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bough.core.cycle.plan import plan
+from bough.model.plan import EvictionRule
+from bough.model.snapshot import Snapshot
+from bough.model.workload import Admission, Workload
+from conformance.kueue_objects import cohort_of, queue_of, written
+from conformance.kueue_workloads import (
+    UnsupportedError,
+    flavor_of,
+    local_queue_of,
+    policy_of,
+    workload_of,
+)
+
+#: Why somebody is evicted, in Kueue's words.
+REASONS = {
+    EvictionRule.PREEMPT: "InClusterQueue",
+    EvictionRule.RECLAIM: "InCohortReclamation",
+    EvictionRule.RECLAIM_WHILE_BORROWING: "InCohortReclaimWhileBorrowing",
+    EvictionRule.DRAIN: "ClusterQueueStopped",
+}
+
+
+def answer_schedule(case: dict[str, Any]) -> dict[str, Any]:
+    """One cycle."""
+    data = case["input"]
+    try:
+        policy = policy_of(case)
+        snapshot = snapshot_of(data)
+    except UnsupportedError as reason:
+        return {"unsupported": str(reason)}
+    decided = plan(snapshot, policy)
+    # The case lets every write of an admission fail after the decision.
+    admits = () if data.get("admission_write_fails") else decided.admits
+    return {
+        "actual": {
+            "admitted": [admit.workload for admit in admits],
+            "evicted": [
+                {"workload": each.workload, "reason": REASONS[each.rule]}
+                for each in decided.evictions
+            ],
+            "assignments_after": {admit.workload: _written(admit.admission) for admit in admits},
+        }
+    }
+
+
+def snapshot_of(data: dict[str, Any]) -> Snapshot:
+    """The state of a case at the time 0, which is its now."""
+    if data.get("fair_sharing"):
+        raise UnsupportedError("fair sharing")
+    if "admission_fair_sharing" in data:
+        raise UnsupportedError("admission fair sharing")
+    if data.get("extra_objects"):
+        raise UnsupportedError("objects that the case does not hold")
+    doors = tuple(local_queue_of(each) for each in data["local_queues"])
+    queues = {(door.namespace, door.name): door.queue for door in doors}
+    admitted: dict[str, list[Workload]] = {}
+    waiting: dict[str, list[Workload]] = {}
+    for workload in (workload_of(each) for each in data["workloads"]):
+        if workload.admission is not None:
+            admitted.setdefault(workload.admission.queue, []).append(workload)
+        elif (workload.namespace, workload.local_queue or "") in queues:
+            queue = queues[workload.namespace, workload.local_queue or ""]
+            waiting.setdefault(queue, []).append(workload)
+    return Snapshot(
+        cohorts=tuple(cohort_of(each) for each in data["cohorts"]),
+        queues=tuple(queue_of(each) for each in data["cluster_queues"]),
+        flavors=tuple(flavor_of(each) for each in data["resource_flavors"]),
+        local_queues=doors,
+        namespaces={name: labels or {} for name, labels in data["namespaces"].items()},
+        admitted={queue: tuple(workloads) for queue, workloads in admitted.items()},
+        waiting={queue: tuple(workloads) for queue, workloads in waiting.items()},
+    )
+
+
+def _written(admission: Admission) -> dict[str, Any]:
+    return {
+        "cluster_queue": admission.queue,
+        "pod_sets": [
+            {
+                "name": each.name,
+                "count": each.count,
+                "flavors": each.flavors,
+                "usage": {name: written(amount) for name, amount in each.usage.items()},
+            }
+            for each in admission.assignments
+        ],
+    }
+
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "schedule": answer_schedule,
+    "schedule_recompute": answer_schedule,
+    "schedule_fair": answer_schedule,
+    "schedule_concurrent": answer_schedule,
+    "schedule_afs": answer_schedule,
+    "random_schedule": answer_schedule,
+    "random_schedule_fair": answer_schedule,
+}

@@ -1,0 +1,64 @@
+"""A workload that waits for quota, as a cycle sees it: where it stands, what its pods ask for.
+
+Must not know flavors or quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bough.core.cycle.standing import Standing, standing_of
+from bough.core.quota.usage import PODS
+from bough.model.policy import Policy
+from bough.model.workload import PodSet, Workload
+
+
+class Applicant:
+    """A workload that waits in a queue."""
+
+    __slots__ = ("key", "standing", "workload")
+
+    def __init__(self, workload: Workload, policy: Policy) -> None:
+        self.workload = workload
+        self.standing: Standing = standing_of(workload, policy)
+        self.key = self.standing.key
+
+    @property
+    def full_counts(self) -> tuple[int, ...]:
+        """How many pods of each set need quota: finished ones do not."""
+        workload = self.workload
+        return tuple(
+            max(0, pod_set.count - workload.reclaimable_pods.get(pod_set.name, 0))
+            for pod_set in workload.pod_sets
+        )
+
+
+class Ask(NamedTuple):
+    """What the pods of a set ask for together."""
+
+    pod_set: PodSet
+    pods: int
+    #: Totals.
+    requests: dict[str, int]
+
+
+def asks_of(
+    applicant: Applicant, counts: Sequence[int] | None, *, with_pods: bool
+) -> list[list[Ask]]:
+    """What the workload asks for, pod sets that must get the same flavors together.
+
+    Without counts, for all pods that are not finished. The pods themselves are counted where the
+    queue wants them to be.
+    """
+    groups: dict[str | int, list[Ask]] = {}
+    pod_sets = applicant.workload.pod_sets
+    for index, count in enumerate(applicant.full_counts if counts is None else counts):
+        pod_set = pod_sets[index]
+        requests = {name: each * count for name, each in pod_set.template.requests.items()}
+        if with_pods:
+            requests[PODS] = count
+        topology = pod_set.topology
+        name = index if topology is None or topology.group is None else topology.group
+        groups.setdefault(name, []).append(Ask(pod_set, count, requests))
+    return list(groups.values())

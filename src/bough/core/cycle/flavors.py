@@ -1,0 +1,321 @@
+"""The choice of flavors: one for each resource group of each pod set, in the queue's own order.
+
+A flavor can be had at once, by reclaiming, by preempting, perhaps later, or not at all; what the
+queue says about fungibility decides where the search stops and which flavor is the best of those
+seen. Must not know how victims are found: it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from itertools import chain
+from typing import NamedTuple
+
+from bough.core.cycle.applicant import Applicant, Ask, asks_of
+from bough.core.cycle.eligibility import why_unsuitable
+from bough.core.cycle.forest import Group, Leaf, Slot
+from bough.core.cycle.heights import reach_of
+from bough.core.quota.account import available, potential
+from bough.core.quota.usage import PODS
+from bough.model.admission import (
+    BorrowWithinCohort,
+    FlavorFungibility,
+    FlavorPreference,
+    FlavorSearch,
+)
+from bough.model.plan import WaitReason
+from bough.model.quota import FlavorResource
+from bough.model.workload import Flavor
+
+#: Reasons for which a flavor cannot be had, the worst last.
+_SEVERITY = (
+    WaitReason.WAITING_FOR_QUOTA,
+    WaitReason.EXCEEDS_MAX_QUOTA,
+    WaitReason.NO_MATCHING_FLAVOR,
+)
+
+
+class Mode(IntEnum):
+    """How a flavor could be had; the larger, the better."""
+
+    NO_FIT = 0
+    #: Quota would allow it after preemption, but nobody can be preempted now.
+    NO_CANDIDATES = 1
+    #: After preemption in the own queue.
+    PREEMPT = 2
+    #: After reclaiming from other queues only.
+    RECLAIM = 3
+    FIT = 4
+
+
+class Choice(NamedTuple):
+    """The flavor of one resource."""
+
+    flavor: str
+    mode: Mode
+    #: From how far up the tree the queue borrows; 0: not at all.
+    height: int
+
+
+class Obstacle(NamedTuple):
+    """Why a flavor cannot be had at once."""
+
+    reason: WaitReason
+    text: str
+
+
+class PodSetFlavors(NamedTuple):
+    """What a pod set gets."""
+
+    ask: Ask
+    choices: dict[str, Choice]
+    #: By resource: the position of the last flavor that was tried, where others are left to try.
+    tried: dict[str, int]
+
+
+class FlavorAssignment:
+    """What a workload gets, as far as the search came."""
+
+    __slots__ = ("height", "mode", "obstacles", "pod_sets", "reason", "usage")
+
+    def __init__(self) -> None:
+        self.pod_sets: list[PodSetFlavors] = []
+        self.usage: dict[FlavorResource, int] = {}
+        #: The worst of all choices.
+        self.mode = Mode.FIT
+        self.height = 0
+        self.obstacles: list[Obstacle] = []
+        #: Why not, where it fits nowhere.
+        self.reason = WaitReason.WAITING_FOR_QUOTA
+
+    @property
+    def tried(self) -> dict[str, dict[str, int]]:
+        """By pod set and resource, where the next search is to go on."""
+        return {each.ask.pod_set.name: each.tried for each in self.pod_sets if each.tried}
+
+    @property
+    def flavors(self) -> dict[str, dict[str, str]]:
+        """By pod set and resource."""
+        return {
+            each.ask.pod_set.name: {name: choice.flavor for name, choice in each.choices.items()}
+            for each in self.pod_sets
+        }
+
+    @property
+    def scarce(self) -> tuple[FlavorResource, ...]:
+        """What is there only after somebody was preempted, in order."""
+        found = {
+            FlavorResource(choice.flavor, resource)
+            for each in self.pod_sets
+            for resource, choice in each.choices.items()
+            if choice.mode is not Mode.FIT
+        }
+        return tuple(sorted(found))
+
+    def add(self, ask: Ask, choices: dict[str, Choice], tried: dict[str, int]) -> None:
+        """Give a pod set its flavors."""
+        self.pod_sets.append(PodSetFlavors(ask, choices, tried))
+        for resource, choice in choices.items():
+            what = FlavorResource(choice.flavor, resource)
+            self.usage[what] = self.usage.get(what, 0) + ask.requests.get(resource, 0)
+            self.mode = min(self.mode, choice.mode)
+            self.height = max(self.height, choice.height)
+
+
+class FlavorQuestion(NamedTuple):
+    """Who asks for flavors, and what is known."""
+
+    leaf: Leaf
+    applicant: Applicant
+    flavors: Mapping[str, Flavor]
+    #: How a flavor could be had for an amount that does not fit, and from how far up.
+    simulate: Callable[[Slot, int], tuple[Mode, int]]
+    #: By pod set and resource: go on behind this position.
+    tried: Mapping[str, Mapping[str, int]] = {}
+    #: By pod set and resource: only this flavor will do.
+    pinned: Mapping[str, Mapping[str, str]] | None = None
+
+
+def assign_flavors(
+    question: FlavorQuestion, counts: Sequence[int] | None = None
+) -> FlavorAssignment:
+    """Choose flavors for every pod set, or for so many pods of each."""
+    assignment = FlavorAssignment()
+    leaf = question.leaf
+    for asks in asks_of(question.applicant, counts, with_pods=PODS in leaf.groups):
+        requests = _total(asks)
+        choices: dict[str, Choice] = {}
+        tried: dict[str, int] = {}
+        for resource in sorted(requests):
+            group = leaf.groups.get(resource)
+            if resource in choices or (group is None and not requests[resource]):
+                continue
+            found = _Scan(question, asks, requests, resource, assignment).run(group)
+            if found is None:
+                assignment.mode = Mode.NO_FIT
+                return assignment
+            choices.update(found[0])
+            tried.update(found[1])
+        for ask in asks:
+            own = {name: choice for name, choice in choices.items() if name in ask.requests}
+            assignment.add(ask, own, {name: tried[name] for name in own if name in tried})
+    return assignment
+
+
+class _Scan:
+    """The search through the flavors of one resource group."""
+
+    def __init__(
+        self,
+        question: FlavorQuestion,
+        asks: list[Ask],
+        requests: dict[str, int],
+        resource: str,
+        assignment: FlavorAssignment,
+    ) -> None:
+        self._question = question
+        self._asks = asks
+        self._requests = requests
+        self._resource = resource
+        self._assignment = assignment
+        self._fungibility = question.leaf.queue.rules.fungibility
+        #: For each flavor that was looked at.
+        self._obstacles: list[list[Obstacle]] = []
+
+    def run(self, group: Group | None) -> tuple[dict[str, Choice], dict[str, int]] | None:
+        """The best flavor's choices and where to go on next time; `None` if no flavor will do."""
+        if group is None:
+            text = f"queue {self._question.leaf.queue.name} does not list {self._resource}"
+            self._assignment.obstacles.append(Obstacle(WaitReason.NO_MATCHING_FLAVOR, text))
+            self._assignment.reason = WaitReason.NO_MATCHING_FLAVOR
+            return None
+        wanted = [name for name in group.resources if name in self._requests]
+        best: dict[str, Choice] = {}
+        best_rank = _rank(Mode.NO_FIT, 0, self._fungibility)
+        position = first = self._first_position(len(group.flavors))
+        for position in range(first, len(group.flavors)):
+            flavor, slots = group.flavors[position]
+            self._obstacles.append([])
+            if not self._suits(flavor):
+                continue
+            choices, mode, height = self._try(flavor, slots, wanted)
+            rank = _rank(mode, height, self._fungibility)
+            if rank > best_rank:
+                best, best_rank = choices, rank
+            if _is_good_enough(mode, height, self._fungibility):
+                best = choices
+                break
+        if not best or any(choice.mode is not Mode.FIT for choice in best.values()):
+            self._assignment.obstacles += chain.from_iterable(self._obstacles)
+        if not best:
+            self._assignment.reason = _reason_of(self._obstacles)
+            return None
+        if position == len(group.flavors) - 1:
+            return best, {}
+        return best, dict.fromkeys(best, position)
+
+    def _first_position(self, count: int) -> int:
+        tried = self._question.tried.get(self._asks[0].pod_set.name)
+        position = -1 if tried is None else tried.get(self._resource, -1)
+        return position + 1 if position + 1 < count else 0
+
+    def _suits(self, name: str) -> bool:
+        """Whether all the pod sets may use the flavor."""
+        pinned = self._question.pinned
+        if pinned is not None:
+            names = {ask.pod_set.name for ask in self._asks}
+            if all(pinned.get(each, {}).get(self._resource) != name for each in names):
+                return False
+        flavor = self._question.flavors.get(name)
+        if flavor is None:
+            fault: str | None = f"there is no flavor {name}"
+        else:
+            faults = (why_unsuitable(flavor, ask.pod_set) for ask in self._asks)
+            fault = next((each for each in faults if each is not None), None)
+        if fault is not None:
+            self._obstacles[-1].append(Obstacle(WaitReason.NO_MATCHING_FLAVOR, fault))
+        return fault is None
+
+    def _try(
+        self, flavor: str, slots: dict[str, Slot], wanted: list[str]
+    ) -> tuple[dict[str, Choice], Mode, int]:
+        """Every resource on one flavor; the flavor is as good as the worst of them."""
+        choices: dict[str, Choice] = {}
+        worst = Mode.FIT, 0
+        worst_rank = _rank(Mode.FIT, 0, self._fungibility)
+        for resource in wanted:
+            slot = slots.get(resource)
+            mode, height = (Mode.NO_FIT, 0) if slot is None else self._measure(slot)
+            if slot is None:
+                text = f"flavor {flavor} does not provide {resource}"
+                self._obstacles[-1].append(Obstacle(WaitReason.NO_MATCHING_FLAVOR, text))
+            rank = _rank(mode, height, self._fungibility)
+            if rank < worst_rank:
+                worst, worst_rank = (mode, height), rank
+            if mode is Mode.NO_FIT:
+                return {}, mode, height
+            choices[resource] = Choice(flavor, mode, height)
+        return choices, worst[0], worst[1]
+
+    def _measure(self, slot: Slot) -> tuple[Mode, int]:
+        """How one resource on one flavor could be had, on top of what earlier pod sets got."""
+        leaf, account = self._question.leaf, slot.account
+        amount = self._requests[slot.what.resource] + self._assignment.usage.get(slot.what, 0)
+        reach = reach_of(leaf, account, amount)
+        if amount <= max(0, available(account)[0]):
+            return Mode.FIT, reach.height
+        self._refuse(slot, amount)
+        if amount > potential(account):
+            return Mode.NO_FIT, 0
+        preemption = leaf.queue.rules.preemption
+        while_borrowing = preemption.borrow_within_cohort is not BorrowWithinCohort.NEVER
+        if amount <= account.nominal or reach.partial or while_borrowing:
+            return self._question.simulate(slot, amount)
+        return Mode.NO_FIT, reach.height
+
+    def _refuse(self, slot: Slot, amount: int) -> None:
+        leaf = self._question.leaf
+        refusal = leaf.tree.refusal(leaf.queue.name, {slot.what: amount})
+        if refusal is not None:
+            never = WaitReason.EXCEEDS_MAX_QUOTA
+            reason = never if refusal.never else WaitReason.WAITING_FOR_QUOTA
+            self._obstacles[-1].append(Obstacle(reason, refusal.sentence))
+
+
+def _rank(mode: Mode, height: int, fungibility: FlavorFungibility) -> tuple[int, ...]:
+    """What flavors are compared by; the larger, the better. What does not fit is all the same."""
+    if mode is Mode.NO_FIT:
+        return (0,)
+    viable = 1 if mode is Mode.NO_CANDIDATES else 2
+    if fungibility.preference is FlavorPreference.PREEMPTION_OVER_BORROWING:
+        return viable, -height, mode
+    return viable, mode, -height
+
+
+def _is_good_enough(mode: Mode, height: int, fungibility: FlavorFungibility) -> bool:
+    """Whether the flavors behind this one need not be tried."""
+    if mode is Mode.NO_FIT or mode is Mode.NO_CANDIDATES:
+        return False
+    next_flavor = FlavorSearch.TRY_NEXT_FLAVOR
+    if mode is not Mode.FIT and fungibility.when_can_preempt is next_flavor:
+        return False
+    return not (height > 0 and fungibility.when_can_borrow is next_flavor)
+
+
+def _reason_of(obstacles: list[list[Obstacle]]) -> WaitReason:
+    """What stands against a group: the least of its flavors, each as bad as its worst obstacle."""
+    worst = [
+        max((each.reason for each in flavor), key=_SEVERITY.index) for flavor in obstacles if flavor
+    ]
+    return min(worst, key=_SEVERITY.index, default=WaitReason.NO_MATCHING_FLAVOR)
+
+
+def _total(asks: list[Ask]) -> dict[str, int]:
+    if len(asks) == 1:
+        return asks[0].requests
+    total: dict[str, int] = {}
+    for ask in asks:
+        for resource, amount in ask.requests.items():
+            total[resource] = total.get(resource, 0) + amount
+    return total

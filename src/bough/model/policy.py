@@ -1,0 +1,80 @@
+"""How a cycle decides, as a value: every choice is a field, a preset is a value, nothing is a fork.
+
+No decision asks for a preset's name. Must not know how a choice is carried out.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Heads(StrEnum):
+    """Whom a cycle looks at in each queue."""
+
+    #: Only the first in line; those behind it wait for their turn.
+    FIRST = "first"
+    #: Everyone in line.
+    ALL = "all"
+
+
+class OrderKey(StrEnum):
+    """One criterion by which those that a cycle looks at are put in order."""
+
+    #: Who already holds quota and is looked at a second time.
+    HOLDS_QUOTA = "holds_quota"
+    #: Who waits for room that is being freed for it.
+    NOMINATED = "nominated"
+    #: Who needs the smaller part of the tree to borrow from; nobody's is the smallest.
+    BORROWING_HEIGHT = "borrowing_height"
+    #: The higher priority.
+    PRIORITY = "priority"
+    #: Who has waited longer.
+    TIMESTAMP = "timestamp"
+
+
+class RequeuingTimestamp(StrEnum):
+    """Since when a workload counts as waiting whose pods did not become ready in time."""
+
+    CREATION = "Creation"
+    EVICTION = "Eviction"
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """Every choice that a cycle leaves open. The defaults are those of Kueue's classical rules."""
+
+    #: For people; no decision depends on it.
+    name: str = ""
+    heads: Heads = Heads.FIRST
+    #: The criteria in order; what they leave equal is decided by uid and name.
+    order: tuple[OrderKey, ...] = (
+        OrderKey.HOLDS_QUOTA,
+        OrderKey.BORROWING_HEIGHT,
+        OrderKey.PRIORITY,
+        OrderKey.TIMESTAMP,
+    )
+    requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
+    #: Who lost borrowed quota to somebody who borrows counts as waiting since then, not since its
+    #: creation. Only needed where priority is no criterion: else the loser would go first again.
+    reclaimed_waits_anew: bool = False
+    #: The priority is raised, or lowered, by what an annotation of the workload says.
+    priority_boost: bool = False
+    #: Fewer pods are admitted, down to each pod set's minimum, where not all of them fit.
+    partial_admission: bool = True
+    #: Who wants the victims of somebody before it in the cycle gets another chance without them;
+    #: otherwise it is passed over.
+    recompute_overlap: bool = True
+    #: Who is passed over goes on, next time, behind the flavors that it has tried.
+    keep_scan_progress: bool = True
+    #: What cannot be admitted stands for everything of its shape in its queue.
+    park_alike: bool = True
+
+    @property
+    def nominated_first(self) -> bool:
+        """Whether those go first for whom room is being freed; they also keep what is free."""
+        return OrderKey.NOMINATED in self.order
+
+
+#: The classical rules of Kueue, with its defaults.
+KUEUE = Policy(name="kueue")
