@@ -62,7 +62,7 @@ def gather(documents: Iterable[Document], *, lenient: bool = False) -> Gangs:
         if f"PodGroup/{pod_group.full_name}" not in broken
     ]
     gangs += [gang_of_one(member) for member in objects.pods if member.group is None]
-    obstacles = _obstacles(gangs, objects)
+    obstacles = _obstacles(objects)
     problems += locate_all(_queue_problems(obstacles, known), objects.documents)
     return Gangs(tuple(gangs), obstacles, objects, problems)
 
@@ -85,14 +85,16 @@ def _pods_by_group(objects: KaiObjects) -> dict[str, list[Pod]]:
     return pods
 
 
-def _obstacles(gangs: Iterable[Gang], objects: KaiObjects) -> dict[str, QueueObstacle]:
+def _obstacles(objects: KaiObjects) -> dict[str, QueueObstacle]:
     """Where no queues were read, nothing can be said about them."""
     queues = {queue.name: queue for queue in objects.queues}
+    named = [(pod_group.full_name, pod_group.queue) for pod_group in objects.pod_groups]
+    named += [(each.pod.name, each.queue) for each in objects.pods if each.group is None]
     found: dict[str, QueueObstacle] = {}
-    for gang in gangs if queues else ():
-        obstacle = queue_obstacle(gang.queue, queues)
+    for gang, queue in named if queues else ():
+        obstacle = queue_obstacle(queue, queues)
         if obstacle is not None:
-            found[gang.name] = obstacle
+            found[gang] = obstacle
     return found
 
 
