@@ -70,6 +70,27 @@ class Refusal(msgspec.Struct, frozen=True):
         )
 
 
+class GangWait(StrEnum):
+    """Why a gang waits, in one word that programs can rely on."""
+
+    #: The queue does not exist, or takes no gangs.
+    QUEUE = "queue"
+    #: The queue hangs on a cycle of cohorts.
+    TANGLED = "tangled"
+    #: Pods, or subgroups, that it needs do not exist yet.
+    PODS = "pods"
+    #: Somebody of the same queue and rank is first in line.
+    BEHIND = "behind"
+    #: What is guaranteed would exceed a quota.
+    QUOTA = "quota"
+    #: All use together would exceed a limit, or what there is.
+    LIMIT = "limit"
+    #: There are no nodes for it.
+    PLACE = "place"
+    #: Others are told to end for it.
+    NOMINATED = "nominated"
+
+
 class Condition(msgspec.Struct, frozen=True):
     """A lasting fact about a node of the tree, in the words of Kubernetes conditions."""
 

@@ -1,0 +1,71 @@
+"""What a cycle over gangs has decided so far, in the words of a plan.
+
+Must not know why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bough.core.cycle.gangs.claim import Claim
+from bough.core.cycle.gangs.reclaim import Victim
+from bough.core.place.result import Placement
+from bough.model.plan import Bind, Eviction, EvictionRule, Nomination, Wait
+
+
+class Outcome:
+    """Decisions in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.binds: list[Bind] = []
+        self.evictions: list[Eviction] = []
+        self.nominations: dict[str, Nomination] = {}
+        self.waits: dict[str, Wait] = {}
+        #: Workloads of which something is evicted.
+        self.evicted: set[str] = set()
+
+    def bind(self, claim: Claim, placement: Placement, *, growth: bool) -> None:
+        """Pods start where they were placed; or, if room must be freed first, are nominated."""
+        if placement.waits:
+            pods = {each.pod: each.node for each in placement.assignments}
+            before = self.nominations.get(claim.name)
+            if before is not None:
+                pods = {**before.pods, **pods}
+            waits_for = before.waits_for if before is not None else ()
+            self.nominations[claim.name] = Nomination(claim.name, pods, waits_for)
+            return
+        self.binds += [
+            Bind(claim.name, each.pod, each.node, growth) for each in placement.assignments
+        ]
+
+    def evict(self, preemptor: Claim, victims: Iterable[Victim]) -> None:
+        """Pods end for somebody, who waits for that."""
+        merged: dict[str, tuple[Victim, list[str]]] = {}
+        for victim in victims:
+            _, pods = merged.setdefault(victim.claim.name, (victim, []))
+            pods += [pod.name for pod in victim.pods if pod.name not in pods]
+        for name, (victim, pods) in merged.items():
+            everything = {pod.name for pod in victim.claim.running} <= {*pods}
+            self.evictions.append(
+                Eviction(
+                    name,
+                    victim.source.rule,
+                    () if everything else tuple(pods),
+                    preemptor.name,
+                    victim.source.level,
+                )
+            )
+        self.evicted.update(merged)
+        nominated = self.nominations[preemptor.name]
+        self.nominations[preemptor.name] = Nomination(
+            preemptor.name, nominated.pods, tuple(sorted({*nominated.waits_for, *merged}))
+        )
+
+    def evict_stale(self, claim: Claim) -> None:
+        """A gang ends that runs with less than it needs."""
+        self.evictions.append(Eviction(claim.name, EvictionRule.STALE))
+        self.evicted.add(claim.name)
+
+    def wait(self, wait: Wait) -> None:
+        """A gang stays where it is."""
+        self.waits[wait.workload] = wait

@@ -1,0 +1,106 @@
+"""The passes over gangs, in order: what is guaranteed, what may borrow, growth, stale gangs.
+
+Must not know how one gang is served.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from bough.core.cycle.gangs.claim import Claim
+from bough.core.cycle.gangs.contest import Contender, Contest
+from bough.core.cycle.gangs.grow import Grower
+from bough.core.cycle.gangs.outcome import Outcome
+from bough.core.cycle.gangs.reserve import reserve
+from bough.core.cycle.gangs.start import Server
+from bough.core.cycle.gangs.world import World
+from bough.core.gang.demand import first_choice, needed
+from bough.core.gang.predicate import is_stale, is_sufficient
+from bough.core.gang.tree import counts_of
+from bough.model.gangrules import GrowthTurn, Line
+from bough.model.quota import Amounts
+
+
+def decide(world: World) -> Outcome:
+    """Decide about every gang. The world is left as the decisions make it."""
+    outcome = Outcome()
+    server = Server(world, outcome)
+    waiting = sorted(
+        (claim for claim in world.claims.values() if claim.waiting), key=lambda claim: claim.line
+    )
+    grower = Grower(world, outcome)
+    if world.rules.line is Line.GUARANTEED_FIRST:
+        serve_guaranteed(server, [claim for claim in waiting if not claim.gang.preemptible])
+        share_idle(server, [claim for claim in waiting if claim.gang.preemptible], grower)
+    else:
+        share_idle(server, waiting, grower)
+    grower.grow_all(waiting)
+    end_stale(world, outcome)
+    return outcome
+
+
+def serve_guaranteed(server: Server, claims: list[Claim]) -> None:
+    """By priority and submit time. Who only lacks a place keeps one from those behind it."""
+    reservations = server.world.rules.reservations
+    for claim in claims:
+        before = len(server.unplaced)
+        server.serve(claim)
+        if reservations and len(server.unplaced) > before:
+            server.reserved |= reserve(server.world, *server.unplaced[-1])
+            reservations -= 1
+
+
+def share_idle(server: Server, claims: list[Claim], grower: Grower) -> None:
+    """By weight between the queues, by priority and submit time within each."""
+    world = server.world
+    lines: dict[str, deque[Claim]] = {}
+    for claim in claims:
+        if claim.queue in world.tariffs and not world.ledgers.total.cycle(
+            world.queue_node(claim.queue)
+        ):
+            lines.setdefault(claim.queue, deque()).append(claim)
+        else:
+            server.serve(claim)
+    requests: dict[str, Amounts] = {}
+
+    def head(queue: str) -> Contender | None:
+        line = lines[queue]
+        if not line:
+            return None
+        claim = line[0]
+        if claim.name not in requests:
+            requests[claim.name] = _request(world, claim)
+        return Contender(claim.line, requests[claim.name])
+
+    contest = Contest(world.ledgers.total, sorted(lines), head)
+    while (queue := contest.next()) is not None:
+        claim = lines[queue].popleft()
+        requests.pop(claim.name, None)
+        if server.serve(claim) and world.rules.growth is GrowthTurn.IN_LINE:
+            grown = grower.grow_once(claim)
+            if grown:
+                lines[queue].appendleft(claim)
+        contest.settle(queue)
+
+
+def end_stale(world: World, outcome: Outcome) -> None:
+    """Evict gangs that have run with less than they need for too long."""
+    grace = world.rules.staleness_grace_ms
+    if grace is None:
+        return
+    for queue in sorted(world.running):
+        for claim in sorted(world.running[queue].values(), key=lambda claim: claim.line):
+            if claim.gang.minimum == 1 and not claim.gang.subgroups:
+                continue
+            if claim.name in outcome.evicted or not is_stale(claim.tree):
+                continue
+            since = claim.gang.stale_since_ms
+            due = grace == 0 or (since is not None and since + grace <= world.now_ms)
+            if due and not is_sufficient(claim.tree, counts_of(world.held(claim))):
+                outcome.evict_stale(claim)
+
+
+def _request(world: World, claim: Claim) -> Amounts:
+    demand = needed(claim.tree, world.held(claim))
+    tariff = world.tariffs[claim.queue]
+    return tariff.total(first_choice(demand), 0) if demand is not None else {}

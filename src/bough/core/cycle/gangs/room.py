@@ -1,0 +1,95 @@
+"""Whether there would be room for a demand, asked again and again while victims come and go.
+
+Where pods are alike and nothing constrains them, room is a number that is kept up to date node by
+node. Elsewhere the number of free GPUs tells when a real search is worth while. Must not know whose
+pods are victims, nor why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bough.core.cycle.gangs.claim import Claim
+from bough.core.cycle.gangs.world import World
+from bough.core.gang.demand import Demand
+from bough.core.place.bits import positions
+from bough.core.place.columns import GPUS
+from bough.core.place.result import Placement
+from bough.core.place.shapes import Shape
+from bough.model.gang import Pod
+
+
+class Room:
+    """The room for one demand, once everything that is told to end has ended."""
+
+    def __init__(self, world: World, claim: Claim, demand: Demand, nodes: int) -> None:
+        self._world = world
+        self._claim = claim
+        self._demand = demand
+        shapes = _shapes(world, demand)
+        self._nodes = nodes
+        possible = 0
+        for shape in shapes:
+            possible |= shape.possible & nodes
+        self._possible = possible
+        #: Set where counting is exact.
+        self._shape = shapes[0] if len(shapes) == 1 and _is_open(claim) else None
+        self._needed = demand.smallest if self._shape else _least_gpus(demand)
+        self._parts = [0] * len(world.placer.index.nodes)
+        self._count = 0
+        for at in positions(possible):
+            self._recount(at)
+
+    def touch(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Count again where pods were told to end, or to stay."""
+        for pod in pods:
+            holding = self._world.placer.holding(claim.name, pod.name)
+            if holding is not None and self._possible >> holding.at & 1:
+                self._recount(holding.at)
+
+    def suffices(self) -> bool:
+        """Whether the demand would have a place."""
+        if self._count < self._needed:
+            return False
+        return self._shape is not None or self._search()
+
+    def _recount(self, at: int) -> None:
+        index = self._world.placer.index
+        if self._shape is not None:
+            part = index.copies(at, self._shape, later=True)
+        else:
+            part = max(0, index.later[at][GPUS])
+        self._count += part - self._parts[at]
+        self._parts[at] = part
+
+    def _search(self) -> bool:
+        world, claim = self._world, self._claim
+        mark = world.log.mark()
+        found = world.placer.place(
+            claim.tree, self._demand, world.held(claim), later=True, within=self._nodes
+        )
+        world.log.undo(mark)
+        return isinstance(found, Placement)
+
+
+def _shapes(world: World, demand: Demand) -> list[Shape]:
+    found: dict[Shape, None] = {}
+    waiting = [demand]
+    while waiting:
+        part = waiting.pop()
+        found.update((world.placer.index.shapes.of(pod), None) for pod in part.pods)
+        waiting.extend(part.children)
+    return list(found)
+
+
+def _is_open(claim: Claim) -> bool:
+    """Whether nothing says that pods must be together."""
+    return all(node.constraint is None and not node.sets for node in claim.tree.nodes)
+
+
+def _least_gpus(demand: Demand) -> int:
+    if demand.children:
+        parts = sorted(_least_gpus(child) for child in demand.children)
+    else:
+        parts = sorted(pod.requests.gpus for pod in demand.pods)
+    return sum(parts[: demand.count])

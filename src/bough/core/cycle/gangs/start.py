@@ -1,0 +1,266 @@
+"""Serve one gang: let it start, free room for it, or say why it waits.
+
+The gates come in this order: its queue, its pods, those before it, its quota, a place. Only what is
+guaranteed has victims taken for it. Must not know in what order gangs are served.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bough.core.cycle.gangs.claim import Claim
+from bough.core.cycle.gangs.outcome import Outcome
+from bough.core.cycle.gangs.reasons import (
+    wait_behind,
+    wait_for_place,
+    wait_for_pods,
+    wait_for_queue,
+    wait_for_quota,
+)
+from bough.core.cycle.gangs.reclaim import Reclaim, Victim
+from bough.core.cycle.gangs.room import Room
+from bough.core.cycle.gangs.world import World
+from bough.core.cycle.victims import search
+from bough.core.gang.demand import Demand, first_choice, needed
+from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.tree import counts_of
+from bough.core.place.cluster import Hold
+from bough.core.place.result import Placement
+from bough.model.gang import Pod
+from bough.model.quota import FlavorResource
+from bough.model.reason import Refusal
+
+
+class Offer(NamedTuple):
+    """One choice of flavors for a gang."""
+
+    choice: int
+    nodes: int
+    request: dict[FlavorResource, int]
+
+
+class Server:
+    """Serves gangs one after the other, and remembers who must not be passed."""
+
+    def __init__(self, world: World, outcome: Outcome) -> None:
+        self.world = world
+        self.outcome = outcome
+        #: By queue and rank: who waits for quota, and is not passed.
+        self._heads: dict[tuple[str, bool], Claim] = {}
+        #: Nodes that are kept for somebody from what could not be evicted again.
+        self.reserved = 0
+        #: Gangs with a guarantee that only lack a place, in the order they were served.
+        self.unplaced: list[tuple[Claim, Demand, int]] = []
+
+    def serve(self, claim: Claim) -> bool:
+        """Whether the gang has got what it needs, now or once room is free."""
+        world = self.world
+        obstacle = wait_for_queue(world, claim)
+        if obstacle is not None:
+            self.outcome.wait(obstacle)
+            return False
+        demand = needed(claim.tree, world.held(claim))
+        if demand is None:
+            if is_sufficient(claim.tree, counts_of(world.held(claim))):
+                return True
+            self.outcome.wait(wait_for_pods(claim))
+            return False
+        head = self._heads.get((claim.queue, claim.gang.preemptible))
+        if head is not None:
+            self.outcome.wait(wait_behind(claim, head))
+            return False
+        return self._try(claim, demand)
+
+    def _try(self, claim: Claim, demand: Demand) -> bool:
+        world = self.world
+        guaranteed = not claim.gang.preemptible
+        refusals: list[Refusal] = []
+        entitled: list[Offer] = []
+        for offer in self._offers(claim, demand):
+            refusal = world.ledgers.refusal(claim.queue, offer.request, guaranteed=guaranteed)
+            if refusal is None:
+                nodes = offer.nodes & ~self.reserved if guaranteed else offer.nodes
+                if self._place(claim, demand, offer, nodes):
+                    return True
+                entitled.append(offer)
+            else:
+                refusals.append(refusal)
+                if guaranteed and self._within_guarantee(claim, offer):
+                    entitled.append(offer)
+        if guaranteed:
+            for offer in entitled:
+                if self._free_room(claim, demand, offer):
+                    return True
+        self._leave(claim, demand, entitled, refusals)
+        return False
+
+    def _leave(
+        self, claim: Claim, demand: Demand, entitled: list[Offer], refusals: list[Refusal]
+    ) -> None:
+        """Say why a gang waits, and who may not pass it."""
+        if entitled:
+            if not claim.gang.preemptible:
+                self.unplaced.append((claim, demand, entitled[0].nodes))
+            refusal = refusals[0] if refusals else None
+            nodes = entitled[0].nodes
+            self.outcome.wait(wait_for_place(self.world, claim, demand, nodes, refusal))
+            return
+        if self.world.rules.strict_within_rank and not self._lacks_only_capacity(refusals):
+            self._heads[claim.queue, claim.gang.preemptible] = claim
+        self.outcome.wait(wait_for_quota(self.world, claim, refusals))
+
+    def _lacks_only_capacity(self, refusals: list[Refusal]) -> bool:
+        """Whether the tree as a whole is full: idle parts of it may then go to who fits in."""
+        tree = self.world.ledgers.total
+        return any(
+            refusal.node is not None and tree.parent(refusal.node) is None for refusal in refusals
+        )
+
+    def _within_guarantee(self, claim: Claim, offer: Offer) -> bool:
+        return self.world.ledgers.guaranteed.refusal(claim.queue, offer.request) is None
+
+    def _offers(self, claim: Claim, demand: Demand) -> list[Offer]:
+        """What may be tried, the best first."""
+        tariff = self.world.tariffs[claim.queue]
+        pods = list(first_choice(demand))
+        return [
+            Offer(
+                choice, self.world.nodes_for(claim.queue, choice), tariff.total(pods, choice)
+            )
+            for choice in range(max(1, len(tariff.choices)))
+        ]
+
+    def _place(self, claim: Claim, demand: Demand, offer: Offer, nodes: int) -> bool:
+        """Start a gang without taking anything from others."""
+        world = self.world
+        guaranteed = not claim.gang.preemptible
+        mark = world.mark()
+        found = world.placer.place(
+            claim.tree, demand, world.held(claim), later=True, within=nodes
+        )
+        if isinstance(found, Placement):
+            request = self._request(claim, found, offer)
+            if world.ledgers.refusal(claim.queue, request, guaranteed=guaranteed) is None:
+                world.start(claim, found, request, guaranteed=guaranteed)
+                world.keep(mark)
+                self.outcome.bind(claim, found, growth=False)
+                return True
+        world.undo(mark)
+        return False
+
+    def _request(
+        self, claim: Claim, placement: Placement, offer: Offer
+    ) -> dict[FlavorResource, int]:
+        """What the pods that were really chosen count; candidates may differ in size."""
+        placed = {*placement.pods}
+        pods = [pod for leaf in claim.tree.leaves for pod in leaf.pods if pod.name in placed]
+        return self.world.tariffs[claim.queue].total(pods, offer.choice)
+
+    def _free_room(self, claim: Claim, demand: Demand, offer: Offer) -> bool:
+        """Take what is needed from others, and nothing that is not."""
+        world = self.world
+        nodes = offer.nodes & ~self.reserved
+        mark = world.mark()
+        taking = Taking(world, claim, demand, offer, nodes, self.outcome)
+        victims = taking.search()
+        if victims:
+            taking.settle(victims)
+            if self._place(claim, demand, offer, nodes):
+                world.keep(mark)
+                self.outcome.evict(claim, victims)
+                return True
+        world.undo(mark)
+        return False
+
+
+class Taking:
+    """The search for victims of one gang."""
+
+    def __init__(
+        self,
+        world: World,
+        claim: Claim,
+        demand: Demand,
+        offer: Offer,
+        nodes: int,
+        outcome: Outcome,
+    ) -> None:
+        self._world = world
+        self._claim = claim
+        self._request = offer.request
+        self._room = Room(world, claim, demand, nodes)
+        self._reclaim = Reclaim(world, claim, offer.request)
+        self._evicted = outcome.evicted
+        #: What each victim took that was not taken before it.
+        self._pods: dict[Victim, tuple[Pod, ...]] = {}
+        #: By gang: what of its surplus is taken on its own; and gangs that are taken whole.
+        self._whole: dict[str, Victim] = {}
+        self._missing: set[Victim] = set()
+        #: Workloads taken for this gang, with how many victims of each.
+        self._workloads: dict[str, int] = {}
+
+    def search(self) -> list[Victim] | None:
+        """The victims; `None` where none suffice, or none are needed."""
+        return search(
+            self._reclaim.candidates(),
+            allowed=self._allowed,
+            take=self._take,
+            put_back=self._put_back,
+            fits=self._fits,
+        )
+
+    def settle(self, victims: list[Victim]) -> None:
+        """Say what the victims hold from now on."""
+        for victim in victims:
+            held = self._world.held(victim.claim)
+            names = (pod.name for pod in victim.pods)
+            self._world.hold(victim.claim, victim.claim.tree.without_pods(held, names))
+
+    def _allowed(self, victim: Victim) -> bool:
+        limit = self._world.rules.eviction_limit
+        name = victim.claim.name
+        if limit is not None and name not in self._evicted and name not in self._workloads:
+            fresh = sum(1 for taken in self._workloads if taken not in self._evicted)
+            if len(self._evicted) + fresh >= limit:
+                return False
+        return self._reclaim.allowed(victim)
+
+    def _take(self, victim: Victim) -> None:
+        claim = victim.claim
+        placer = self._world.placer
+        pods = self._pods.get(victim)
+        if pods is None:
+            holdings = ((pod, placer.holding(claim.name, pod.name)) for pod in victim.pods)
+            pods = tuple(
+                pod for pod, held in holdings if held is not None and held.hold is Hold.FIRM
+            )
+            self._pods[victim] = pods
+        self._world.evict(claim, pods)
+        self._room.touch(claim, pods)
+        self._workloads[claim.name] = self._workloads.get(claim.name, 0) + 1
+        self._missing.discard(victim)
+        if victim.whole:
+            self._whole[claim.name] = victim
+
+    def _put_back(self, victim: Victim) -> None:
+        claim = victim.claim
+        pods = self._pods[victim]
+        self._world.spare(claim, pods)
+        self._room.touch(claim, pods)
+        self._workloads[claim.name] -= 1
+        if not self._workloads[claim.name]:
+            del self._workloads[claim.name]
+        if victim.whole:
+            del self._whole[claim.name]
+            self._missing = {each for each in self._missing if each.claim is not claim}
+        elif claim.name in self._whole:
+            # A gang that is broken keeps nothing: its surplus cannot stay behind.
+            self._missing.add(victim)
+
+    def _fits(self) -> bool:
+        if self._missing:
+            return False
+        world = self._world
+        if world.ledgers.total.refusal(self._claim.queue, self._request) is not None:
+            return False
+        return self._room.suffices()

@@ -1,0 +1,169 @@
+"""The working copy of a cycle over gangs: two ledgers, the places, and what every gang holds.
+
+Everything goes through marks, so that a what-if, and the whole cycle, can be undone exactly.
+Must not know who is served when, nor who may be evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from bough.core.cycle.gangs.claim import Claim
+from bough.core.cycle.gangs.tariff import Tariff
+from bough.core.cycle.ledgers import Ledgers
+from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
+from bough.core.gang.release import core_pods
+from bough.core.gang.tree import Held
+from bough.core.place.placer import Placer
+from bough.core.place.result import Placement
+from bough.core.undo import UndoLog
+from bough.model.gang import Gang, Pod
+from bough.model.gangrules import GangRules
+from bough.model.quota import FlavorResource, NodeKind, TreeNode
+from bough.model.snapshot import Snapshot
+
+
+class Mark(NamedTuple):
+    """Where things stood."""
+
+    log: int
+    ledgers: tuple[int, int]
+
+
+class World:
+    """What is declared, counted, placed and held."""
+
+    def __init__(self, snapshot: Snapshot, rules: GangRules) -> None:
+        self.rules = rules
+        self.now_ms = snapshot.now_ms
+        self.log = UndoLog()
+        self.ledgers = Ledgers(snapshot.cohorts, snapshot.queues)
+        self.placer = Placer(snapshot.nodes, snapshot.topologies, log=self.log)
+        self.tariffs = {queue.name: Tariff(queue) for queue in snapshot.queues}
+        self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
+        self._masks: dict[tuple[str, int], int] = {}
+        self._tree_order = NAME_ORDER if rules.subgroups_by_name else SPEC_ORDER
+        self.claims: dict[str, Claim] = {}
+        #: The gangs of each queue that held something when the cycle began.
+        self.running: dict[str, dict[str, Claim]] = {}
+        #: What gangs hold now, where that is not what they held when the cycle began.
+        self._held: dict[str, Held] = {}
+        for gangs in snapshot.gangs.values():
+            for gang in gangs:
+                self.enter(gang)
+
+    # Gangs come and go between cycles
+
+    def enter(self, gang: Gang) -> None:
+        """Count and place what a gang holds."""
+        claim = self.claims[gang.name] = Claim(gang, self._tree_order)
+        self.placer.add((gang,))
+        if claim.running:
+            self.running.setdefault(claim.queue, {})[claim.name] = claim
+            self._count_running(claim, sign=1)
+
+    def leave(self, name: str) -> None:
+        """Forget a gang and all that it holds."""
+        claim = self.claims.pop(name)
+        for pod in claim.gang.pods:
+            self.placer.release(name, pod.name, gone=True)
+        if claim.running:
+            del self.running[claim.queue][name]
+            self._count_running(claim, sign=-1)
+
+    def _count_running(self, claim: Claim, *, sign: int) -> None:
+        if claim.queue not in self.tariffs:
+            return
+        core = set[str]()
+        if not claim.gang.preemptible:
+            borrows = self.rules.growth_borrows
+            pods = core_pods(claim.tree, claim.tree.held) if borrows else claim.running
+            core = {pod.name for pod in pods}
+        count = self.ledgers.add if sign > 0 else self.ledgers.remove
+        for pod in claim.running:
+            count(claim.queue, self.price(claim, pod), guaranteed=pod.name in core)
+
+    # What things count and where they may be
+
+    def price(self, claim: Claim, pod: Pod) -> Mapping[FlavorResource, int]:
+        """What a pod that has a place counts against its queue."""
+        tariff = self.tariffs[claim.queue]
+        if not tariff.choices:
+            return {}
+        node = self.placer.node_of(claim.name, pod.name) or pod.node or ""
+        return tariff.price(pod.requests, tariff.choice_of(self._flavor_of.get(node)))
+
+    def nodes_for(self, queue: str, choice: int) -> int:
+        """The nodes that may be used for a choice of flavors: those of another flavor may not."""
+        found = self._masks.get((queue, choice))
+        if found is None:
+            tariff = self.tariffs[queue]
+            chosen = set(tariff.choices[choice].values()) if tariff.choices else set[str]()
+            found = sum(
+                1 << at
+                for at, node in enumerate(self.placer.index.nodes)
+                if not chosen or node.flavor is None or node.flavor in chosen
+            )
+            self._masks[queue, choice] = found
+        return found
+
+    def held(self, claim: Claim) -> Held:
+        """What a gang holds now."""
+        found = self._held.get(claim.name)
+        return claim.tree.held if found is None else found
+
+    def queue_node(self, queue: str) -> TreeNode:
+        """The node of the quota tree that a queue is."""
+        return TreeNode(NodeKind.QUEUE, queue)
+
+    # What changes within a cycle
+
+    def start(
+        self,
+        claim: Claim,
+        placement: Placement,
+        amounts: Mapping[FlavorResource, int],
+        *,
+        guaranteed: bool,
+    ) -> None:
+        """Count pods that were given places."""
+        if claim.queue in self.tariffs:
+            self.ledgers.add(claim.queue, amounts, guaranteed=guaranteed)
+        self.hold(claim, claim.tree.with_pods(self.held(claim), placement.pods))
+
+    def evict(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """End pods: they count no more, and their room is free when they are gone."""
+        for pod in pods:
+            if claim.queue in self.tariffs:
+                self.ledgers.remove(claim.queue, self.price(claim, pod), guaranteed=False)
+            self.placer.release(claim.name, pod.name)
+
+    def spare(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Take an eviction back."""
+        for pod in pods:
+            self.placer.keep(claim.name, pod.name)
+            if claim.queue in self.tariffs:
+                self.ledgers.add(claim.queue, self.price(claim, pod), guaranteed=False)
+
+    def is_evicted(self, claim: Claim) -> bool:
+        """Whether a gang lost all that it held in this cycle."""
+        held = self._held.get(claim.name)
+        return held is not None and not any(held)
+
+    def hold(self, claim: Claim, held: Held) -> None:
+        """Say what a gang holds from now on."""
+        self.log.put_key(self._held, claim.name, held)
+
+    def mark(self) -> Mark:
+        """Begin a what-if; it ends with `undo` or `keep`."""
+        return Mark(self.log.mark(), self.ledgers.mark())
+
+    def undo(self, mark: Mark) -> None:
+        """All is again as at the mark."""
+        self.log.undo(mark.log)
+        self.ledgers.undo(mark.ledgers)
+
+    def keep(self, mark: Mark) -> None:
+        """What happened since the mark stays, unless an outer what-if is undone."""
+        self.ledgers.keep(mark.ledgers)

@@ -1,0 +1,56 @@
+"""How a cycle serves gangs: every choice is a field. The defaults are the osmo preset's.
+
+Must not know how a choice is carried out.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Line(StrEnum):
+    """In which order gangs are served."""
+
+    #: What is guaranteed by priority and submit time; then what may borrow, by weight.
+    GUARANTEED_FIRST = "guaranteed_first"
+    #: All by weight, between the queues; within a queue by priority and submit time.
+    BY_WEIGHT = "by_weight"
+
+
+class GrowthTurn(StrEnum):
+    """When optional units of elastic gangs are started."""
+
+    #: After everything that is needed.
+    LAST = "last"
+    #: A gang keeps its turn in the line until it has grown.
+    IN_LINE = "in_line"
+
+
+class GangRules(msgspec.Struct, frozen=True):
+    """Every choice that a cycle leaves open about gangs."""
+
+    line: Line = Line.GUARANTEED_FIRST
+    growth: GrowthTurn = GrowthTurn.LAST
+    #: What a gang has beyond its minimum may exceed its quota, as what is preemptible may;
+    #: otherwise, where the gang may not, neither may its growth.
+    growth_borrows: bool = True
+    #: Ties between subgroups are broken by name; otherwise by position in the spec.
+    subgroups_by_name: bool = False
+    #: Whether victims are looked for in other queues that are above their quota.
+    reclaim: bool = True
+    #: Whether victims are looked for among lower priorities of the same queue.
+    preempt: bool = True
+    #: Nobody of the same queue and rank passes an earlier one that waits for quota.
+    strict_within_rank: bool = True
+    #: A whole gang that has run for less than this is no victim.
+    minimum_runtime_ms: int = 0
+    #: How long a victim is given to end by itself after it was told.
+    grace_ms: int = 30_000
+    #: Workloads that one cycle evicts at most; `None`: as many as it takes.
+    eviction_limit: int | None = None
+    #: How long a gang may run with less than its minimum; `None`: for ever.
+    staleness_grace_ms: int | None = 60_000
+    #: For how many gangs that wait for a place room is kept from what could not be evicted again.
+    reservations: int = 4
