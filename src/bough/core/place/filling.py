@@ -64,7 +64,8 @@ class Filler:
     def _pour_closely(self, pouring: _Pouring, within: int, spread: Spread) -> None:
         """Fill domain after domain, as few as possible; nodes outside of the topology come last."""
         finer = spread._replace(first=spread.first + 1)
-        masks = (mask & within for mask in spread.domains.levels[spread.first].masks)
+        # From the last to the first, which is how equal ones are ranked in the recorded cases.
+        masks = (mask & within for mask in reversed(spread.domains.levels[spread.first].masks))
         domains = [mask for mask in masks if mask]
         rooms = _Rooms(self._index, later=self._later)
         outside = within & ~spread.domains.inside

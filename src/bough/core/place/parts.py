@@ -12,7 +12,7 @@ from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangNode, GangTree, Held
 from bough.core.place.columns import CPU, GPUS
 from bough.core.place.domains import Scope, Topologies, UnknownTopology
-from bough.core.place.shapes import Shape, Shapes
+from bough.core.place.shapes import Shape, Shapes, is_alike
 from bough.model.gang import Pod, TopologyConstraint
 
 
@@ -132,8 +132,14 @@ class Compiler:
         if not pods:
             return ()
         alike: dict[Shape, list[Pod]] = {}
+        before = pods[0]
+        shape = self._shapes.of(before)
         for pod in pods:
-            alike.setdefault(self._shapes.of(pod), []).append(pod)
+            # Most pods are like the one before, and comparing is cheaper than looking up.
+            if not is_alike(pod, before):
+                before = pod
+                shape = self._shapes.of(pod)
+            alike.setdefault(shape, []).append(pod)
         return tuple(Run(shape, tuple(members)) for shape, members in alike.items())
 
     def _zone(

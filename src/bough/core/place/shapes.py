@@ -78,3 +78,13 @@ class Shapes:
         if len(self._shapes) > MAXIMUM_SHAPES:
             for old in list(self._shapes)[: MAXIMUM_SHAPES // 2]:
                 del self._shapes[old]
+
+
+def is_alike(one: Pod, other: Pod) -> bool:
+    """Whether two pods have the same shape."""
+    return (
+        one.requests == other.requests
+        and one.node_selector == other.node_selector
+        and one.affinity == other.affinity
+        and one.tolerations == other.tolerations
+    )
