@@ -24,15 +24,6 @@ class Applicant:
         self.standing: Standing = standing_of(workload, policy)
         self.key = self.standing.key
 
-    @property
-    def full_counts(self) -> tuple[int, ...]:
-        """How many pods of each set need quota: finished ones do not."""
-        workload = self.workload
-        return tuple(
-            max(0, pod_set.count - workload.reclaimable_pods.get(pod_set.name, 0))
-            for pod_set in workload.pod_sets
-        )
-
 
 class Ask(NamedTuple):
     """What the pods of a set ask for together."""
@@ -41,6 +32,12 @@ class Ask(NamedTuple):
     pods: int
     #: Totals.
     requests: dict[str, int]
+
+
+def counts_of(workload: Workload) -> tuple[int, ...]:
+    """How many pods of each set need quota: finished ones do not."""
+    finished = workload.reclaimable_pods
+    return tuple(max(0, each.count - finished.get(each.name, 0)) for each in workload.pod_sets)
 
 
 def asks_of(
@@ -53,7 +50,7 @@ def asks_of(
     """
     groups: dict[str | int, list[Ask]] = {}
     pod_sets = applicant.workload.pod_sets
-    for index, count in enumerate(applicant.full_counts if counts is None else counts):
+    for index, count in enumerate(counts_of(applicant.workload) if counts is None else counts):
         pod_set = pod_sets[index]
         requests = {name: each * count for name, each in pod_set.template.requests.items()}
         if with_pods:

@@ -55,7 +55,7 @@ def admission_of(entry: Entry) -> Admission:
 
 
 def room_to_keep(work: Work, entry: Entry) -> dict[FlavorResource, int]:
-    """What is kept for a workload that has to wait, so that others do not take it: all that it asks.
+    """What is kept for a workload that has to wait, so that nobody takes it: all that it asks for.
 
     If nobody can be evicted for it, only what is left of its queue's own quota; where it borrows,
     up to the borrowing limit.

@@ -1,0 +1,277 @@
+"""Kueue's own benchmark workloads replayed in virtual time through `plan()` with the kueue preset.
+
+What happens: at each moment everything that ends, then everything that arrives; then cycles until
+no queue has anybody to look at. After each cycle evictions take effect at once: a victim waits
+again since its creation, and runs from the beginning when it is admitted again. The figures of
+Kueue itself, measured by the same protocol on another machine, stand beside ours.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from bough.core.cycle.lines import Lines
+from bough.core.cycle.memo import Memo
+from bough.core.cycle.plan import plan
+from bough.model.admission import (
+    AdmissionRules,
+    Preemption,
+    PreemptionWithinQueue,
+    ReclaimWithinCohort,
+)
+from bough.model.plan import Admit, Plan
+from bough.model.policy import KUEUE
+from bough.model.quota import FlavorQuotas, Queue, Quota, ResourceGroup
+from bough.model.snapshot import Snapshot
+from bough.model.workload import Flavor, PodSet, PodTemplate, Workload, WorkloadCondition
+
+CPU = 1000
+
+
+class Kind(NamedTuple):
+    """Equal workloads that arrive in every queue, one after the other."""
+
+    name: str
+    number: int
+    interval_ms: int
+    runtime_ms: int
+    priority: int
+    cores: int
+
+
+class Figures(NamedTuple):
+    """What a replay comes to."""
+
+    admissions: int
+    evictions: dict[str, int]
+    cycles: int
+    makespan_ms: int
+    #: Until the first admission, rounded.
+    mean_wait_ms: dict[str, int]
+
+
+class Setup(NamedTuple):
+    """One of Kueue's configurations."""
+
+    name: str
+    cohorts: int
+    queues: int
+    kinds: tuple[Kind, ...]
+    #: What Kueue itself comes to, and the CPU time of its scheduling alone, in seconds.
+    expected: Figures
+    kueue_s: float
+
+
+BASELINE = Setup(
+    "baseline",
+    5,
+    6,
+    (
+        Kind("small", 350, 100, 200, 50, 1),
+        Kind("medium", 100, 500, 500, 100, 5),
+        Kind("large", 50, 1200, 1000, 200, 20),
+    ),
+    Figures(
+        20_910,
+        {"medium": 5_880, "small": 30},
+        1_030,
+        76_800,
+        {"large": 0, "medium": 38_673, "small": 54_225},
+    ),
+    12.7,
+)
+LARGE_SCALE = Setup(
+    "large-scale",
+    10,
+    100,
+    (
+        Kind("small", 35, 60, 150, 50, 1),
+        Kind("medium", 11, 300, 350, 100, 5),
+        Kind("large", 4, 700, 700, 200, 20),
+    ),
+    Figures(
+        53_000,
+        {"medium": 1_000, "small": 2_000},
+        69,
+        4_650,
+        {"large": 0, "medium": 1_400, "small": 2_007},
+    ),
+    29.2,
+)
+
+
+def run(report: Callable[[str], None]) -> None:
+    """Replay both configurations and report the figures."""
+    for setup in (BASELINE, LARGE_SCALE):
+        replay = Replay(setup)
+        started = time.process_time()
+        replay.run()
+        total_s = time.process_time() - started
+        figures = replay.figures()
+        report(f"kueue {setup.name}: {len(replay.workloads):,} workloads")
+        for name, ours, theirs in zip(
+            Figures._fields, figures, setup.expected, strict=True
+        ):
+            same = "the same" if ours == theirs else f"Kueue: {theirs}"
+            report(f"  {name}: {ours} ({same})")
+        ratio = replay.planning_s / setup.kueue_s
+        report(
+            f"  planning {replay.planning_s:.2f} s of CPU, {ratio:.0%} of Kueue's "
+            f"{setup.kueue_s} s; the whole replay {total_s:.2f} s"
+        )
+
+
+class Replay:
+    """The world around the cycle: a clock, arrivals, ends."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.planning_s = 0.0
+        self.workloads: dict[str, tuple[Kind, str, Workload]] = {}
+        self._queues = tuple(_queues(setup))
+        self._flavors = (Flavor("rf"),)
+        self._memo = Memo()
+        self._lines = Lines(KUEUE, (), self._queues)
+        self._running: dict[str, dict[str, Workload]] = {each.name: {} for each in self._queues}
+        self._admitted: dict[str, tuple[Workload, ...]] = {}
+        #: Time, 0 for ends and 1 for arrivals, sequence, workload, how often it was admitted.
+        self._events: list[tuple[int, int, int, str, int]] = []
+        self._sequence = 0
+        self._now_ms = 0
+        self._admissions: Counter[str] = Counter()
+        self._evictions: Counter[str] = Counter()
+        self._first_waits: dict[str, int] = {}
+        self._cycles = 0
+        for kind, queue, workload in _arrivals(setup):
+            self.workloads[workload.key] = (kind, queue, workload)
+            self._push(workload.created_ms or 0, 1, workload.key)
+
+    def run(self) -> None:
+        """Play until everything has ended."""
+        while self._events:
+            self._now_ms = self._events[0][0]
+            while self._events and self._events[0][0] == self._now_ms:
+                self._happen(*heapq.heappop(self._events)[1:])
+            while waiting := self._lines.waiting:
+                self._cycle(waiting)
+
+    def figures(self) -> Figures:
+        """What it came to."""
+        waits: Counter[str] = Counter()
+        numbers: Counter[str] = Counter()
+        for key, wait in self._first_waits.items():
+            name = self.workloads[key][0].name
+            waits[name] += wait
+            numbers[name] += 1
+        return Figures(
+            self._admissions.total(),
+            dict(sorted(self._evictions.items())),
+            self._cycles,
+            self._now_ms,
+            {name: round(waits[name] / numbers[name]) for name in sorted(numbers)},
+        )
+
+    def _happen(self, arrives: int, _sequence: int, key: str, admission: int) -> None:
+        _, queue, workload = self.workloads[key]
+        if arrives:
+            self._lines.add(queue, workload)
+        elif admission == self._admissions[key] and key in self._running[queue]:
+            self._stop(queue, key)
+
+    def _cycle(self, waiting: dict[str, tuple[Workload, ...]]) -> None:
+        snapshot = Snapshot(
+            now_ms=self._now_ms,
+            queues=self._queues,
+            flavors=self._flavors,
+            admitted=dict(self._admitted),
+            waiting=waiting,
+            progress=self._lines.progress,
+        )
+        started = time.process_time()
+        decided = plan(snapshot, KUEUE, self._memo)
+        self.planning_s += time.process_time() - started
+        self._cycles += 1
+        self._apply(decided)
+
+    def _apply(self, decided: Plan) -> None:
+        self._lines.settle(decided)
+        changed: dict[str, None] = {}
+        for admit in decided.admits:
+            changed[self._start(admit)] = None
+        for eviction in decided.evictions:
+            kind, queue, workload = self.workloads[eviction.workload]
+            self._evictions[kind.name] += 1
+            self._stop(queue, eviction.workload)
+            self._lines.add(queue, workload)
+        for queue in changed:
+            self._admitted[queue] = tuple(self._running[queue].values())
+
+    def _start(self, admit: Admit) -> str:
+        key = admit.workload
+        kind, queue, workload = self.workloads[key]
+        since = WorkloadCondition("QuotaReserved", True, since_ms=self._now_ms)
+        held = msgspec.structs.replace(workload, admission=admit.admission, conditions=(since,))
+        self._running[queue][key] = held
+        self._admissions[key] += 1
+        self._first_waits.setdefault(key, self._now_ms - (workload.created_ms or 0))
+        self._push(self._now_ms + kind.runtime_ms, 0, key, self._admissions[key])
+        return queue
+
+    def _stop(self, queue: str, key: str) -> None:
+        del self._running[queue][key]
+        self._admitted[queue] = tuple(self._running[queue].values())
+        self._lines.wake(queue)
+
+    def _push(self, at_ms: int, order: int, key: str, admission: int = 0) -> None:
+        self._sequence += 1
+        heapq.heappush(self._events, (at_ms, order, self._sequence, key, admission))
+
+
+def _queues(setup: Setup) -> Iterator[Queue]:
+    quota = Quota(20 * CPU, borrowing_limit=100 * CPU)
+    group = ResourceGroup(("cpu",), (FlavorQuotas("rf", {"cpu": quota}),))
+    rules = AdmissionRules(
+        namespaces=(),
+        preemption=Preemption(
+            PreemptionWithinQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY
+        ),
+    )
+    for cohort in range(setup.cohorts):
+        for number in range(setup.queues):
+            yield Queue(_queue_name(cohort, number), f"cohort-{cohort}", (group,), rules=rules)
+
+
+def _arrivals(setup: Setup) -> Iterator[tuple[Kind, str, Workload]]:
+    """All workloads; uids in the order of cohort, queue, kind and number."""
+    count = 0
+    for cohort in range(setup.cohorts):
+        for number in range(setup.queues):
+            queue = _queue_name(cohort, number)
+            for kind in setup.kinds:
+                pods = (PodSet("main", 1, PodTemplate({"cpu": kind.cores * CPU})),)
+                for index in range(kind.number):
+                    count += 1
+                    workload = Workload(
+                        f"{kind.name}-{index}",
+                        queue,
+                        pods,
+                        local_queue=queue,
+                        priority=kind.priority,
+                        uid=f"{count:08}",
+                        created_ms=(index + 1) * kind.interval_ms,
+                    )
+                    yield kind, queue, workload
+
+
+def _queue_name(cohort: int, number: int) -> str:
+    return f"cq-{number:03}-cohort-{cohort:02}"
+
+
+if __name__ == "__main__":
+    run(print)
