@@ -16,6 +16,7 @@ from bough.model.podgroup import (
     MemberPod,
     PodGroup,
     Preemptibility,
+    PriorityClass,
     SubGroupSetSpec,
     SubGroupSpec,
     TopologyConstraints,
@@ -331,6 +332,51 @@ metadata: {{name: p, labels: {{{labels}}}}}
 spec: {{containers: []}}
 """)
     assert [(None, expected)] == [(member.group, member.queue) for member in found.pods]
+
+
+def test_a_pod_on_its_own_says_how_important_it_is(read):
+    found = read("""
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+  creationTimestamp: "1970-01-01T00:00:05Z"
+  labels: {priorityClassName: build, kai.scheduler/preemptibility: preemptible}
+spec: {containers: [], priorityClassName: other}
+""")
+    (member,) = found.pods
+    assert ("build", Preemptibility.PREEMPTIBLE, 5000) == (
+        member.priority_class,
+        member.preemptibility,
+        member.created_ms,
+    )
+
+
+def test_an_unknown_preemptibility_of_a_pod_is_reported(read):
+    found = read("""\
+apiVersion: v1
+kind: Pod
+metadata: {name: p, labels: {kai.scheduler/preemptibility: maybe}}
+spec: {containers: []}
+""")
+    field = 'metadata.labels["kai.scheduler/preemptibility"]'
+    message = "'maybe' must be preemptible or non-preemptible"
+    assert [(3, "Pod/p", field, message)] == problems(found)
+
+
+def test_a_priority_class_is_read(read):
+    found = read("""
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 150
+globalDefault: true
+description: for people who cannot wait
+""")
+    assert ((PriorityClass("urgent", 150, default=True),), []) == (
+        found.priority_classes,
+        problems(found),
+    )
 
 
 def test_what_is_odd_about_a_pod(read):

@@ -142,6 +142,19 @@ def test_a_pod_on_its_own_is_a_gang_of_one(tmp_path, capsys):
     assert "lonely, queue default-queue: can start with 1 pod" == line
 
 
+def test_pods_stand_by_age_then_as_they_were_written(tmp_path, capsys):
+    texts = ["apiVersion: scheduling.run.ai/v2alpha2\nkind: PodGroup\nmetadata: {name: pg}\n"]
+    for name, created in (("young", 9), ("silent", None), ("old", 1), ("mute", None)):
+        age = "" if created is None else f', creationTimestamp: "1970-01-01T00:00:0{created}Z"'
+        texts.append(
+            f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}{age},"
+            " annotations: {pod-group-name: pg}}\nspec: {containers: [], nodeName: n}\n"
+        )
+    assert 0 == run(["gang", "show", "--format-type", "json", write(tmp_path, "---\n".join(texts))])
+    (gang,) = json.loads(capsys.readouterr().out)["gangs"]
+    assert ["old", "young", "silent", "mute"] == [*gang["core"], *gang["surplus"]]
+
+
 def test_what_a_gang_lacks_is_said_in_one_line(tmp_path, capsys):
     pod_group = "apiVersion: scheduling.run.ai/v2alpha2\nkind: PodGroup\nmetadata: {name: empty}\n"
     assert 0 == run(["gang", "show", write(tmp_path, f"{pod_group}spec: {{minMember: 4}}\n")])

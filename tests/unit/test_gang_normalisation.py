@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from bough.core.gang.normalisation import gang_of_one, normalise
 from bough.core.gang.queueing import queue_obstacle
 from bough.model.cluster import Topology, TopologyLevel
@@ -8,6 +10,8 @@ from bough.model.gang import Gang, Pod, SubGroup, SubGroupSet, TopologyConstrain
 from bough.model.podgroup import (
     MemberPod,
     PodGroup,
+    Preemptibility,
+    PriorityClass,
     SubGroupSetSpec,
     SubGroupSpec,
     TopologyConstraints,
@@ -61,10 +65,8 @@ def test_a_zero_beside_min_sub_group_means_nothing():
 def test_parents_are_looked_up_and_names_kept():
     subgroups = (SubGroupSpec("a"), SubGroupSpec("b", "A", 1))
     gang = normalise(PodGroup("pg", "team", "queue", subgroups=subgroups), ())
-    expected = Gang(
-        "team/pg", "queue", (), (SubGroup("a", None, None), SubGroup("b", "a", 1)), None
-    )
-    assert expected == gang
+    assert ("team/pg", "queue") == (gang.name, gang.queue)
+    assert (SubGroup("a", None, None), SubGroup("b", "a", 1)) == gang.subgroups
 
 
 def test_a_constraint_nests_where_it_stands():
@@ -135,8 +137,36 @@ def test_the_default_subgroup_is_the_gang_itself():
 
 
 def test_a_pod_on_its_own_is_a_gang_of_one():
-    member = MemberPod(Pod("lonely", subgroup="whatever"), None, "team")
-    assert Gang("lonely", "team", (Pod("lonely"),), minimum=1) == gang_of_one(member)
+    member = MemberPod(
+        Pod("lonely", subgroup="whatever"), None, "team", priority_class="build", created_ms=7
+    )
+    expected = Gang("lonely", "team", (Pod("lonely"),), minimum=1, priority=100, submitted_ms=7)
+    assert expected == gang_of_one(member)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "expected"),
+    [
+        (None, None, (60, True)),
+        ("unheard-of", None, (60, True)),
+        ("train", None, (50, True)),
+        ("build", None, (101, False)),
+        ("inference", Preemptibility.PREEMPTIBLE, (125, True)),
+        ("train", Preemptibility.NON_PREEMPTIBLE, (50, False)),
+    ],
+)
+def test_a_priority_is_looked_up_and_says_who_is_preemptible(
+    name: str | None, said: Preemptibility | None, expected: tuple[int, bool]
+):
+    classes = [PriorityClass("build", 101), PriorityClass("team", 60, default=True)]
+    pod_group = PodGroup("pg", priority_class=name, preemptibility=said, created_ms=9)
+    gang = normalise(pod_group, (), (), classes)
+    assert (*expected, 9) == (gang.priority, gang.preemptible, gang.submitted_ms)
+
+
+def test_the_default_priority_is_that_of_training():
+    gang = normalise(PodGroup("pg"), ())
+    assert (50, True) == (gang.priority, gang.preemptible)
 
 
 def test_a_gang_goes_to_an_existing_leaf_queue():

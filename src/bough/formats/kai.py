@@ -1,4 +1,4 @@
-"""Objects of KAI (PodGroup, Queue, Topology) and plain Pods into model types.
+"""Objects of KAI (PodGroup, Queue, Topology), plain Pods and PriorityClasses into model types.
 
 Answers for finding the right reader and for what is declared twice; must not know the objects'
 fields, nor the rules that they must obey.
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bough.formats.fields import Fields, Reading
 from bough.formats.kai_pod import read_pod
-from bough.formats.kai_podgroup import read_pod_group
+from bough.formats.kai_podgroup import read_pod_group, read_priority_class
 from bough.formats.kai_queue import read_queue, read_topology
 from bough.formats.metadata import Metadata, read_metadata
 from bough.model.cluster import Topology
 from bough.model.fairqueue import FairQueue
-from bough.model.podgroup import MemberPod, PodGroup, qualified
+from bough.model.podgroup import MemberPod, PodGroup, PriorityClass, qualified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bough.formats.documents import Document
     from bough.model.problem import Problem
 
-KaiObject = PodGroup | MemberPod | FairQueue | Topology
+KaiObject = PodGroup | MemberPod | FairQueue | Topology | PriorityClass
 
 
 class _Kind(NamedTuple):
@@ -38,9 +38,10 @@ _KINDS: dict[str, _Kind] = {
     "Queue": _Kind(read_queue, ("scheduling.run.ai/v2",)),
     "Topology": _Kind(read_topology, ("kai.scheduler/v1alpha1",)),
     "Pod": _Kind(read_pod, ("v1",), namespaced=True),
+    "PriorityClass": _Kind(read_priority_class, ("scheduling.k8s.io/v1",)),
 }
 #: Objects that stand in the same files and are read elsewhere, or say nothing about gangs.
-_PASSED_OVER = ("Node", "Namespace", "PriorityClass")
+_PASSED_OVER = ("Node", "Namespace")
 
 
 class KaiObjects(NamedTuple):
@@ -50,6 +51,7 @@ class KaiObjects(NamedTuple):
     pods: tuple[MemberPod, ...]
     queues: tuple[FairQueue, ...]
     topologies: tuple[Topology, ...]
+    priority_classes: tuple[PriorityClass, ...]
     problems: list[Problem]
     #: Where each object was written, by its subject (`PodGroup/training`).
     documents: dict[str, Document]
@@ -76,6 +78,7 @@ def read_kai(documents: Iterable[Document], *, lenient: bool = False) -> KaiObje
         pods=tuple(each for each in found if isinstance(each, MemberPod)),
         queues=tuple(each for each in found if isinstance(each, FairQueue)),
         topologies=tuple(each for each in found if isinstance(each, Topology)),
+        priority_classes=tuple(each for each in found if isinstance(each, PriorityClass)),
         problems=problems,
         documents=first,
     )

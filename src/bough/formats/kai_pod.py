@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bough.formats.pods import read_pod_spec
 from bough.formats.resources import resources_of
 from bough.model.gang import Pod, PodState
-from bough.model.podgroup import MemberPod, qualified
+from bough.model.podgroup import MemberPod, Preemptibility, qualified
 
 if TYPE_CHECKING:
     from bough.formats.fields import Fields
@@ -23,6 +23,8 @@ RANK_LABEL = "kai.scheduler/task-priority"
 QUEUE_LABEL = "kai.scheduler/queue"
 #: The older name of the label above.
 PROJECT_LABEL = "project"
+PRIORITY_LABEL = "priorityClassName"
+PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 DEFAULT_QUEUE = "default-queue"
 #: Ask for a part of a GPU.
 _FRACTION_ANNOTATIONS = ("gpu-fraction", "gpu-memory")
@@ -58,6 +60,9 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
         pod=pod,
         group=qualified(metadata.namespace, group) if group else None,
         queue=labels.get(QUEUE_LABEL) or labels.get(PROJECT_LABEL) or DEFAULT_QUEUE,
+        priority_class=labels.get(PRIORITY_LABEL) or spec.optional_text("priorityClassName"),
+        preemptibility=_read_preemptibility(fields, labels.get(PREEMPTIBILITY_LABEL)),
+        created_ms=metadata.created_ms,
     )
 
 
@@ -93,6 +98,18 @@ def _read_rank(fields: Fields, text: str | None) -> int | None:
         return int(text)
     path = ("metadata", "labels", RANK_LABEL)
     fields.reading.warn(path, f"{text!r} is no whole number, so that the pod has no rank")
+    return None
+
+
+def _read_preemptibility(fields: Fields, text: str | None) -> Preemptibility | None:
+    if not text:
+        return None
+    for known in Preemptibility:
+        if text == known.value:
+            return known
+    path = ("metadata", "labels", PREEMPTIBILITY_LABEL)
+    names = " or ".join(known.value for known in Preemptibility)
+    fields.reading.error(path, f"{text!r} must be {names}")
     return None
 
 

@@ -13,6 +13,7 @@ from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import (
     PodGroup,
     Preemptibility,
+    PriorityClass,
     SubGroupSetSpec,
     SubGroupSpec,
     TopologyConstraints,
@@ -32,7 +33,7 @@ def read_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
     fields.ignore("status")
     spec = fields.optional_child("spec")
     if spec is None:
-        return PodGroup(metadata.name, metadata.namespace)
+        return PodGroup(metadata.name, metadata.namespace, created_ms=metadata.created_ms)
     spec.ignore(*_WITHOUT_MEANING)
     return PodGroup(
         name=metadata.name,
@@ -49,7 +50,15 @@ def read_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
         scheduling_backoff=_read_backoff(spec),
         preemption_delay_s=read_duration_s(spec, "preemptionDelay"),
         staleness_grace_s=read_duration_s(spec, "stalenessGracePeriod"),
+        created_ms=metadata.created_ms,
     )
+
+
+def read_priority_class(fields: Fields, metadata: Metadata) -> PriorityClass:
+    """Read a PriorityClass of Kubernetes."""
+    fields.ignore("description", "preemptionPolicy")
+    value = fields.integer("value")
+    return PriorityClass(metadata.name, value, fields.boolean("globalDefault", default=False))
 
 
 def read_duration_s(fields: Fields, name: str) -> int | None:

@@ -49,6 +49,15 @@ class Preemptibility(StrEnum):
     NON_PREEMPTIBLE = "non-preemptible"
 
 
+class PriorityClass(msgspec.Struct, frozen=True):
+    """What a name of a priority stands for."""
+
+    name: str
+    value: int
+    #: Whether it is meant where no priority is named.
+    default: bool = False
+
+
 class PodGroup(msgspec.Struct, frozen=True):
     """A PodGroup as written."""
 
@@ -70,6 +79,7 @@ class PodGroup(msgspec.Struct, frozen=True):
     scheduling_backoff: int | None = None
     preemption_delay_s: int | None = None
     staleness_grace_s: int | None = None
+    created_ms: int | None = None
 
     @property
     def full_name(self) -> str:
@@ -84,8 +94,11 @@ class MemberPod(msgspec.Struct, frozen=True):
     pod: Pod
     #: The PodGroup, by its name within the cluster; `None`: it is on its own.
     group: str | None = None
-    #: The queue of a pod that is on its own.
+    #: The following matter for a pod that is on its own.
     queue: str = ""
+    priority_class: str | None = None
+    preemptibility: Preemptibility | None = None
+    created_ms: int | None = None
 
 
 def qualified(namespace: str | None, name: str) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bough.formats.documents import Document
     from bough.model.fairqueue import QueueObstacle
     from bough.model.gang import Gang, Pod
+    from bough.model.podgroup import MemberPod
 
 
 class Gangs(NamedTuple):
@@ -57,11 +58,17 @@ def gather(documents: Iterable[Document], *, lenient: bool = False) -> Gangs:
     broken = {problem.subject for problem in problems if problem.severity is Severity.ERROR}
     pods = _pods_by_group(objects)
     gangs = [
-        normalise(pod_group, pods.get(pod_group.full_name, ()), objects.topologies)
+        normalise(
+            pod_group,
+            pods.get(pod_group.full_name, ()),
+            objects.topologies,
+            objects.priority_classes,
+        )
         for pod_group in objects.pod_groups
         if f"PodGroup/{pod_group.full_name}" not in broken
     ]
-    gangs += [gang_of_one(member) for member in objects.pods if member.group is None]
+    alone = [member for member in objects.pods if member.group is None]
+    gangs += [gang_of_one(member, objects.priority_classes) for member in alone]
     obstacles = _obstacles(objects)
     problems += locate_all(_queue_problems(obstacles, known), objects.documents)
     return Gangs(tuple(gangs), obstacles, objects, problems)
@@ -78,11 +85,16 @@ def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
 
 
 def _pods_by_group(objects: KaiObjects) -> dict[str, list[Pod]]:
+    """The older pod first; pods that do not say how old they are last, as they were written."""
     pods: dict[str, list[Pod]] = {}
-    for member in objects.pods:
+    for member in sorted(objects.pods, key=_age):
         if member.group is not None:
             pods.setdefault(member.group, []).append(member.pod)
     return pods
+
+
+def _age(member: MemberPod) -> tuple[bool, int]:
+    return (member.created_ms is None, member.created_ms or 0)
 
 
 def _obstacles(objects: KaiObjects) -> dict[str, QueueObstacle]:

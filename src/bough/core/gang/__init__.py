@@ -9,6 +9,7 @@
     validation      the rules that a PodGroup and its pods must obey
     topology        what a topology constraint means
     normalisation   a PodGroup as written into the one gang that it means
+    priority        what a priority stands for, who is preemptible
     queueing        whether its queue takes gangs at all
 
 Must not know nodes, usage or other gangs.

@@ -73,6 +73,16 @@ def first_choice(demand: Demand) -> Iterator[Pod]:
         yield from first_choice(child)
 
 
+def cheapest(demand: Demand) -> Demand:
+    """The same demand with only those candidates left that take the fewest pods."""
+    if not demand.children:
+        return demand
+    order = sorted(demand.children, key=lambda child: child.smallest)
+    kept = {child.node.position for child in order[: demand.count]}
+    children = tuple(cheapest(each) for each in demand.children if each.node.position in kept)
+    return msgspec.structs.replace(demand, children=children)
+
+
 class _Outlook:
     """What a gang holds now, and what it could hold with all pods that wait."""
 

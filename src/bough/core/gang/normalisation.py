@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Outline, outline
+from bough.core.gang.priority import find_priority, is_preemptible
 from bough.core.gang.topology import resolved
 from bough.model.gang import Gang, SubGroup, SubGroupSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from bough.model.cluster import Topology
     from bough.model.gang import Pod, TopologyConstraint
-    from bough.model.podgroup import MemberPod, PodGroup
+    from bough.model.podgroup import MemberPod, PodGroup, PriorityClass
 
 
 def normalise(
-    pod_group: PodGroup, pods: Iterable[Pod], topologies: Sequence[Topology] = ()
+    pod_group: PodGroup,
+    pods: Iterable[Pod],
+    topologies: Sequence[Topology] = (),
+    priority_classes: Sequence[PriorityClass] = (),
 ) -> Gang:
     """Read a valid PodGroup as a gang."""
     shape = outline(pod_group)
@@ -37,31 +41,47 @@ def normalise(
             constraint = fallback
         elif members:
             sets.append(SubGroupSet(tuple(members), fallback))
-    subgroups = tuple(
-        SubGroup(
-            name=entry.name,
-            parent=shape.parents[entry.name],
-            minimum=_minimum(entry),
-            constraint=resolved(own.get(entry.name), topologies),
-        )
-        for entry in shape.entries
-        if entry.name is not None
-    )
+    priority = find_priority(pod_group.priority_class, priority_classes)
     return Gang(
         name=pod_group.full_name,
         queue=pod_group.queue,
         pods=tuple(_assigned(pod, shape) for pod in pods),
-        subgroups=subgroups,
+        subgroups=tuple(_subgroups(shape, own, topologies)),
         minimum=_minimum(shape.gang),
         constraint=resolved(constraint, topologies),
         sets=tuple(_resolved_set(group, topologies) for group in sets),
+        priority=priority,
+        preemptible=is_preemptible(pod_group.preemptibility, priority),
+        submitted_ms=pod_group.created_ms or 0,
     )
 
 
-def gang_of_one(member: MemberPod) -> Gang:
+def gang_of_one(member: MemberPod, priority_classes: Sequence[PriorityClass] = ()) -> Gang:
     """A pod that belongs to no PodGroup is a gang by itself."""
     pod = msgspec.structs.replace(member.pod, subgroup=None)
-    return Gang(name=pod.name, queue=member.queue, pods=(pod,), minimum=1)
+    priority = find_priority(member.priority_class, priority_classes)
+    return Gang(
+        name=pod.name,
+        queue=member.queue,
+        pods=(pod,),
+        minimum=1,
+        priority=priority,
+        preemptible=is_preemptible(member.preemptibility, priority),
+        submitted_ms=member.created_ms or 0,
+    )
+
+
+def _subgroups(
+    shape: Outline, own: dict[str, TopologyConstraint], topologies: Sequence[Topology]
+) -> Iterator[SubGroup]:
+    for entry in shape.entries:
+        if entry.name is not None:
+            yield SubGroup(
+                name=entry.name,
+                parent=shape.parents[entry.name],
+                minimum=_minimum(entry),
+                constraint=resolved(own.get(entry.name), topologies),
+            )
 
 
 def _minimum(entry: Entry) -> int | None:

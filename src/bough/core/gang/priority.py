@@ -1,0 +1,40 @@
+"""What a priority stands for, and who is preemptible by default. Must not know who is preempted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bough.model.podgroup import Preemptibility
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bough.model.podgroup import PriorityClass
+
+#: The priorities that an installation of KAI, and any cluster, brings along.
+BUILT_IN_PRIORITIES = {
+    "train": 50,
+    "build-preemptible": 75,
+    "build": 100,
+    "inference": 125,
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+DEFAULT_PRIORITY = 50
+#: From this priority on a gang is not preemptible, unless it says otherwise.
+NON_PREEMPTIBLE_FROM = 100
+
+
+def find_priority(name: str | None, classes: Sequence[PriorityClass]) -> int:
+    """The number that a name stands for; where it is unknown, or none, the default is meant."""
+    known = {**BUILT_IN_PRIORITIES, **{each.name: each.value for each in classes}}
+    if name in known:
+        return known[name]
+    return next((each.value for each in classes if each.default), DEFAULT_PRIORITY)
+
+
+def is_preemptible(said: Preemptibility | None, priority: int) -> bool:
+    """Whether a gang may be taken for others, as it says or by its priority."""
+    if said is not None:
+        return said is Preemptibility.PREEMPTIBLE
+    return priority < NON_PREEMPTIBLE_FROM
