@@ -138,8 +138,11 @@ def read_all(path: str) -> str:
     nodes = tree["nodes"]
     assert len(render_tree(tree, write_amount).splitlines()) >= len(nodes)
     for queue in [node for node in nodes if node["kind"] == "queue"][:2]:
-        requests = [f"{each['resource']}=2" for each in queue["resources"][:1]]
-        answer = admit([path], queue["name"], requests, lenient=True)
+        listed = [each for each in queue["resources"] if each["nominal"] is not None]
+        if not listed:
+            continue
+        request = f"{listed[0]['resource']}=2"
+        answer = admit([path], queue["name"], [request], lenient=True)
         assert render_admit(answer, write_amount).startswith(
             "yes: " if answer["admitted"] else "no: "
         )
