@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# A PostgreSQL for the tests, on a unix socket in a folder of its own; nothing is left behind.
+#
+#   scripts/postgres.sh install         install Debian's package, where root allows it
+#   scripts/postgres.sh start FOLDER    make a database there, start it, print its URL
+#   scripts/postgres.sh stop FOLDER     stop it
+set -euo pipefail
+
+programs() {
+    local found
+    found=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)
+    if [ -z "$found" ]; then
+        found=$(dirname "$(command -v postgres || true)")
+    fi
+    if [ ! -x "$found/postgres" ]; then
+        echo "PostgreSQL is not installed; as root, run: scripts/postgres.sh install" >&2
+        exit 3
+    fi
+    echo "$found"
+}
+
+# PostgreSQL refuses to run as root.
+as_user() {
+    if [ "$(id -u)" = 0 ]; then
+        runuser -u postgres -- "$@"
+    else
+        "$@"
+    fi
+}
+
+case "${1:-}" in
+install)
+    if ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then
+        exit 0
+    fi
+    apt-get update --quiet && DEBIAN_FRONTEND=noninteractive \
+        apt-get install --quiet --yes --no-install-recommends postgresql
+    ;;
+start)
+    folder=$(realpath "$2")
+    bin=$(programs)
+    if [ "$(id -u)" = 0 ]; then
+        chown postgres "$folder"
+    fi
+    as_user "$bin/initdb" --pgdata "$folder/data" --username bough --auth trust \
+        --encoding UTF8 --locale C --no-sync >"$folder/initdb.log"
+    as_user "$bin/pg_ctl" --pgdata "$folder/data" --log "$folder/server.log" --wait \
+        --options "-c listen_addresses= -c unix_socket_directories=$folder -c fsync=off -c max_connections=200" \
+        start >"$folder/start.log"
+    echo "postgresql://bough@/postgres?host=$folder"
+    ;;
+stop)
+    as_user "$(programs)/pg_ctl" --pgdata "$(realpath "$2")/data" --mode immediate stop >/dev/null
+    ;;
+*)
+    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,151 @@
+"""Opening a database, and reading and writing it in transactions.
+
+A reader sees one moment. On SQLite there is one writer at a time, from its first statement on; on
+PostgreSQL writers lock the rows that a rule is about (see `pools.lock`). Errors of the driver
+leave as ours. Must not know what is written, nor call anything outside while a transaction is open.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+
+from bough.errors import Conflict, Invalid, Unavailable
+
+#: How long a writer waits for its turn before it gives up.
+WAIT_S = 30
+_WRITES = "bough_writes"
+
+
+class Store:
+    """One database. Threads may share it; each transaction belongs to one thread."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        #: Threads of one server queue here and not at the file, where waiting means polling.
+        self._writer = threading.Lock()
+
+    @classmethod
+    def open(cls, url: str | Path) -> Store:
+        """Open a database by its URL, or a SQLite file by its path; a new file is made."""
+        return cls(make_engine(url))
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """Read one moment of the database."""
+        options: dict[str, Any] = {}
+        if not self.is_sqlite:
+            options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        with _our_errors(), self.engine.connect() as connection:
+            connection.execution_options(**options)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """Write in one transaction: all of it happens, or nothing."""
+        with _our_errors(), self._turn(), self.engine.connect() as connection:
+            connection.execution_options(**{_WRITES: True})
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._writer.acquire(timeout=WAIT_S):
+            raise Unavailable("The database is busy with other changes; try again.")
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+
+def make_engine(url: str | Path) -> sa.Engine:
+    """Make an engine for `postgresql://…`, `sqlite:///…` or the path of a SQLite file."""
+    address = _address(url)
+    if address.drivername.startswith("postgresql"):
+        return sa.create_engine(
+            address.set(drivername="postgresql+psycopg"),
+            pool_size=10,
+            max_overflow=20,
+            pool_pre_ping=True,
+        )
+    _make_file(address.database)
+    engine = sa.create_engine(address, connect_args={"timeout": WAIT_S}, pool_size=20)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _address(url: str | Path) -> sa.URL:
+    if isinstance(url, Path) or "://" not in url:
+        return sa.URL.create("sqlite", database=str(url))
+    try:
+        address = sa.make_url(url)
+    except SQLAlchemyError:
+        raise Invalid(
+            "The database URL cannot be read; write it like "
+            "postgresql://user@host/name or sqlite:////path/to/file."
+        ) from None
+    if address.drivername.split("+")[0] not in ("postgresql", "postgres", "sqlite"):
+        raise Invalid(
+            f"The database {address.drivername} is not supported; use postgresql:// or sqlite://."
+        )
+    if address.drivername.startswith("postgres"):
+        return address.set(drivername="postgresql")
+    if not address.database:
+        raise Invalid("The database URL names no file; write it like sqlite:////path/to/file.")
+    return address
+
+
+def _make_file(path: str | None) -> None:
+    """Make the file so that only its owner can read it: it holds credentials."""
+    if path and not os.path.exists(path):
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # Transactions are begun by `_begin_sqlite`, not by the driver's own guess.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # What was answered with success is on the disk.
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        raise Conflict(f"The database refused the change: {_first_line(error)}") from error
+    except (DBAPIError, SQLAlchemyError) as error:
+        raise Unavailable(f"The database does not answer: {_first_line(error)}") from error
+
+
+def _first_line(error: SQLAlchemyError) -> str:
+    text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    return text.strip().partition("\n")[0][:300]

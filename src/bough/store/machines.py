@@ -1,0 +1,50 @@
+"""Backends and their nodes, as they were last seen. Must not know what runs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.pool import Machine
+from bough.store.schema import BACKENDS, NODES
+
+
+def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
+    """A backend was heard of."""
+    updated = connection.execute(
+        sa.update(BACKENDS).where(BACKENDS.c.name == backend).values(last_heartbeat_ms=at_ms)
+    )
+    if not updated.rowcount:
+        connection.execute(sa.insert(BACKENDS).values(name=backend, last_heartbeat_ms=at_ms))
+
+
+def heartbeats(connection: sa.Connection) -> dict[str, int]:
+    """When each backend was last heard of."""
+    query = sa.select(BACKENDS).order_by(BACKENDS.c.name)
+    return {row.name: row.last_heartbeat_ms or 0 for row in connection.execute(query)}
+
+
+def list_all(connection: sa.Connection, backend: str | None = None) -> list[Machine]:
+    """All nodes, or those of one backend, by name."""
+    query = sa.select(NODES).order_by(NODES.c.name)
+    if backend is not None:
+        query = query.where(NODES.c.backend == backend)
+    return [msgspec.convert(dict(row), Machine) for row in connection.execute(query).mappings()]
+
+
+def put(connection: sa.Connection, machines: Iterable[Machine]) -> None:
+    """Add nodes, or replace what is known of them."""
+    for machine in machines:
+        values = msgspec.to_builtins(machine)
+        updated = connection.execute(
+            sa.update(NODES).where(NODES.c.name == machine.name).values(**values)
+        )
+        if not updated.rowcount:
+            connection.execute(sa.insert(NODES).values(**values))
+
+
+def remove(connection: sa.Connection, names: Iterable[str]) -> None:
+    """Forget nodes."""
+    connection.execute(sa.delete(NODES).where(NODES.c.name.in_(tuple(names))))

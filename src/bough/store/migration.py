@@ -1,0 +1,60 @@
+"""Bringing a database up to date. The only place that imports alembic, which is slow to import.
+
+Several servers may start at once: one migrates, the others wait. Must not know the tables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from bough.errors import Unavailable
+from bough.store.database import Store
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+LATEST = "head"
+#: The first form of the tables, from before pools could be divided.
+FOUNDATION = "0001"
+
+_FOLDER = Path(__file__).parent / "migrations"
+#: Any number that nothing else in the same PostgreSQL database uses for an advisory lock.
+_MIGRATION_LOCK = 0x626F756768 + 1
+
+
+def upgrade(store: Store, revision: str = LATEST) -> str:
+    """Bring the database to a revision, and say which one that is. Twice changes nothing."""
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    with store.write() as connection:
+        if not store.is_sqlite:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+        config.attributes["connection"] = connection
+        _refuse_newer(connection, config)
+        command.upgrade(config, revision)
+        return current_revision(connection) or ""
+
+
+def current_revision(connection: sa.Connection) -> str | None:
+    """The revision of a database; `None`: it is empty."""
+    from alembic.migration import MigrationContext  # noqa: PLC0415
+
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _refuse_newer(connection: sa.Connection, config: Config) -> None:
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    revision = current_revision(connection)
+    if revision is not None and revision not in known:
+        raise Unavailable(
+            f"The database is of revision {revision}, which is newer than this program; "
+            "start a newer one."
+        )

@@ -1,0 +1,1 @@
+"""The steps; each says what was true when it was written, and imports nothing of ours."""

@@ -1,0 +1,216 @@
+"""Users, their roles, tokens, profiles and credentials. Must not know what roles mean.
+
+Of a token only the hash is here; of a credential everything is, so the database is to be kept safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.access import Assignment, Credential, CredentialType, Profile, Role, Token, User
+from bough.store.schema import (
+    CREDENTIALS,
+    PROFILES,
+    ROLES,
+    TOKEN_ROLES,
+    TOKENS,
+    USER_ROLES,
+    USERS,
+)
+
+# Users and their roles
+
+
+def find_user(connection: sa.Connection, name: str) -> User | None:
+    """The user of a name."""
+    row = connection.execute(sa.select(USERS).where(USERS.c.name == name)).mappings().first()
+    return None if row is None else msgspec.convert(dict(row), User)
+
+
+def list_users(connection: sa.Connection, prefix: str = "", role: str | None = None) -> list[User]:
+    """All users, by name."""
+    query = sa.select(USERS).order_by(USERS.c.name)
+    if prefix:
+        query = query.where(USERS.c.name.startswith(prefix, autoescape=True))
+    if role is not None:
+        having = sa.select(USER_ROLES.c.user).where(USER_ROLES.c.role == role)
+        query = query.where(USERS.c.name.in_(having))
+    return [msgspec.convert(dict(row), User) for row in connection.execute(query).mappings()]
+
+
+def insert_user(connection: sa.Connection, user: User) -> None:
+    """Add a user."""
+    connection.execute(sa.insert(USERS).values(**msgspec.to_builtins(user)))
+
+
+def delete_user(connection: sa.Connection, name: str) -> None:
+    """Remove a user with roles, tokens, profile and credentials."""
+    for table in (PROFILES, CREDENTIALS):
+        connection.execute(sa.delete(table).where(table.c.user == name))
+    connection.execute(sa.delete(USERS).where(USERS.c.name == name))
+
+
+def assignments(connection: sa.Connection, user: str) -> list[Assignment]:
+    """The roles of a user, by name."""
+    columns = (USER_ROLES.c.role, USER_ROLES.c.assigned_by, USER_ROLES.c.assigned_ms)
+    query = sa.select(*columns).where(USER_ROLES.c.user == user).order_by(USER_ROLES.c.role)
+    return [Assignment(*row) for row in connection.execute(query)]
+
+
+def assign(connection: sa.Connection, user: str, assignment: Assignment) -> None:
+    """Give a user a role."""
+    connection.execute(sa.insert(USER_ROLES).values(user=user, **msgspec.to_builtins(assignment)))
+
+
+def withdraw(connection: sa.Connection, user: str, role: str) -> None:
+    """Take a role from a user and from all the user's tokens."""
+    connection.execute(
+        sa.delete(USER_ROLES).where(USER_ROLES.c.user == user, USER_ROLES.c.role == role)
+    )
+
+
+def users_with(connection: sa.Connection, role: str) -> list[str]:
+    """The users who have a role."""
+    query = sa.select(USER_ROLES.c.user).where(USER_ROLES.c.role == role)
+    return list(connection.execute(query.order_by(USER_ROLES.c.user)).scalars())
+
+
+# Roles that were written
+
+
+def list_roles(connection: sa.Connection, names: Sequence[str] | None = None) -> list[Role]:
+    """The roles that administrators wrote, all or those of some names."""
+    query = sa.select(ROLES).order_by(ROLES.c.name)
+    if names is not None:
+        query = query.where(ROLES.c.name.in_(names))
+    return [msgspec.convert(dict(row), Role) for row in connection.execute(query).mappings()]
+
+
+def put_role(connection: sa.Connection, role: Role) -> None:
+    """Write a role, or write it anew."""
+    values = msgspec.to_builtins(role)
+    del values["immutable"]
+    updated = connection.execute(sa.update(ROLES).where(ROLES.c.name == role.name).values(**values))
+    if not updated.rowcount:
+        connection.execute(sa.insert(ROLES).values(**values))
+
+
+def delete_role(connection: sa.Connection, name: str) -> None:
+    """Remove a role that was written, and take it from all who have it."""
+    connection.execute(sa.delete(USER_ROLES).where(USER_ROLES.c.role == name))
+    connection.execute(sa.delete(ROLES).where(ROLES.c.name == name))
+
+
+# Tokens
+
+
+def insert_token(connection: sa.Connection, token: Token, hashed: str) -> None:
+    """Add a token by the hash of its secret."""
+    values = msgspec.to_builtins(token)
+    del values["roles"]
+    connection.execute(sa.insert(TOKENS).values(hash=hashed, **values))
+    rows = [{"user": token.user, "token": token.name, "role": role} for role in token.roles]
+    if rows:
+        connection.execute(sa.insert(TOKEN_ROLES), rows)
+
+
+def find_token(connection: sa.Connection, hashed: str) -> Token | None:
+    """The token whose secret has this hash, expired or not."""
+    found = _tokens(connection, TOKENS.c.hash == hashed)
+    return found[0] if found else None
+
+
+def list_tokens(connection: sa.Connection, user: str) -> list[Token]:
+    """The tokens of a user, by name."""
+    return _tokens(connection, TOKENS.c.user == user)
+
+
+def delete_token(connection: sa.Connection, user: str, name: str) -> bool:
+    """Remove a token, and say whether there was one."""
+    query = sa.delete(TOKENS).where(TOKENS.c.user == user, TOKENS.c.name == name)
+    return bool(connection.execute(query).rowcount)
+
+
+def _tokens(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[Token]:
+    columns = ("user", "name", "description", "expires_ms", "created_ms")
+    query = sa.select(*(TOKENS.c[name] for name in columns)).where(condition)
+    found = connection.execute(query.order_by(TOKENS.c.user, TOKENS.c.name)).all()
+    return [Token(*row, roles=_token_roles(connection, row.user, row.name)) for row in found]
+
+
+def _token_roles(connection: sa.Connection, user: str, token: str) -> tuple[str, ...]:
+    query = sa.select(TOKEN_ROLES.c.role).where(
+        TOKEN_ROLES.c.user == user, TOKEN_ROLES.c.token == token
+    )
+    return tuple(connection.execute(query.order_by(TOKEN_ROLES.c.role)).scalars())
+
+
+# Profiles and credentials
+
+
+def find_profile(connection: sa.Connection, user: str) -> Profile:
+    """What a user has chosen; the defaults, if nothing."""
+    query = sa.select(PROFILES).where(PROFILES.c.user == user)
+    row = connection.execute(query).mappings().first()
+    return Profile(user) if row is None else msgspec.convert(dict(row), Profile)
+
+
+def put_profile(connection: sa.Connection, profile: Profile) -> None:
+    """Write what a user has chosen."""
+    values = msgspec.to_builtins(profile)
+    updated = connection.execute(
+        sa.update(PROFILES).where(PROFILES.c.user == profile.user).values(**values)
+    )
+    if not updated.rowcount:
+        connection.execute(sa.insert(PROFILES).values(**values))
+
+
+def forget_default_pool(connection: sa.Connection, pool: str, instead: str | None = None) -> None:
+    """Let nobody's default be a pool that has gone, or has another name now."""
+    connection.execute(sa.update(PROFILES).where(PROFILES.c.pool == pool).values(pool=instead))
+
+
+def list_credentials(connection: sa.Connection, user: str) -> list[Credential]:
+    """The credentials of a user, by name, without what is secret."""
+    query = sa.select(CREDENTIALS).where(CREDENTIALS.c.user == user).order_by(CREDENTIALS.c.name)
+    return [
+        Credential(
+            row.user, row.name, CredentialType(row.type), tuple(sorted(row.payload)), row.created_ms
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def put_credential(
+    connection: sa.Connection, credential: Credential, payload: dict[str, str]
+) -> None:
+    """Write a credential, or write it anew."""
+    delete_credentials(connection, credential.user, (credential.name,))
+    connection.execute(
+        sa.insert(CREDENTIALS).values(
+            user=credential.user,
+            name=credential.name,
+            type=credential.type.value,
+            payload=payload,
+            created_ms=credential.created_ms,
+        )
+    )
+
+
+def delete_credentials(connection: sa.Connection, user: str, names: Iterable[str]) -> bool:
+    """Remove credentials of a user, and say whether there were any."""
+    query = sa.delete(CREDENTIALS).where(
+        CREDENTIALS.c.user == user, CREDENTIALS.c.name.in_(tuple(names))
+    )
+    return bool(connection.execute(query).rowcount)
+
+
+def credential_payload(connection: sa.Connection, user: str, name: str) -> dict[str, str] | None:
+    """The secret itself, for the backend alone."""
+    query = sa.select(CREDENTIALS.c.payload).where(
+        CREDENTIALS.c.user == user, CREDENTIALS.c.name == name
+    )
+    return connection.execute(query).scalar_one_or_none()

@@ -1,0 +1,192 @@
+"""Pools and subpools, which are rows of one table, and the monitors of drains.
+
+`lock` is how a rule about a pool and its subpools is kept whole: whoever changes one of them holds
+the pool's row. Must not know the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.pool import GpuQuota, Pool
+from bough.model.subpool import Subpool, SubpoolState
+from bough.store.schema import DRAIN_MONITORS, POOLS
+
+#: What has a column of its own; everything else that is configured is in `config`.
+_COLUMNS = ("cohort", "borrowing_limit", "lending_limit", "user_gpu_limit")
+_APART = {"name", "gpu", *_COLUMNS}
+
+
+def find(connection: sa.Connection, name: str) -> Pool | Subpool | None:
+    """The pool or subpool of a name."""
+    return _one(connection, sa.select(POOLS).where(POOLS.c.name == name))
+
+
+def find_pool(connection: sa.Connection, name: str) -> Pool | None:
+    """The top-level pool of a name."""
+    found = find(connection, name)
+    return found if isinstance(found, Pool) else None
+
+
+def lock(connection: sa.Connection, name: str) -> Pool | None:
+    """The top-level pool of a name; nobody else changes it, or a subpool, until the end."""
+    query = sa.select(POOLS).where(POOLS.c.name == name, POOLS.c.parent_pool.is_(None))
+    found = _one(connection, query.with_for_update())
+    return found if isinstance(found, Pool) else None
+
+
+def hold(connection: sa.Connection, name: str) -> Pool | None:
+    """The same for somebody who changes neither: several may hold a pool, and nobody locks it."""
+    query = sa.select(POOLS).where(POOLS.c.name == name, POOLS.c.parent_pool.is_(None))
+    found = _one(connection, query.with_for_update(read=True))
+    return found if isinstance(found, Pool) else None
+
+
+def list_pools(connection: sa.Connection) -> list[Pool]:
+    """All top-level pools, by name."""
+    query = sa.select(POOLS).where(POOLS.c.parent_pool.is_(None)).order_by(POOLS.c.name)
+    return [_pool(row) for row in connection.execute(query).mappings()]
+
+
+def list_subpools(connection: sa.Connection, parent: str | None = None) -> list[Subpool]:
+    """The subpools of a pool, or of all, by pool and name, archived ones too."""
+    query = sa.select(POOLS).where(POOLS.c.parent_pool.is_not(None))
+    if parent is not None:
+        query = query.where(POOLS.c.parent_pool == parent)
+    rows = connection.execute(query.order_by(POOLS.c.parent_pool, POOLS.c.subpool_name)).mappings()
+    return [_subpool(row) for row in rows]
+
+
+def find_subpool(connection: sa.Connection, parent: str, subpool: str) -> Subpool | None:
+    """The subpool of a short name."""
+    query = sa.select(POOLS).where(POOLS.c.parent_pool == parent, POOLS.c.subpool_name == subpool)
+    found = _one(connection, query)
+    return found if isinstance(found, Subpool) else None
+
+
+def active_quota(connection: sa.Connection, parent: str) -> int:
+    """What the ACTIVE subpools of a pool have together."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(POOLS.c.gpu_guarantee), 0)).where(
+        POOLS.c.parent_pool == parent, POOLS.c.subpool_state == SubpoolState.ACTIVE.value
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def insert_pool(connection: sa.Connection, pool: Pool, now_ms: int) -> None:
+    """Add a top-level pool."""
+    connection.execute(sa.insert(POOLS).values(created_ms=now_ms, **_values(pool)))
+
+
+def update_pool(connection: sa.Connection, pool: Pool) -> None:
+    """Replace what is configured for a top-level pool."""
+    values = _values(pool)
+    connection.execute(sa.update(POOLS).where(POOLS.c.name == pool.name).values(**values))
+
+
+def rename_pool(connection: sa.Connection, name: str, new_name: str) -> None:
+    """Give a top-level pool another name."""
+    connection.execute(sa.update(POOLS).where(POOLS.c.name == name).values(name=new_name))
+
+
+def delete_pool(connection: sa.Connection, name: str) -> None:
+    """Remove a top-level pool."""
+    connection.execute(sa.delete(POOLS).where(POOLS.c.name == name))
+
+
+def insert_subpool(connection: sa.Connection, subpool: Subpool, now_ms: int) -> None:
+    """Add a subpool."""
+    connection.execute(
+        sa.insert(POOLS).values(
+            name=subpool.name,
+            parent_pool=subpool.parent,
+            subpool_name=subpool.subpool,
+            subpool_state=subpool.state.value,
+            gpu_guarantee=subpool.quota,
+            created_ms=now_ms,
+        )
+    )
+
+
+def update_subpool(connection: sa.Connection, subpool: Subpool) -> None:
+    """Write the state and the quota of a subpool."""
+    connection.execute(
+        sa.update(POOLS)
+        .where(POOLS.c.name == subpool.name)
+        .values(subpool_state=subpool.state.value, gpu_guarantee=subpool.quota)
+    )
+
+
+# Monitors
+
+
+def arm_monitor(connection: sa.Connection, subpool: str, due_ms: int) -> None:
+    """Look at a subpool at this time; there is one monitor for each, however often it is armed."""
+    updated = connection.execute(
+        sa.update(DRAIN_MONITORS).where(DRAIN_MONITORS.c.pool == subpool).values(due_ms=due_ms)
+    )
+    if not updated.rowcount:
+        connection.execute(sa.insert(DRAIN_MONITORS).values(pool=subpool, due_ms=due_ms))
+
+
+def disarm_monitor(connection: sa.Connection, subpool: str) -> None:
+    """Look at a subpool no more."""
+    connection.execute(sa.delete(DRAIN_MONITORS).where(DRAIN_MONITORS.c.pool == subpool))
+
+
+def hasten_monitors(connection: sa.Connection, due_ms: int) -> None:
+    """Let no monitor be later than this."""
+    connection.execute(
+        sa.update(DRAIN_MONITORS).where(DRAIN_MONITORS.c.due_ms > due_ms).values(due_ms=due_ms)
+    )
+
+
+def list_monitors(connection: sa.Connection) -> dict[str, int]:
+    """When each subpool that is being deleted is looked at next."""
+    query = sa.select(DRAIN_MONITORS).order_by(DRAIN_MONITORS.c.due_ms, DRAIN_MONITORS.c.pool)
+    return {row.pool: row.due_ms for row in connection.execute(query)}
+
+
+# Rows
+
+
+def _one(connection: sa.Connection, query: sa.Select[Any]) -> Pool | Subpool | None:
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        return None
+    return _pool(row) if row["parent_pool"] is None else _subpool(row)
+
+
+def _values(pool: Pool) -> dict[str, Any]:
+    config: dict[str, Any] = msgspec.to_builtins(pool)
+    return {
+        "name": pool.name,
+        "gpu_guarantee": pool.gpu.guarantee,
+        "gpu_maximum": pool.gpu.maximum,
+        "gpu_weight": pool.gpu.weight,
+        **{column: config[column] for column in _COLUMNS},
+        "config": {key: value for key, value in config.items() if key not in _APART},
+    }
+
+
+def _pool(row: sa.RowMapping) -> Pool:
+    gpu = GpuQuota(row["gpu_guarantee"], row["gpu_maximum"], row["gpu_weight"])
+    apart = {column: row[column] for column in _COLUMNS}
+    values = {**(row["config"] or {}), **apart, "name": row["name"]}
+    return msgspec.structs.replace(msgspec.convert(values, Pool), gpu=gpu)
+
+
+def _subpool(row: sa.RowMapping) -> Subpool:
+    state = SubpoolState(row["subpool_state"])
+    return Subpool(row["parent_pool"], row["subpool_name"], state, row["gpu_guarantee"])
+
+
+def names_with_delimiter(connection: sa.Connection) -> Sequence[str]:
+    """Top-level pools from before the delimiter was refused."""
+    query = sa.select(POOLS.c.name).where(
+        POOLS.c.parent_pool.is_(None), POOLS.c.name.contains("--", autoescape=True)
+    )
+    return connection.execute(query.order_by(POOLS.c.name)).scalars().all()

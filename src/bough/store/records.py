@@ -1,0 +1,167 @@
+"""What is written down about changes: audit, history of configuration, events, the outbox.
+
+Must not know what led to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.record import AuditEntry, ConfigType, Errand, Revision, StoredEvent
+from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
+from bough.store.settings import raise_counter
+
+# Audit
+
+
+def add_audit(connection: sa.Connection, entry: AuditEntry) -> None:
+    """Write down who changed what."""
+    connection.execute(sa.insert(AUDIT).values(**_unnumbered(entry)))
+
+
+def list_audit(
+    connection: sa.Connection,
+    *,
+    subject: str | None = None,
+    actor: str | None = None,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[AuditEntry]:
+    """The latest entries first; `before` is the number of the last one that is known already."""
+    query = sa.select(AUDIT).order_by(AUDIT.c.number.desc()).limit(limit)
+    if subject is not None:
+        query = query.where(AUDIT.c.subject == subject)
+    if actor is not None:
+        query = query.where(AUDIT.c.actor == actor)
+    if before is not None:
+        query = query.where(AUDIT.c.number < before)
+    return [msgspec.convert(dict(row), AuditEntry) for row in connection.execute(query).mappings()]
+
+
+# History
+
+
+def add_revision(connection: sa.Connection, revision: Revision) -> Revision:
+    """Write a change down under the next number of its kind."""
+    number = raise_counter(connection, f"revision:{revision.config_type.value}")
+    numbered = msgspec.structs.replace(revision, revision=number)
+    connection.execute(sa.insert(CONFIG_HISTORY).values(**msgspec.to_builtins(numbered)))
+    return numbered
+
+
+def list_revisions(
+    connection: sa.Connection,
+    *,
+    types: Sequence[ConfigType] = (),
+    name: str | None = None,
+    upto: int | None = None,
+    newest_first: bool = False,
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[Revision]:
+    """Changes in the order in which they were made, or the reverse."""
+    table = CONFIG_HISTORY
+    order = (table.c.created_ms, table.c.config_type, table.c.revision)
+    query = sa.select(table).order_by(*(each.desc() if newest_first else each for each in order))
+    if types:
+        query = query.where(table.c.config_type.in_([each.value for each in types]))
+    if name is not None:
+        query = query.where(table.c.name == name)
+    if upto is not None:
+        query = query.where(table.c.revision <= upto)
+    rows = connection.execute(query.limit(limit).offset(offset)).mappings()
+    return [msgspec.convert(dict(row), Revision) for row in rows]
+
+
+def last_revision(connection: sa.Connection, config_type: ConfigType, name: str) -> Revision | None:
+    """The latest change of one object."""
+    table = CONFIG_HISTORY
+    query = (
+        sa.select(table)
+        .where(table.c.config_type == config_type.value, table.c.name == name)
+        .order_by(table.c.revision.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).mappings().first()
+    return None if row is None else msgspec.convert(dict(row), Revision)
+
+
+# Events
+
+
+def add_events(connection: sa.Connection, events: Iterable[StoredEvent]) -> None:
+    """Write down what happened."""
+    rows = [_unnumbered(event) for event in events]
+    if rows:
+        connection.execute(sa.insert(EVENTS), rows)
+
+
+def events_after(
+    connection: sa.Connection, number: int, *, subject: str | None = None, limit: int = 500
+) -> list[StoredEvent]:
+    """What happened after the event of a number, in order, without gaps that fill later."""
+    query = sa.select(EVENTS).where(EVENTS.c.number > number)
+    if subject is not None:
+        query = query.where(EVENTS.c.subject == subject)
+    if connection.dialect.name == "postgresql":
+        oldest_open = sa.text("txid_snapshot_xmin(txid_current_snapshot())")
+        query = query.where(EVENTS.c.written_in < oldest_open)
+    rows = connection.execute(query.order_by(EVENTS.c.number).limit(limit)).mappings()
+    return [
+        msgspec.convert({key: row[key] for key in row if key != "written_in"}, StoredEvent)
+        for row in rows
+    ]
+
+
+def last_event(connection: sa.Connection) -> int:
+    """The number of the latest event."""
+    return connection.execute(sa.select(sa.func.max(EVENTS.c.number))).scalar_one() or 0
+
+
+# Outbox
+
+
+def add_errands(connection: sa.Connection, errands: Iterable[Errand], now_ms: int) -> None:
+    """Have backends told something after this transaction."""
+    rows = [{**_unnumbered(errand), "created_ms": now_ms} for errand in errands]
+    if rows:
+        connection.execute(sa.insert(OUTBOX), rows)
+
+
+def list_errands(
+    connection: sa.Connection, backends: Sequence[str], limit: int = 1_000
+) -> list[Errand]:
+    """What these backends are still to be told, in the order in which it was decided."""
+    names = ("number", "kind", "backend", "subject", "payload", "attempts")
+    query = (
+        sa.select(*(OUTBOX.c[name] for name in names))
+        .where(OUTBOX.c.backend.in_(backends))
+        .order_by(OUTBOX.c.number)
+        .limit(limit)
+    )
+    return [msgspec.convert(dict(row), Errand) for row in connection.execute(query).mappings()]
+
+
+def finish_errands(connection: sa.Connection, numbers: Sequence[int]) -> None:
+    """These were told."""
+    if numbers:
+        connection.execute(sa.delete(OUTBOX).where(OUTBOX.c.number.in_(numbers)))
+
+
+def fail_errand(connection: sa.Connection, number: int, error: str) -> None:
+    """It could not be told, and is tried again."""
+    connection.execute(
+        sa.update(OUTBOX)
+        .where(OUTBOX.c.number == number)
+        .values(attempts=OUTBOX.c.attempts + 1, error=error)
+    )
+
+
+def _unnumbered(record: AuditEntry | StoredEvent | Errand) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.to_builtins(record)
+    del values["number"]
+    return values

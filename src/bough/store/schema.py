@@ -1,0 +1,311 @@
+"""The tables as they are after the last migration. Queries are written against these.
+
+The migrations do not import this file: they say what was true when they were written. A test
+compares the two. Must not know any rule beyond what a constraint can say.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+
+#: Milliseconds since 1970, or bytes.
+BIG = sa.BigInteger()
+#: Counts up by itself; SQLite does that for its own INTEGER only.
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+JSON = sa.JSON(none_as_null=True)
+
+POOLS = sa.Table(
+    "pools",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("gpu_guarantee", BIG),
+    sa.Column("gpu_maximum", BIG),
+    sa.Column("gpu_weight", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("cohort", sa.Text),
+    sa.Column("borrowing_limit", BIG),
+    sa.Column("lending_limit", BIG),
+    sa.Column("user_gpu_limit", BIG),
+    #: Everything else that is configured; a subpool has none of its own.
+    sa.Column("config", JSON),
+    sa.Column("created_ms", BIG, nullable=False),
+    sa.Column("parent_pool", sa.Text, sa.ForeignKey("pools.name")),
+    sa.Column("subpool_name", sa.Text),
+    sa.Column("subpool_state", sa.Text),
+    sa.Index("pools_parent_subpool", "parent_pool", "subpool_name", unique=True),
+)
+
+#: One for each subpool that is being deleted: when to look at it next.
+DRAIN_MONITORS = sa.Table(
+    "drain_monitors",
+    METADATA,
+    sa.Column("pool", sa.Text, sa.ForeignKey("pools.name"), primary_key=True),
+    sa.Column("due_ms", BIG, nullable=False),
+)
+
+#: Parents may be missing, and may form a cycle: the quota tree says what that means.
+COHORTS = sa.Table(
+    "cohorts",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("parent", sa.Text),
+    sa.Column("quota", BIG, nullable=False),
+    sa.Column("borrowing_limit", BIG),
+    sa.Column("lending_limit", BIG),
+    sa.Column("weight", sa.Integer, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+)
+
+BACKENDS = sa.Table(
+    "backends",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("last_heartbeat_ms", BIG),
+)
+
+NODES = sa.Table(
+    "nodes",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("backend", sa.Text, nullable=False),
+    sa.Column("gpus", BIG, nullable=False),
+    sa.Column("cpu_milli", BIG, nullable=False),
+    sa.Column("memory_bytes", BIG, nullable=False),
+    sa.Column("storage_bytes", BIG, nullable=False),
+    sa.Column("labels", JSON, nullable=False),
+    sa.Column("pools", JSON),
+    sa.Column("platform", sa.Text),
+    sa.Column("cordoned", sa.Boolean, nullable=False),
+)
+
+WORKFLOWS = sa.Table(
+    "workflows",
+    METADATA,
+    sa.Column("uuid", sa.Text, primary_key=True),
+    sa.Column("workflow_id", sa.Text, nullable=False, unique=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("number", BIG, nullable=False),
+    sa.Column("submitted_by", sa.Text, nullable=False),
+    sa.Column("cancelled_by", sa.Text),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("backend", sa.Text, nullable=False),
+    sa.Column("priority", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("submitted_ms", BIG, nullable=False),
+    sa.Column("started_ms", BIG),
+    sa.Column("ended_ms", BIG),
+    sa.Column("exec_timeout_s", BIG),
+    sa.Column("queue_timeout_s", BIG),
+    sa.Column("failure_message", sa.Text),
+    sa.Column("labels", JSON, nullable=False),
+    sa.Column("tags", JSON, nullable=False),
+    sa.Column("warnings", JSON, nullable=False),
+    sa.Column("restarts", sa.Text),
+    sa.UniqueConstraint("name", "number", name="workflows_name_number"),
+    sa.Index("workflows_pool_status", "pool", "status", "submitted_ms"),
+    sa.Index("workflows_submitted", "submitted_ms"),
+    sa.Index("workflows_user", "submitted_by", "status"),
+)
+
+#: Apart from the record, as they may be large and are seldom read.
+SPECS = sa.Table(
+    "workflow_specs",
+    METADATA,
+    sa.Column("workflow_uuid", sa.Text, sa.ForeignKey("workflows.uuid"), primary_key=True),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("template", sa.Text),
+)
+
+GROUPS = sa.Table(
+    "task_groups",
+    METADATA,
+    sa.Column("uuid", sa.Text, primary_key=True),
+    sa.Column("workflow_uuid", sa.Text, sa.ForeignKey("workflows.uuid"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("queue", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("spec", JSON, nullable=False),
+    sa.Column("gpus", BIG, nullable=False),
+    sa.Column("remaining_upstream", JSON, nullable=False),
+    sa.Column("failure_message", sa.Text),
+    sa.Column("queued_ms", BIG),
+    sa.Column("scheduled_ms", BIG),
+    sa.Column("started_ms", BIG),
+    sa.Column("ended_ms", BIG),
+    sa.Column("wait_reason", sa.Text),
+    sa.Column("wait_message", sa.Text),
+    sa.UniqueConstraint("workflow_uuid", "name", name="task_groups_workflow_name"),
+    sa.Index("task_groups_status", "status"),
+)
+
+TASKS = sa.Table(
+    "tasks",
+    METADATA,
+    sa.Column("uuid", sa.Text, primary_key=True),
+    sa.Column("retry_id", sa.Integer, primary_key=True),
+    sa.Column("workflow_uuid", sa.Text, sa.ForeignKey("workflows.uuid"), nullable=False),
+    sa.Column("group_uuid", sa.Text, sa.ForeignKey("task_groups.uuid"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("gpus", BIG, nullable=False),
+    sa.Column("lead", sa.Boolean, nullable=False),
+    sa.Column("node", sa.Text),
+    sa.Column("releasing", sa.Text),
+    sa.Column("growth", sa.Boolean, nullable=False),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("failure_message", sa.Text),
+    sa.Column("queued_ms", BIG),
+    sa.Column("scheduled_ms", BIG),
+    sa.Column("started_ms", BIG),
+    sa.Column("ended_ms", BIG),
+    sa.UniqueConstraint("workflow_uuid", "name", "retry_id", name="tasks_workflow_name_retry"),
+    sa.Index("tasks_status", "status"),
+    sa.Index("tasks_group", "group_uuid"),
+)
+
+USERS = sa.Table(
+    "users",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("created_ms", BIG, nullable=False),
+    sa.Column("created_by", sa.Text, nullable=False),
+)
+
+#: The roles that administrators wrote; those of pools exist by their names alone.
+ROLES = sa.Table(
+    "roles",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("statements", JSON, nullable=False),
+)
+
+USER_ROLES = sa.Table(
+    "user_roles",
+    METADATA,
+    sa.Column("user", sa.Text, sa.ForeignKey("users.name", ondelete="CASCADE"), primary_key=True),
+    sa.Column("role", sa.Text, primary_key=True),
+    sa.Column("assigned_by", sa.Text, nullable=False),
+    sa.Column("assigned_ms", BIG, nullable=False),
+)
+
+TOKENS = sa.Table(
+    "tokens",
+    METADATA,
+    sa.Column("user", sa.Text, sa.ForeignKey("users.name", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("hash", sa.Text, nullable=False, unique=True),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("expires_ms", BIG, nullable=False),
+    sa.Column("created_ms", BIG, nullable=False),
+)
+
+#: A token loses a role with its user.
+TOKEN_ROLES = sa.Table(
+    "token_roles",
+    METADATA,
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, primary_key=True),
+    sa.ForeignKeyConstraint(["user", "token"], ["tokens.user", "tokens.name"], ondelete="CASCADE"),
+    sa.ForeignKeyConstraint(
+        ["user", "role"], ["user_roles.user", "user_roles.role"], ondelete="CASCADE"
+    ),
+)
+
+PROFILES = sa.Table(
+    "profiles",
+    METADATA,
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("pool", sa.Text),
+    sa.Column("email_notification", sa.Boolean, nullable=False),
+    sa.Column("slack_notification", sa.Boolean, nullable=False),
+)
+
+CREDENTIALS = sa.Table(
+    "credentials",
+    METADATA,
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("payload", JSON, nullable=False),
+    sa.Column("created_ms", BIG, nullable=False),
+)
+
+CONFIG_HISTORY = sa.Table(
+    "config_history",
+    METADATA,
+    sa.Column("config_type", sa.Text, primary_key=True),
+    sa.Column("revision", BIG, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("username", sa.Text, nullable=False),
+    sa.Column("created_ms", BIG, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("tags", JSON, nullable=False),
+    sa.Column("data", JSON),
+    sa.Column("differences", JSON, nullable=False),
+    sa.Index("config_history_name", "config_type", "name", "revision"),
+)
+
+AUDIT = sa.Table(
+    "audit",
+    METADATA,
+    sa.Column("number", NUMBER, primary_key=True),
+    sa.Column("at_ms", BIG, nullable=False),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("token", sa.Text),
+    sa.Column("origin", sa.Text, nullable=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("before", JSON),
+    sa.Column("after", JSON),
+    sa.Index("audit_subject", "subject", "number"),
+    sqlite_autoincrement=True,
+)
+
+EVENTS = sa.Table(
+    "events",
+    METADATA,
+    sa.Column("number", NUMBER, primary_key=True),
+    sa.Column("at_ms", BIG, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("pool", sa.Text),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("data", JSON),
+    #: On PostgreSQL the transaction that wrote it: numbers are given before the commit, so a
+    #: reader stops at the oldest transaction that is still open.
+    sa.Column("written_in", BIG, nullable=False, server_default="0"),
+    sa.Index("events_subject", "subject", "number"),
+    sqlite_autoincrement=True,
+)
+
+OUTBOX = sa.Table(
+    "outbox",
+    METADATA,
+    sa.Column("number", NUMBER, primary_key=True),
+    sa.Column("created_ms", BIG, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("backend", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("payload", JSON),
+    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("error", sa.Text),
+    sqlite_autoincrement=True,
+)
+
+SETTINGS = sa.Table(
+    "settings",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", JSON, nullable=False),
+)
+
+COUNTERS = sa.Table(
+    "counters",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", BIG, nullable=False),
+)

@@ -1,0 +1,54 @@
+"""Settings by name, and counters. Must not know what they are for.
+
+`VERSION` is the version of what a plan depends on and does not itself check when it is applied:
+quotas, nodes, and the plans before it. It is locked by whoever raises it.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bough.model.pool import Json
+from bough.store.schema import COUNTERS, SETTINGS
+
+VERSION = "version"
+
+
+def get(connection: sa.Connection, name: str) -> Json:
+    """A setting; `None`: it was never set."""
+    query = sa.select(SETTINGS.c.value).where(SETTINGS.c.name == name)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def put(connection: sa.Connection, name: str, value: Json) -> None:
+    """Set a setting."""
+    updated = connection.execute(
+        sa.update(SETTINGS).where(SETTINGS.c.name == name).values(value=value)
+    )
+    if not updated.rowcount:
+        connection.execute(sa.insert(SETTINGS).values(name=name, value=value))
+
+
+def counter(connection: sa.Connection, name: str) -> int:
+    """A counter as it is; 0 before it was first raised."""
+    query = sa.select(COUNTERS.c.value).where(COUNTERS.c.name == name)
+    return connection.execute(query).scalar_one_or_none() or 0
+
+
+def raise_counter(connection: sa.Connection, name: str) -> int:
+    """Count one up and give the new value; two who do so at once get different ones."""
+    insert = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(COUNTERS)
+    query = insert.values(name=name, value=1).on_conflict_do_update(
+        index_elements=[COUNTERS.c.name], set_={"value": COUNTERS.c.value + 1}
+    )
+    return connection.execute(query.returning(COUNTERS.c.value)).scalar_one()
+
+
+def raise_if(connection: sa.Connection, name: str, expected: int) -> bool:
+    """Count one up if the counter is as expected, and say whether it was."""
+    raised = raise_counter(connection, name)
+    if raised == expected + 1:
+        return True
+    connection.execute(sa.update(COUNTERS).where(COUNTERS.c.name == name).values(value=raised - 1))
+    return False

@@ -1,0 +1,165 @@
+"""The records of groups and tasks, in bulk for snapshots. Must not know what a status means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
+from bough.store.schema import GROUPS, TASKS, WORKFLOWS
+
+_UNFINISHED = tuple(status.value for status in UNFINISHED)
+
+
+class Use(NamedTuple):
+    """GPUs that tasks of one pool and one user hold."""
+
+    #: A pool, or a subpool by its canonical name.
+    pool: str
+    user: str
+    status: TaskStatus
+    gpus: int
+    #: Whether they count against the quota: HIGH or NORMAL, and not beyond a gang's minimum.
+    guaranteed: bool
+
+
+def insert_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
+    """Add groups."""
+    rows = [msgspec.to_builtins(group) for group in groups]
+    if rows:
+        connection.execute(sa.insert(GROUPS), rows)
+
+
+def insert_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
+    """Add attempts of tasks."""
+    rows = [msgspec.to_builtins(task) for task in tasks]
+    if rows:
+        connection.execute(sa.insert(TASKS), rows)
+
+
+def update_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
+    """Write groups anew; what was asked for stays."""
+    rows = [_renamed(group, ("uuid",), without=("spec",)) for group in groups]
+    if rows:
+        query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
+        connection.execute(query, rows)
+
+
+def update_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
+    """Write attempts of tasks anew."""
+    rows = [_renamed(task, ("uuid", "retry_id")) for task in tasks]
+    if rows:
+        query = sa.update(TASKS).where(
+            TASKS.c.uuid == sa.bindparam("key_uuid"),
+            TASKS.c.retry_id == sa.bindparam("key_retry_id"),
+        )
+        connection.execute(query, rows)
+
+
+def write_waits(
+    connection: sa.Connection, waits: Iterable[tuple[str, str | None, str | None]]
+) -> None:
+    """Write down why groups wait, by uuid: the short reason and the sentence."""
+    rows = [
+        {"key_uuid": uuid, "wait_reason": reason, "wait_message": message}
+        for uuid, reason, message in waits
+    ]
+    if rows:
+        query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
+        connection.execute(query, rows)
+
+
+def groups_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Group]:
+    """The groups of workflows, by workflow and position."""
+    query = sa.select(GROUPS).where(GROUPS.c.workflow_uuid.in_(workflows))
+    return _groups(connection, query.order_by(GROUPS.c.workflow_uuid, GROUPS.c.position))
+
+
+def tasks_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Task]:
+    """All attempts of the tasks of workflows, by name and attempt."""
+    query = sa.select(TASKS).where(TASKS.c.workflow_uuid.in_(workflows))
+    return _tasks(connection, query.order_by(TASKS.c.name, TASKS.c.retry_id))
+
+
+def unfinished_groups(connection: sa.Connection) -> list[Group]:
+    """Every group that is not over."""
+    query = sa.select(GROUPS).where(GROUPS.c.status.in_(_UNFINISHED))
+    return _groups(connection, query.order_by(GROUPS.c.uuid))
+
+
+def tasks_of_unfinished_groups(connection: sa.Connection) -> list[Task]:
+    """All attempts of their tasks."""
+    query = (
+        sa.select(TASKS)
+        .join(GROUPS, GROUPS.c.uuid == TASKS.c.group_uuid)
+        .where(GROUPS.c.status.in_(_UNFINISHED))
+    )
+    return _tasks(connection, query.order_by(TASKS.c.group_uuid, TASKS.c.name, TASKS.c.retry_id))
+
+
+def attempts(connection: sa.Connection, names: Sequence[str]) -> list[Task]:
+    """The attempts of these identities."""
+    uuids = {name.rpartition("/")[0] for name in names}
+    query = sa.select(TASKS).where(TASKS.c.uuid.in_(sorted(uuids)))
+    wanted = set(names)
+    return [task for task in _tasks(connection, query) if task.attempt in wanted]
+
+
+def uses(connection: sa.Connection) -> list[Use]:
+    """What is held by tasks that are on a node, added up."""
+    guaranteed = sa.and_(
+        WORKFLOWS.c.priority != Priority.LOW.value, TASKS.c.growth.is_(False)
+    ).label("guaranteed")
+    columns = (WORKFLOWS.c.pool, WORKFLOWS.c.submitted_by, TASKS.c.status)
+    query = (
+        sa.select(*columns, sa.func.sum(TASKS.c.gpus), guaranteed)
+        .join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
+        .where(TASKS.c.status.in_((TaskStatus.INITIALIZING.value, TaskStatus.RUNNING.value)))
+        .group_by(*columns, guaranteed)
+        .order_by(*columns)
+    )
+    return [
+        Use(pool, user, TaskStatus(status), int(gpus), bool(counts))
+        for pool, user, status, gpus, counts in connection.execute(query)
+    ]
+
+
+def node_uses(connection: sa.Connection) -> dict[str, int]:
+    """GPUs that are held on each node."""
+    query = (
+        sa.select(TASKS.c.node, sa.func.sum(TASKS.c.gpus))
+        .where(
+            TASKS.c.status.in_((TaskStatus.INITIALIZING.value, TaskStatus.RUNNING.value)),
+            TASKS.c.node.is_not(None),
+        )
+        .group_by(TASKS.c.node)
+    )
+    return {node: int(gpus) for node, gpus in connection.execute(query)}
+
+
+def move_queue(connection: sa.Connection, queue: str, new_queue: str) -> None:
+    """Let the groups of a queue, over or not, be of another name."""
+    connection.execute(sa.update(GROUPS).where(GROUPS.c.queue == queue).values(queue=new_queue))
+
+
+def _groups(connection: sa.Connection, query: sa.Select[Any]) -> list[Group]:
+    return [msgspec.convert(dict(row), Group) for row in connection.execute(query).mappings()]
+
+
+def _tasks(connection: sa.Connection, query: sa.Select[Any]) -> list[Task]:
+    return [msgspec.convert(dict(row), Task) for row in connection.execute(query).mappings()]
+
+
+def _renamed(
+    record: Group | Task, keys: tuple[str, ...], without: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The values of a record, its keys under names that no column has."""
+    values: dict[str, Any] = msgspec.to_builtins(record)
+    for name in without:
+        del values[name]
+    for key in keys:
+        values[f"key_{key}"] = values.pop(key)
+    return values

@@ -1,0 +1,172 @@
+"""The records of workflows: adding, finding, listing, counting. Must not know what a status means.
+
+Groups and tasks are in `tasks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.workflow import ALIVE, Priority, Workflow, WorkflowStatus
+from bough.store.schema import SPECS, WORKFLOWS
+from bough.store.settings import raise_counter
+
+_ALIVE = tuple(status.value for status in ALIVE)
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Which workflows to list; an empty field does not matter."""
+
+    users: tuple[str, ...] = ()
+    #: A part of the identifier.
+    name: str = ""
+    statuses: tuple[WorkflowStatus, ...] = ()
+    #: `None`: all pools; none at all if it is empty.
+    pools: tuple[str, ...] | None = None
+    priorities: tuple[Priority, ...] = ()
+    submitted_after_ms: int | None = None
+    submitted_before_ms: int | None = None
+    #: Labels that it must have, and those that it must not, as `key=value`.
+    labels: tuple[str, ...] = ()
+    no_labels: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    newest_first: bool = True
+    limit: int = 20
+    offset: int = 0
+
+
+def next_number(connection: sa.Connection, name: str) -> int:
+    """The next number of a workflow of this name."""
+    return raise_counter(connection, f"workflow:{name}")
+
+
+def insert(connection: sa.Connection, workflow: Workflow, text: str, template: str | None) -> None:
+    """Add a record, with the spec as it was written."""
+    connection.execute(sa.insert(WORKFLOWS).values(**msgspec.to_builtins(workflow)))
+    connection.execute(
+        sa.insert(SPECS).values(workflow_uuid=workflow.uuid, text=text, template=template)
+    )
+
+
+def update(connection: sa.Connection, workflow: Workflow) -> None:
+    """Write a record anew."""
+    values = msgspec.to_builtins(workflow)
+    connection.execute(
+        sa.update(WORKFLOWS).where(WORKFLOWS.c.uuid == workflow.uuid).values(**values)
+    )
+
+
+def find(connection: sa.Connection, name: str) -> Workflow | None:
+    """The workflow of an identifier or a uuid."""
+    return _one(connection, _named(name))
+
+
+def lock(connection: sa.Connection, name: str) -> Workflow | None:
+    """The same; nobody else changes it, its groups or its tasks until the transaction ends."""
+    return _one(connection, _named(name).with_for_update())
+
+
+def spec_text(connection: sa.Connection, uuid: str, *, template: bool = False) -> str | None:
+    """The spec as it was written, rendered or as a template."""
+    column = SPECS.c.template if template else SPECS.c.text
+    query = sa.select(column).where(SPECS.c.workflow_uuid == uuid)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def search(connection: sa.Connection, wanted: Filter) -> list[Workflow]:
+    """The workflows that a filter lets through, one page of them."""
+    table = WORKFLOWS
+    order = (table.c.submitted_ms, table.c.number, table.c.uuid)
+    query = sa.select(table).order_by(
+        *(column.desc() if wanted.newest_first else column for column in order)
+    )
+    for condition in _conditions(wanted):
+        query = query.where(condition)
+    if not (wanted.labels or wanted.no_labels or wanted.tags):
+        query = query.limit(wanted.limit).offset(wanted.offset)
+        return _records(connection, query)
+    # Labels are JSON, which the two databases search in different ways; so they are searched here.
+    found = [each for each in _records(connection, query) if _labelled(each, wanted)]
+    return found[wanted.offset : wanted.offset + wanted.limit]
+
+
+def count_alive(connection: sa.Connection, pool: str) -> int:
+    """How many workflows of a pool are not finished, whatever their priority."""
+    query = sa.select(sa.func.count()).where(
+        WORKFLOWS.c.pool == pool, WORKFLOWS.c.status.in_(_ALIVE)
+    )
+    return connection.execute(query).scalar_one()
+
+
+def count_alive_of_user(connection: sa.Connection, user: str) -> int:
+    """How many workflows of a user are not finished."""
+    query = sa.select(sa.func.count()).where(
+        WORKFLOWS.c.submitted_by == user, WORKFLOWS.c.status.in_(_ALIVE)
+    )
+    return connection.execute(query).scalar_one()
+
+
+def alive(connection: sa.Connection) -> list[Workflow]:
+    """Every workflow that is not finished, oldest first."""
+    query = sa.select(WORKFLOWS).where(WORKFLOWS.c.status.in_(_ALIVE))
+    return _records(connection, query.order_by(WORKFLOWS.c.submitted_ms, WORKFLOWS.c.uuid))
+
+
+def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
+    """Let all workflows of a pool be of another name, that of the same pool from now on."""
+    connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))
+
+
+def _named(name: str) -> sa.Select[Any]:
+    return sa.select(WORKFLOWS).where(
+        sa.or_(WORKFLOWS.c.workflow_id == name, WORKFLOWS.c.uuid == name)
+    )
+
+
+def _one(connection: sa.Connection, query: sa.Select[Any]) -> Workflow | None:
+    row = connection.execute(query).mappings().first()
+    return None if row is None else msgspec.convert(dict(row), Workflow)
+
+
+def _records(connection: sa.Connection, query: sa.Select[Any]) -> list[Workflow]:
+    return [msgspec.convert(dict(row), Workflow) for row in connection.execute(query).mappings()]
+
+
+def _conditions(wanted: Filter) -> list[sa.ColumnElement[bool]]:
+    table = WORKFLOWS
+    found: list[sa.ColumnElement[bool]] = []
+    for column, values in (
+        (table.c.submitted_by, wanted.users),
+        (table.c.status, tuple(status.value for status in wanted.statuses)),
+        (table.c.priority, tuple(priority.value for priority in wanted.priorities)),
+    ):
+        if values:
+            found.append(column.in_(values))
+    if wanted.pools is not None:
+        found.append(table.c.pool.in_(wanted.pools))
+    if wanted.name:
+        found.append(table.c.workflow_id.contains(wanted.name, autoescape=True))
+    if wanted.submitted_after_ms is not None:
+        found.append(table.c.submitted_ms >= wanted.submitted_after_ms)
+    if wanted.submitted_before_ms is not None:
+        found.append(table.c.submitted_ms < wanted.submitted_before_ms)
+    return found
+
+
+def _labelled(workflow: Workflow, wanted: Filter) -> bool:
+    labels = {f"{key}={value}" for key, value in workflow.labels.items()} | set(workflow.labels)
+    return (
+        labels.issuperset(wanted.labels)
+        and labels.isdisjoint(wanted.no_labels)
+        and set(workflow.tags).issuperset(wanted.tags)
+    )
+
+
+def names_of(connection: sa.Connection, uuids: Sequence[str]) -> dict[str, str]:
+    """The identifiers of workflows by their uuids."""
+    query = sa.select(WORKFLOWS.c.uuid, WORKFLOWS.c.workflow_id).where(WORKFLOWS.c.uuid.in_(uuids))
+    return {row.uuid: row.workflow_id for row in connection.execute(query)}
