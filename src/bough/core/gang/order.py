@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Precedence = tuple[bool, bool, bool, Fraction]
 
 _NOTHING = Fraction(0)
+_JUST_ENOUGH = Fraction(1)
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -42,9 +43,12 @@ def precedence(reached: int, minimum: int, *, started: bool, order: Order) -> Pr
     """Rank a child that has `reached` of its `minimum` pods or children; ties are left equal."""
     if reached < minimum:
         return (False, order.started_first and not started, False, _NOTHING)
-    #: A child that needs nothing is the last to get something.
-    optional = minimum == 0
-    return (True, False, optional, Fraction(reached, 1 if optional else minimum))
+    if minimum == 0:
+        # Validation refuses it, but the order is total all the same: last is what needs nothing.
+        return (True, False, True, Fraction(reached))
+    # The usual case first: a Fraction is costly to make.
+    ratio = _JUST_ENOUGH if reached == minimum else Fraction(reached, minimum)
+    return (True, False, False, ratio)
 
 
 def sort_pods(pods: Iterable[Pod]) -> tuple[Pod, ...]:

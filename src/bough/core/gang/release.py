@@ -88,7 +88,7 @@ def next_unit(tree: GangTree, held: Held) -> Unit | None:
         return None
     leaf = _surplus_leaf(standing, tree.root)
     if leaf is not None:
-        last = pods_of(leaf, held[leaf.first_leaf])[-1]
+        last = leaf.pods[held[leaf.first_leaf].bit_length() - 1]
         return Unit(kind=UnitKind.POD, node=leaf, pods=(last,))
     replica = _surplus_replica(standing, tree.root)
     if replica is not None:

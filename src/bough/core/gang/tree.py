@@ -9,6 +9,7 @@ Must not know the predicate over the tree, nor where anything is placed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Self
 
 import msgspec
@@ -141,7 +142,10 @@ def counts_of(held: Held) -> tuple[int, ...]:
 
 def pods_of(leaf: GangNode, bits: int) -> tuple[Pod, ...]:
     """Name the pods of one leaf, in pod order."""
-    return tuple(pod for bit, pod in enumerate(leaf.pods) if bits >> bit & 1)
+    digits = f"{bits:b}"
+    if digits.count("1") == len(leaf.pods):
+        return leaf.pods
+    return tuple(compress(leaf.pods, map("1".__eq__, reversed(digits))))
 
 
 class _Layout:
