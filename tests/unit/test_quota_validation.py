@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from bough.core.names import label_fault, name_fault, resource_fault
+from bough.core.quota import references
 from bough.core.quota.references import validate
 from bough.core.quota.usage import usage_of
 from bough.core.quota.validation import validate_cohort, validate_queue
@@ -540,4 +541,13 @@ def test_a_cycle_is_a_warning_for_its_cohorts_and_not_for_those_below():
         ("Cohort/b", "spec.parentName", text.format("a → b → a"), Severity.WARNING),
         ("Cohort/a", "spec.parentName", text.format("a → b → a"), Severity.WARNING),
         ("Cohort/self", "spec.parentName", text.format("self → self"), Severity.WARNING),
+    ]
+
+
+def test_a_tree_has_a_largest_size(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(references, "MAXIMUM_NODES", 2)
+    queues = (Queue("a"), Queue("b"))
+    assert together(Organisation(queues=queues)) == []
+    assert together(Organisation(cohorts=(Cohort("c"),), queues=queues)) == [
+        ("", "", "3 cohorts and queues, but at most 2 are allowed", Severity.ERROR)
     ]

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bough.model.organisation import Organisation
+    from bough.model.workload import Workload
 
 
 class _Question(NamedTuple):
-    organisation: Organisation
     tree: QuotaTree
+    #: Workloads that hold quota, by queue.
+    holding: dict[str, list[Workload]]
     queue: Queue
     #: Amounts by resource, as the queue, or anyone, calls it.
     amounts: dict[str, int]
@@ -70,7 +72,11 @@ def _ask(
         if flavor not in flavors:
             raise NotFound(f"there is no flavor called {flavor}{suggest(flavor, flavors)}")
     amounts = _parse_requests(requests, queue, organisation)
-    return _Question(organisation, build_tree(organisation), queue, amounts, flavor)
+    holding: dict[str, list[Workload]] = {}
+    for workload in organisation.workloads:
+        if workload.admission is not None and workload.holds_quota:
+            holding.setdefault(workload.admission.queue, []).append(workload)
+    return _Question(build_tree(organisation), holding, queue, amounts, flavor)
 
 
 def _parse_requests(
@@ -211,19 +217,17 @@ def _holders(question: _Question, node: TreeNode, what: FlavorResource) -> list[
                     "used": used,
                     "nominal": 0 if quota is None else quota.nominal,
                     "borrows": max(0, -tree.balance(each, what)),
-                    "workloads": _workloads(question.organisation, each.name, what),
+                    "workloads": _workloads(question.holding.get(each.name, []), what),
                 }
             )
     return holders
 
 
-def _workloads(organisation: Organisation, queue: str, what: FlavorResource) -> list[Answer]:
-    holding: list[Answer] = []
-    for workload in organisation.workloads:
-        if workload.admission is not None and workload.admission.queue == queue:
-            amount = usage_of(workload).get(what, 0)
-            if amount > 0:
-                holding.append(
-                    {"name": workload.key, "amount": amount, "priority": workload.priority or 0}
-                )
-    return sorted(holding, key=lambda each: (-each["amount"], each["name"]))
+def _workloads(holding: list[Workload], what: FlavorResource) -> list[Answer]:
+    amounts = [(workload, usage_of(workload).get(what, 0)) for workload in holding]
+    using: list[Answer] = [
+        {"name": workload.key, "amount": amount, "priority": workload.priority or 0}
+        for workload, amount in amounts
+        if amount > 0
+    ]
+    return sorted(using, key=lambda each: (-each["amount"], each["name"]))
