@@ -82,6 +82,12 @@ def test_a_replica_in_pieces_goes_as_a_whole_before_one_that_runs():
     ] == story(replicas([2, 3, 3], size=3, minimum=1))
 
 
+def test_of_two_replicas_in_pieces_the_last_goes_first():
+    assert ["r2", "r0", "gang"] == [
+        node for _, node, _ in story(replicas([1, 2, 1], size=2, minimum=1))
+    ]
+
+
 def test_a_stale_gang_gives_back_surplus_pods_and_then_everything():
     assert [
         ("pod", "r0", ["r0-2"]),

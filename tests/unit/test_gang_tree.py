@@ -74,6 +74,11 @@ def test_taking_and_giving_back_pods_changes_only_their_leaves():
     assert tree.held == tree.without_pods(held, ["leader-one-0", "workers-two-1"])
 
 
+def test_giving_back_what_is_not_held_changes_nothing():
+    tree = GangTree.of(leaders_and_workers())
+    assert tree.held == tree.without_pods(tree.held, ["leader-one-0"])
+
+
 def test_a_set_hangs_at_the_deepest_node_that_has_all_its_members():
     sets = (
         SubGroupSet(("leader-two", "workers-two"), BLOCK),

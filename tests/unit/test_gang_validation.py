@@ -91,6 +91,13 @@ def test_nesting_has_a_limit_that_is_said_once():
     assert [(f"spec.subGroups[{MAX_DEPTH}].parent", expected)] == found(*chain)
 
 
+def test_nesting_is_measured_whatever_the_order_of_the_spec():
+    chain = [inner(f"s{depth}", 1, f"s{depth - 1}") for depth in range(1, MAX_DEPTH)]
+    subgroups = [leaf("end", f"s{MAX_DEPTH - 1}"), *reversed(chain), inner("s0", 1)]
+    expected = f"is nested too deep; at most {MAX_DEPTH} levels are allowed"
+    assert [("spec.subGroups[0].parent", expected)] == found(*subgroups)
+
+
 def test_a_long_chain_of_parents_is_walked_in_linear_time():
     chain = [inner(f"s{depth}", 1, f"s{depth - 1}" if depth else None) for depth in range(20_000)]
     problems = check_pod_group(PodGroup("pg", subgroups=tuple(chain)))
