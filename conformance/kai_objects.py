@@ -69,14 +69,18 @@ class QueueTree:
         inner = [name for name in self._queues if self._below(name)]
         return (
             Cohort(ROOT, None, _group(rest)),
-            *(Cohort(name, self._parent(name), self._quotas(name), self._weight(name)) for name in inner),
+            *(
+                Cohort(name, self._parent(name), self._quotas(name), self._weight(name))
+                for name in inner
+            ),
         )
 
     def queues(self) -> tuple[Queue, ...]:
         """Leaf queues."""
         leaves = [name for name in self._queues if not self._below(name)]
         return tuple(
-            Queue(name, self._parent(name), self._quotas(name), self._weight(name)) for name in leaves
+            Queue(name, self._parent(name), self._quotas(name), self._weight(name))
+            for name in leaves
         )
 
     def _parent(self, name: str) -> str:
@@ -86,7 +90,8 @@ class QueueTree:
         return [each for each, queue in self._queues.items() if queue["parent"] == name]
 
     def _weight(self, name: str) -> Fraction:
-        weight = self._queues[name]["gpu"]["over_quota_weight"]
+        field = "gpu" if self._capacity["gpu"] else "cpu_millis"
+        weight = self._queues[name][field]["over_quota_weight"]
         return Fraction(str(max(0, weight)))
 
     def _deserved(self, name: str, resource: str) -> int:
@@ -119,7 +124,7 @@ def gang_of(job: dict[str, Any], now_ms: int) -> Gang:
     return Gang(
         name=job["name"],
         queue=job["queue"],
-        pods=tuple(_pod(task, plain=plain) for task in job["tasks"]),
+        pods=tuple(_pod(task, plain=plain) for task in sorted(job["tasks"], key=_name)),
         subgroups=subgroups,
         minimum=minimum,
         constraint=_constraint(root) or (_constraint(root["children"][0]) if plain else None),
@@ -167,6 +172,17 @@ def _pod(task: dict[str, Any], *, plain: bool) -> Pod:
         ),
         state=STATES.get(task["state"], PodState.RUNNING),
         node=task.get("node"),
-        affinity=((Match("metadata.name", "In", tuple(allowed)),),) if allowed else (),
+        affinity=_affinity(allowed) if allowed else (),
         rank=task.get("task_priority"),
     )
+
+
+def _affinity(allowed: list[str]) -> tuple[tuple[Match, ...], ...]:
+    """The cases name nodes, or what a label of theirs says."""
+    names = tuple(allowed)
+    return (Match("metadata.name", "In", names),), (Match("kai.scheduler/type", "In", names),)
+
+
+def _name(task: dict[str, Any]) -> str:
+    """The recorded scheduler breaks its last ties by name."""
+    return task["name"]

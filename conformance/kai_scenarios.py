@@ -10,6 +10,7 @@ import msgspec
 from bough.core.cycle.gangs.outcome import Outcome
 from bough.core.cycle.gangs.passes import decide
 from bough.core.cycle.gangs.world import World
+from bough.core.place.policy import KAI_PLACEMENT
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.gangrules import GangRules, GrowthTurn, Line
 from bough.model.snapshot import Snapshot
@@ -85,6 +86,7 @@ def _rules(run: dict[str, Any]) -> GangRules:
         subgroups_by_name=True,
         reclaim="reclaim" in actions,
         preempt="preempt" in actions,
+        preemptible_takes_victims=True,
         strict_within_rank=False,
         staleness_grace_ms=(60 if grace is None else grace) * 1000 if stale else None,
         reservations=0,
@@ -104,7 +106,7 @@ def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Outcom
         topologies=topologies_of(case),
         gangs={queue: tuple(members) for queue, members in by_queue.items()},
     )
-    return decide(World(snapshot, rules))
+    return decide(World(snapshot, rules, KAI_PLACEMENT))
 
 
 def _tasks(gangs: list[Gang], outcome: Outcome) -> Tasks:
@@ -155,9 +157,7 @@ def _settled(gangs: list[Gang]) -> Tasks:
 def _without_starts(gang: Gang) -> Gang:
     """Only stale gangs are looked for: nothing may start."""
     pods = tuple(
-        msgspec.structs.replace(pod, state=PodState.GATED)
-        if pod.state is PodState.PENDING
-        else pod
+        msgspec.structs.replace(pod, state=PodState.GATED) if pod.state is PodState.PENDING else pod
         for pod in gang.pods
     )
     return msgspec.structs.replace(gang, pods=pods)

@@ -42,6 +42,9 @@ class GangRules(msgspec.Struct, frozen=True):
     reclaim: bool = True
     #: Whether victims are looked for among lower priorities of the same queue.
     preempt: bool = True
+    #: What is itself preemptible may take victims, too: of lower priority in its own queue and, as
+    #: long as its queue stays within its quota, from others. Otherwise only what is guaranteed may.
+    preemptible_takes_victims: bool = False
     #: Nobody of the same queue and rank passes an earlier one that waits for quota.
     strict_within_rank: bool = True
     #: A whole gang that has run for less than this is no victim.

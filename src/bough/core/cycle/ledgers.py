@@ -1,8 +1,9 @@
-"""Two ledgers on one quota tree: what is guaranteed, and everything.
+"""The ledgers on one quota tree: what is guaranteed, what everything takes, what still holds.
 
 Guaranteed use may exceed no quota, neither the queue's own nor that of any node above it; so that
 ledger is the same tree with nothing borrowed and everything shared. Total use obeys the limits as
-they are declared. Must not know who uses what: it is given amounts.
+they are declared. It is counted as it will be once what was told to end has ended, and as it is at
+present; what starts at once must fit into both. Must not know who uses what: it is given amounts.
 """
 
 from __future__ import annotations
@@ -19,47 +20,62 @@ from bough.model.reason import Refusal
 Declared = TypeVar("Declared", Cohort, Queue)
 
 
+Mark = tuple[int, int, int]
+
+
 class Ledgers:
-    """The use of one quota tree, counted twice."""
+    """The use of one quota tree."""
 
     def __init__(self, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> None:
         cohorts, queues = tuple(cohorts), tuple(queues)
+        #: Everything, without what was told to end.
         self.total = QuotaTree.of(cohorts, queues)
+        #: Everything that holds something now, and not what waits for others to end.
+        self.present = QuotaTree.of(cohorts, queues)
         self.guaranteed = QuotaTree.of(map(_guaranteed, cohorts), map(_guaranteed, queues))
 
     def refusal(self, queue: str, request: Amounts, *, guaranteed: bool) -> Refusal | None:
-        """Why a queue cannot take a request; what is guaranteed must pass both ledgers."""
+        """Why a queue cannot take a request, once what was told to end has ended."""
         if guaranteed:
             refused = self.guaranteed.refusal(queue, request)
             if refused is not None:
                 return refused
         return self.total.refusal(queue, request)
 
-    def add(self, queue: str, amounts: Amounts, *, guaranteed: bool) -> None:
-        """Count what is taken."""
+    def must_wait(self, queue: str, request: Amounts) -> bool:
+        """Whether a request has room only once what was told to end has ended."""
+        return self.present.refusal(queue, request) is not None
+
+    def add(self, queue: str, amounts: Amounts, *, guaranteed: bool, waits: bool = False) -> None:
+        """Count what is taken, now or when others have ended."""
         self.total.add_usage(queue, amounts)
+        if not waits:
+            self.present.add_usage(queue, amounts)
         if guaranteed:
             self.guaranteed.add_usage(queue, amounts)
 
     def remove(self, queue: str, amounts: Amounts, *, guaranteed: bool) -> None:
-        """Count what is given back."""
+        """Count what is gone."""
         self.total.remove_usage(queue, amounts)
+        self.present.remove_usage(queue, amounts)
         if guaranteed:
             self.guaranteed.remove_usage(queue, amounts)
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> Mark:
         """Begin a what-if; it ends with `undo` or `keep`."""
-        return self.total.mark(), self.guaranteed.mark()
+        return self.total.mark(), self.present.mark(), self.guaranteed.mark()
 
-    def undo(self, mark: tuple[int, int]) -> None:
+    def undo(self, mark: Mark) -> None:
         """All is counted again as at the mark."""
         self.total.undo(mark[0])
-        self.guaranteed.undo(mark[1])
+        self.present.undo(mark[1])
+        self.guaranteed.undo(mark[2])
 
-    def keep(self, mark: tuple[int, int]) -> None:
+    def keep(self, mark: Mark) -> None:
         """What was counted since the mark stays, unless an outer what-if is undone."""
         self.total.keep(mark[0])
-        self.guaranteed.keep(mark[1])
+        self.present.keep(mark[1])
+        self.guaranteed.keep(mark[2])
 
 
 def _guaranteed(node: Declared) -> Declared:

@@ -13,7 +13,7 @@ from bough.model.gang import Gang, Pod, PodState
 class Claim:
     """A gang that runs, waits, or both. Its tree is laid out when it is first asked for."""
 
-    __slots__ = ("_order", "_tree", "gang", "line", "name", "queue", "running", "waiting")
+    __slots__ = ("_order", "_tree", "ending", "gang", "line", "name", "queue", "running", "waiting")
 
     def __init__(self, gang: Gang, order: Order) -> None:
         self.gang = gang
@@ -21,9 +21,12 @@ class Claim:
         self.queue = gang.queue
         self._order = order
         self._tree: GangTree | None = None
-        #: Pods that hold a place, and whether any wants one.
+        #: Pods that hold a place, pods that were told to give theirs up, whether any wants one.
         self.running: tuple[Pod, ...] = tuple(
             pod for pod in gang.pods if pod.state is PodState.RUNNING
+        )
+        self.ending: tuple[Pod, ...] = tuple(
+            pod for pod in gang.pods if pod.state is PodState.RELEASING and pod.node is not None
         )
         self.waiting = any(pod.state is PodState.PENDING for pod in gang.pods)
         #: Who goes first: priority, then submit time, then name.

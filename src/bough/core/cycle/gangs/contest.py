@@ -1,9 +1,9 @@
 """Whose turn it is when idle capacity is shared: by weight, at every level of the quota tree.
 
-At each node the child goes first that would stay within its quota; among those that borrow, the one
-whose excess is smallest for its weight; then who has waited longest. A child's standing changes
-only with its own use, so after each turn one path is put in order again. Must not know gangs: a
-contender is a queue's next request.
+At each node the child goes first that would stay within its quota, the emptiest of them; among
+those that borrow, the one whose excess is smallest for its weight; then who has waited longest. A
+child's standing changes only with its own use, so after each turn one path is put in order again.
+Must not know gangs: a contender is a queue's next request.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import NamedTuple
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import Amounts, NodeKind, TreeNode
 
-#: How far from its turn: within quota first, then by excess, then by age and name.
-Rank = tuple[bool, bool, Fraction, tuple[int, int, str]]
+#: Who goes first among equals: priority (negated), standing, submit time, name.
+Order = tuple[int, int, int, str]
+#: How far from its turn: within quota first, then by excess, then by the order among equals.
+Rank = tuple[bool, bool, Fraction, Fraction, Order]
 
 
 class Contender(NamedTuple):
     """What a queue would start next."""
 
-    #: Priority (negated), submit time, name: who goes first among equals.
-    order: tuple[int, int, str]
+    order: Order
     request: Amounts
 
 
@@ -90,16 +91,22 @@ class Contest:
         if contender is None:
             self._ranks[node] = None
             return
-        excess = Fraction(0)
+        excess = filled = before = Fraction(0)
         for what, amount in contender.request.items():
             account = self._tree.account(node, what)
-            if account is not None and amount > account.balance:
+            if account is None:
+                continue
+            if amount > account.balance:
                 # Of what the parent has, so that one resource can be compared with another.
                 whole = max(1, (account.parent or account).subtree_quota)
                 excess = max(excess, Fraction(amount - account.balance, whole))
+            elif amount > 0:
+                quota = account.subtree_quota
+                filled = max(filled, Fraction(account.usage + amount, quota))
+                before = max(before, Fraction(account.usage, quota))
         weight = self._tree.weight(node)
-        relative = excess / weight if weight else excess
-        rank: Rank = (excess > 0, excess > 0 and not weight, relative, contender.order)
+        relative = (excess / weight if weight else excess) if excess else filled
+        rank: Rank = (excess > 0, excess > 0 and not weight, relative, before, contender.order)
         if self._ranks.get(node) != rank:
             self._ranks[node] = rank
             heappush(self._heaps.setdefault(self._tree.parent(node), []), (rank, node))

@@ -44,7 +44,7 @@ class Grower:
         world = self._world
         tariff = world.tariffs[claim.queue]
         pods = list(first_choice(demand))
-        waits = claim.name in self._outcome.nominations
+        nominated = claim.name in self._outcome.nominations
         guaranteed = not (claim.gang.preemptible or world.rules.growth_borrows)
         for choice in range(max(1, len(tariff.choices))):
             request = tariff.total(pods, choice)
@@ -56,7 +56,7 @@ class Grower:
                 world.held(claim),
                 later=True,
                 within=world.nodes_for(claim.queue, choice),
-                waits=waits,
+                waits=nominated or world.ledgers.must_wait(claim.queue, request),
             )
             if isinstance(found, Placement):
                 world.start(claim, found, request, guaranteed=guaranteed)

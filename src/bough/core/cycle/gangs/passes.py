@@ -5,20 +5,17 @@ Must not know how one gang is served.
 
 from __future__ import annotations
 
-from collections import deque
-
 from bough.core.cycle.gangs.claim import Claim
-from bough.core.cycle.gangs.contest import Contender, Contest
+from bough.core.cycle.gangs.contest import Contest
 from bough.core.cycle.gangs.grow import Grower
+from bough.core.cycle.gangs.lines import Lines, is_satisfied
 from bough.core.cycle.gangs.outcome import Outcome
 from bough.core.cycle.gangs.reserve import reserve
 from bough.core.cycle.gangs.start import Server
 from bough.core.cycle.gangs.world import World
-from bough.core.gang.demand import first_choice, needed
 from bough.core.gang.predicate import is_stale, is_sufficient
 from bough.core.gang.tree import counts_of
 from bough.model.gangrules import GrowthTurn, Line
-from bough.model.quota import Amounts
 
 
 def decide(world: World) -> Outcome:
@@ -53,33 +50,21 @@ def serve_guaranteed(server: Server, claims: list[Claim]) -> None:
 def share_idle(server: Server, claims: list[Claim], grower: Grower) -> None:
     """By weight between the queues, by priority and submit time within each."""
     world = server.world
-    lines: dict[str, deque[Claim]] = {}
+    lines = Lines(world)
     for claim in claims:
         if claim.queue in world.tariffs and not world.ledgers.total.cycle(
             world.queue_node(claim.queue)
         ):
-            lines.setdefault(claim.queue, deque()).append(claim)
+            lines.enter(claim)
         else:
             server.serve(claim)
-    requests: dict[str, Amounts] = {}
-
-    def head(queue: str) -> Contender | None:
-        line = lines[queue]
-        if not line:
-            return None
-        claim = line[0]
-        if claim.name not in requests:
-            requests[claim.name] = _request(world, claim)
-        return Contender(claim.line, requests[claim.name])
-
-    contest = Contest(world.ledgers.total, sorted(lines), head)
+    contest = Contest(world.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
-        claim = lines[queue].popleft()
-        requests.pop(claim.name, None)
-        if server.serve(claim) and world.rules.growth is GrowthTurn.IN_LINE:
-            grown = grower.grow_once(claim)
-            if grown:
-                lines[queue].appendleft(claim)
+        claim = lines.leave(queue)
+        had = is_satisfied(world, claim)
+        served = server.serve(claim) and world.rules.growth is GrowthTurn.IN_LINE
+        if served and (not had or grower.grow_once(claim)):
+            lines.enter(claim)
         contest.settle(queue)
 
 
@@ -98,9 +83,3 @@ def end_stale(world: World, outcome: Outcome) -> None:
             due = grace == 0 or (since is not None and since + grace <= world.now_ms)
             if due and not is_sufficient(claim.tree, counts_of(world.held(claim))):
                 outcome.evict_stale(claim)
-
-
-def _request(world: World, claim: Claim) -> Amounts:
-    demand = needed(claim.tree, world.held(claim))
-    tariff = world.tariffs[claim.queue]
-    return tariff.total(first_choice(demand), 0) if demand is not None else {}

@@ -58,9 +58,7 @@ def wait_for_quota(world: World, claim: Claim, refusals: list[Refusal]) -> Wait:
     return Wait(claim.name, reason, refusal.sentence)
 
 
-def wait_for_place(
-    world: World, claim: Claim, demand: Demand, nodes: int, refusal: Refusal | None
-) -> Wait:
+def wait_for_place(claim: Claim, demand: Demand, refusal: Refusal | None) -> Wait:
     """Quota is there, but no nodes that are free, or can be freed for it."""
     pods = demand.smallest
     gpus = sum(pod.requests.gpus for pod in demand.pods[:1])

@@ -19,7 +19,7 @@ from bough.core.gang.release import UnitKind, next_unit
 from bough.core.quota.tree import QuotaTree
 from bough.model.gang import Pod
 from bough.model.plan import EvictionRule
-from bough.model.quota import FlavorResource, NodeKind, TreeNode
+from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
 
 
 class Source(NamedTuple):
@@ -49,12 +49,12 @@ class Victim:
 class Reclaim:
     """The candidates for one preemptor that needs certain resources."""
 
-    def __init__(self, world: World, preemptor: Claim, whats: Iterable[FlavorResource]) -> None:
+    def __init__(self, world: World, preemptor: Claim, request: Amounts) -> None:
         self._world = world
         self._preemptor = preemptor
-        self._whats = tuple(whats)
+        self._whats = tuple(request)
         self._tree = world.ledgers.total
-        self._others = list(self._borrowers()) if world.rules.reclaim else []
+        self._others = list(self._borrowers()) if self._may_reclaim(request) else []
         own = world.queue_node(preemptor.queue)
         self._own = Source(preemptor.queue, EvictionRule.PREEMPT, own, ())
 
@@ -72,6 +72,15 @@ class Reclaim:
     def allowed(self, victim: Victim) -> bool:
         """Whether a victim may still be taken, after what was taken before it."""
         return all(is_above_quota(self._tree, node, self._whats) for node in victim.source.chain)
+
+    def _may_reclaim(self, request: Amounts) -> bool:
+        """What is preemptible may only take back what its queue's own quota has room for."""
+        if not self._world.rules.reclaim:
+            return False
+        own = self._world.queue_node(self._preemptor.queue)
+        return not self._preemptor.gang.preemptible or all(
+            self._tree.balance(own, what) >= amount for what, amount in request.items()
+        )
 
     def _claims(self, sources: list[Source]) -> Iterator[tuple[Claim, Source]]:
         """What runs in some queues, the newest first."""

@@ -1,8 +1,8 @@
 """What a gang that only lacks a place keeps from others.
 
-If what has run longest ended first, the gang would one day fit: on the nodes where it would, nothing
-may start that could not be evicted again. What may borrow goes on using them. Must not know when
-anything will really end.
+If what has run longest ended first, the gang would one day fit: on the nodes where it would,
+nothing may start that could not be evicted again. What may borrow goes on using them. Must not know
+when anything will really end.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ def reserve(world: World, claim: Claim, demand: Demand, nodes: int) -> int:
     )
     kept = 0
     if ended is not None:
-        found = world.placer.place(
-            claim.tree, demand, world.held(claim), later=True, within=nodes
-        )
+        found = world.placer.place(claim.tree, demand, world.held(claim), later=True, within=nodes)
         if isinstance(found, Placement):
             position = world.placer.index.position
             for each in found.assignments:

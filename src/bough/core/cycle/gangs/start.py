@@ -6,6 +6,7 @@ guaranteed has victims taken for it. Must not know in what order gangs are serve
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from bough.core.cycle.gangs.claim import Claim
@@ -21,7 +22,7 @@ from bough.core.cycle.gangs.reclaim import Reclaim, Victim
 from bough.core.cycle.gangs.room import Room
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
-from bough.core.gang.demand import Demand, first_choice, needed
+from bough.core.gang.demand import Demand, cheapest, first_choice, needed
 from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.tree import counts_of
 from bough.core.place.cluster import Hold
@@ -32,10 +33,12 @@ from bough.model.reason import Refusal
 
 
 class Offer(NamedTuple):
-    """One choice of flavors for a gang."""
+    """One choice of flavors and candidates for a gang."""
 
     choice: int
     nodes: int
+    demand: Demand
+    #: What its first candidates count.
     request: dict[FlavorResource, int]
 
 
@@ -72,38 +75,43 @@ class Server:
         return self._try(claim, demand)
 
     def _try(self, claim: Claim, demand: Demand) -> bool:
-        world = self.world
-        guaranteed = not claim.gang.preemptible
         refusals: list[Refusal] = []
         entitled: list[Offer] = []
         for offer in self._offers(claim, demand):
-            refusal = world.ledgers.refusal(claim.queue, offer.request, guaranteed=guaranteed)
-            if refusal is None:
-                nodes = offer.nodes & ~self.reserved if guaranteed else offer.nodes
-                if self._place(claim, demand, offer, nodes):
-                    return True
-                entitled.append(offer)
-            else:
+            refusal = self._refusal(claim, offer.request)
+            if refusal is None and self._place(claim, offer):
+                return True
+            if refusal is not None:
                 refusals.append(refusal)
-                if guaranteed and self._within_guarantee(claim, offer):
-                    entitled.append(offer)
-        if guaranteed:
+            if refusal is None or self._may_take(claim, offer):
+                entitled.append(offer)
+        if self._takes_victims(claim):
             for offer in entitled:
-                if self._free_room(claim, demand, offer):
+                if self._free_room(claim, offer):
                     return True
-        self._leave(claim, demand, entitled, refusals)
+        self._leave(claim, entitled, refusals)
         return False
 
-    def _leave(
-        self, claim: Claim, demand: Demand, entitled: list[Offer], refusals: list[Refusal]
-    ) -> None:
+    def _refusal(self, claim: Claim, request: dict[FlavorResource, int]) -> Refusal | None:
+        guaranteed = not claim.gang.preemptible
+        return self.world.ledgers.refusal(claim.queue, request, guaranteed=guaranteed)
+
+    def _takes_victims(self, claim: Claim) -> bool:
+        return not claim.gang.preemptible or self.world.rules.preemptible_takes_victims
+
+    def _may_take(self, claim: Claim, offer: Offer) -> bool:
+        """Whether all that stands against it is what others use, and might have to give back."""
+        if claim.gang.preemptible:
+            return self.world.rules.preemptible_takes_victims
+        return self.world.ledgers.guaranteed.refusal(claim.queue, offer.request) is None
+
+    def _leave(self, claim: Claim, entitled: list[Offer], refusals: list[Refusal]) -> None:
         """Say why a gang waits, and who may not pass it."""
         if entitled:
             if not claim.gang.preemptible:
-                self.unplaced.append((claim, demand, entitled[0].nodes))
+                self.unplaced.append((claim, entitled[0].demand, entitled[0].nodes))
             refusal = refusals[0] if refusals else None
-            nodes = entitled[0].nodes
-            self.outcome.wait(wait_for_place(self.world, claim, demand, nodes, refusal))
+            self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusal))
             return
         if self.world.rules.strict_within_rank and not self._lacks_only_capacity(refusals):
             self._heads[claim.queue, claim.gang.preemptible] = claim
@@ -116,32 +124,42 @@ class Server:
             refusal.node is not None and tree.parent(refusal.node) is None for refusal in refusals
         )
 
-    def _within_guarantee(self, claim: Claim, offer: Offer) -> bool:
-        return self.world.ledgers.guaranteed.refusal(claim.queue, offer.request) is None
+    def _offers(self, claim: Claim, demand: Demand) -> Iterator[Offer]:
+        """What may be tried, the best first.
 
-    def _offers(self, claim: Claim, demand: Demand) -> list[Offer]:
-        """What may be tried, the best first."""
+        Flavors in order; for each the first candidates, then those that take the fewest pods, which
+        may have quota where the first have none.
+        """
         tariff = self.world.tariffs[claim.queue]
-        pods = list(first_choice(demand))
-        return [
-            Offer(
-                choice, self.world.nodes_for(claim.queue, choice), tariff.total(pods, choice)
-            )
-            for choice in range(max(1, len(tariff.choices)))
-        ]
+        smaller = cheapest(demand)
+        for choice in range(max(1, len(tariff.choices))):
+            nodes = self.world.nodes_for(claim.queue, choice)
+            first = tariff.total(first_choice(demand), choice)
+            yield Offer(choice, nodes, demand, first)
+            least = tariff.total(first_choice(smaller), choice)
+            if least != first:
+                yield Offer(choice, nodes, smaller, least)
 
-    def _place(self, claim: Claim, demand: Demand, offer: Offer, nodes: int) -> bool:
-        """Start a gang without taking anything from others."""
+    def _nodes(self, claim: Claim, offer: Offer) -> int:
+        return offer.nodes if claim.gang.preemptible else offer.nodes & ~self.reserved
+
+    def _place(self, claim: Claim, offer: Offer, *, waits: bool = False) -> bool:
+        """Start a gang on what is free, or being freed; `waits`: when others have ended."""
         world = self.world
-        guaranteed = not claim.gang.preemptible
         mark = world.mark()
+        waits = waits or world.ledgers.must_wait(claim.queue, offer.request)
         found = world.placer.place(
-            claim.tree, demand, world.held(claim), later=True, within=nodes
+            claim.tree,
+            offer.demand,
+            world.held(claim),
+            later=True,
+            within=self._nodes(claim, offer),
+            waits=waits,
         )
         if isinstance(found, Placement):
             request = self._request(claim, found, offer)
-            if world.ledgers.refusal(claim.queue, request, guaranteed=guaranteed) is None:
-                world.start(claim, found, request, guaranteed=guaranteed)
+            if self._refusal(claim, request) is None:
+                world.start(claim, found, request, guaranteed=not claim.gang.preemptible)
                 world.keep(mark)
                 self.outcome.bind(claim, found, growth=False)
                 return True
@@ -156,16 +174,15 @@ class Server:
         pods = [pod for leaf in claim.tree.leaves for pod in leaf.pods if pod.name in placed]
         return self.world.tariffs[claim.queue].total(pods, offer.choice)
 
-    def _free_room(self, claim: Claim, demand: Demand, offer: Offer) -> bool:
+    def _free_room(self, claim: Claim, offer: Offer) -> bool:
         """Take what is needed from others, and nothing that is not."""
         world = self.world
-        nodes = offer.nodes & ~self.reserved
         mark = world.mark()
-        taking = Taking(world, claim, demand, offer, nodes, self.outcome)
+        taking = Taking(world, claim, offer, self._nodes(claim, offer), self.outcome)
         victims = taking.search()
         if victims:
             taking.settle(victims)
-            if self._place(claim, demand, offer, nodes):
+            if self._place(claim, offer, waits=True):
                 world.keep(mark)
                 self.outcome.evict(claim, victims)
                 return True
@@ -180,7 +197,6 @@ class Taking:
         self,
         world: World,
         claim: Claim,
-        demand: Demand,
         offer: Offer,
         nodes: int,
         outcome: Outcome,
@@ -188,7 +204,7 @@ class Taking:
         self._world = world
         self._claim = claim
         self._request = offer.request
-        self._room = Room(world, claim, demand, nodes)
+        self._room = Room(world, claim, offer.demand, nodes)
         self._reclaim = Reclaim(world, claim, offer.request)
         self._evicted = outcome.evicted
         #: What each victim took that was not taken before it.

@@ -12,10 +12,12 @@ from typing import NamedTuple
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.tariff import Tariff
 from bough.core.cycle.ledgers import Ledgers
+from bough.core.cycle.ledgers import Mark as LedgerMark
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
 from bough.core.place.placer import Placer
+from bough.core.place.policy import PlacePolicy
 from bough.core.place.result import Placement
 from bough.core.undo import UndoLog
 from bough.model.gang import Gang, Pod
@@ -28,18 +30,20 @@ class Mark(NamedTuple):
     """Where things stood."""
 
     log: int
-    ledgers: tuple[int, int]
+    ledgers: LedgerMark
 
 
 class World:
     """What is declared, counted, placed and held."""
 
-    def __init__(self, snapshot: Snapshot, rules: GangRules) -> None:
+    def __init__(
+        self, snapshot: Snapshot, rules: GangRules, packing: PlacePolicy | None = None
+    ) -> None:
         self.rules = rules
         self.now_ms = snapshot.now_ms
         self.log = UndoLog()
         self.ledgers = Ledgers(snapshot.cohorts, snapshot.queues)
-        self.placer = Placer(snapshot.nodes, snapshot.topologies, log=self.log)
+        self.placer = Placer(snapshot.nodes, snapshot.topologies, packing, self.log)
         self.tariffs = {queue.name: Tariff(queue) for queue in snapshot.queues}
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
         self._masks: dict[tuple[str, int], int] = {}
@@ -61,18 +65,18 @@ class World:
         self.placer.add((gang,))
         if claim.running:
             self.running.setdefault(claim.queue, {})[claim.name] = claim
-            self._count_running(claim, sign=1)
+        self._count(claim, add=True)
 
     def leave(self, name: str) -> None:
         """Forget a gang and all that it holds."""
         claim = self.claims.pop(name)
+        self._count(claim, add=False)
         for pod in claim.gang.pods:
             self.placer.release(name, pod.name, gone=True)
         if claim.running:
             del self.running[claim.queue][name]
-            self._count_running(claim, sign=-1)
 
-    def _count_running(self, claim: Claim, *, sign: int) -> None:
+    def _count(self, claim: Claim, *, add: bool) -> None:
         if claim.queue not in self.tariffs:
             return
         core = set[str]()
@@ -80,9 +84,13 @@ class World:
             borrows = self.rules.growth_borrows
             pods = core_pods(claim.tree, claim.tree.held) if borrows else claim.running
             core = {pod.name for pod in pods}
-        count = self.ledgers.add if sign > 0 else self.ledgers.remove
+        ledgers = self.ledgers
+        count = ledgers.add if add else ledgers.remove
         for pod in claim.running:
             count(claim.queue, self.price(claim, pod), guaranteed=pod.name in core)
+        count_present = ledgers.present.add_usage if add else ledgers.present.remove_usage
+        for pod in claim.ending:
+            count_present(claim.queue, self.price(claim, pod))
 
     # What things count and where they may be
 
@@ -128,23 +136,20 @@ class World:
         guaranteed: bool,
     ) -> None:
         """Count pods that were given places."""
-        if claim.queue in self.tariffs:
-            self.ledgers.add(claim.queue, amounts, guaranteed=guaranteed)
+        self.ledgers.add(claim.queue, amounts, guaranteed=guaranteed, waits=placement.waits)
         self.hold(claim, claim.tree.with_pods(self.held(claim), placement.pods))
 
     def evict(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """End pods: they count no more, and their room is free when they are gone."""
         for pod in pods:
-            if claim.queue in self.tariffs:
-                self.ledgers.remove(claim.queue, self.price(claim, pod), guaranteed=False)
+            self.ledgers.total.remove_usage(claim.queue, self.price(claim, pod))
             self.placer.release(claim.name, pod.name)
 
     def spare(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """Take an eviction back."""
         for pod in pods:
             self.placer.keep(claim.name, pod.name)
-            if claim.queue in self.tariffs:
-                self.ledgers.add(claim.queue, self.price(claim, pod), guaranteed=False)
+            self.ledgers.total.add_usage(claim.queue, self.price(claim, pod))
 
     def is_evicted(self, claim: Claim) -> bool:
         """Whether a gang lost all that it held in this cycle."""

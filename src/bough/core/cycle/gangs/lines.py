@@ -1,0 +1,76 @@
+"""Who stands where in the line of each queue.
+
+By priority; then what lacks something it needs, before what has just that, before what has more;
+then by submit time and name. Must not know whose turn it is between queues.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from bough.core.cycle.gangs.claim import Claim
+from bough.core.cycle.gangs.contest import Contender, Order
+from bough.core.cycle.gangs.world import World
+from bough.core.gang.demand import first_choice, growth, needed
+from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.release import surplus_counts
+from bough.core.gang.tree import counts_of
+from bough.model.quota import FlavorResource
+
+
+class Lines:
+    """One line for each queue. A gang that is still to grow comes back to it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._lines: dict[str, list[tuple[Order, Claim]]] = {}
+        self._requests: dict[str, dict[FlavorResource, int]] = {}
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that have a line, by name."""
+        return sorted(self._lines)
+
+    def enter(self, claim: Claim) -> None:
+        """Stand in line."""
+        negated, submitted, name = claim.line
+        order = (negated, standing(self._world, claim), submitted, name)
+        heappush(self._lines.setdefault(claim.queue, []), (order, claim))
+
+    def leave(self, queue: str) -> Claim:
+        """The first in line is served."""
+        claim = heappop(self._lines[queue])[1]
+        self._requests.pop(claim.name, None)
+        return claim
+
+    def head(self, queue: str) -> Contender | None:
+        """What the first in line wants; `None` where nobody stands in it."""
+        line = self._lines[queue]
+        if not line:
+            return None
+        order, claim = line[0]
+        if claim.name not in self._requests:
+            self._requests[claim.name] = self._request(claim)
+        return Contender(order, self._requests[claim.name])
+
+    def _request(self, claim: Claim) -> dict[FlavorResource, int]:
+        held = self._world.held(claim)
+        demand = needed(claim.tree, held)
+        if demand is None:
+            unit = next(growth(claim.tree, held), None)
+            demand = None if unit is None else unit.demand
+        if demand is None:
+            return {}
+        return self._world.tariffs[claim.queue].total(first_choice(demand), 0)
+
+
+def is_satisfied(world: World, claim: Claim) -> bool:
+    """Whether a gang has what it needs."""
+    return is_sufficient(claim.tree, counts_of(world.held(claim)))
+
+
+def standing(world: World, claim: Claim) -> int:
+    """0: it lacks something that it needs; 1: it has just that; 2: it has more."""
+    if not is_satisfied(world, claim):
+        return 0
+    return 2 if any(surplus_counts(claim.tree, counts_of(world.held(claim)))) else 1
