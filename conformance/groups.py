@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance import kueue_flavors, kueue_preempt, kueue_quota, kueue_schedule
+from conformance import (
+    kai_gang,
+    kai_scenarios,
+    kueue_flavors,
+    kueue_preempt,
+    kueue_quota,
+    kueue_schedule,
+)
 
 #: From the name of a file, without its ending, to what answers its cases.
 ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -13,4 +20,6 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     **kueue_preempt.ANSWERS,
     **kueue_flavors.ANSWERS,
     **kueue_schedule.ANSWERS,
+    **kai_gang.ANSWERS,
+    **kai_scenarios.ANSWERS,
 }

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from bough.core.cycle.gangs.outcome import Outcome
-from bough.core.cycle.gangs.passes import decide
-from bough.core.cycle.gangs.world import World
+from bough.core.cycle.gangs.memo import GangMemo
+from bough.core.cycle.gangs.passes import plan_gangs
 from bough.core.place.policy import KAI_PLACEMENT
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.gangrules import GangRules, GrowthTurn, Line
+from bough.model.plan import Plan
 from bough.model.snapshot import Snapshot
 from conformance.kai_objects import QueueTree, gang_of, nodes_of, topologies_of
 
@@ -93,7 +93,7 @@ def _rules(run: dict[str, Any]) -> GangRules:
     )
 
 
-def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Outcome:
+def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Plan:
     tree = QueueTree(case)
     by_queue: dict[str, list[Gang]] = {}
     for gang in gangs:
@@ -106,23 +106,23 @@ def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Outcom
         topologies=topologies_of(case),
         gangs={queue: tuple(members) for queue, members in by_queue.items()},
     )
-    return decide(World(snapshot, rules, KAI_PLACEMENT))
+    return plan_gangs(snapshot, rules, GangMemo(KAI_PLACEMENT))
 
 
-def _tasks(gangs: list[Gang], outcome: Outcome) -> Tasks:
+def _tasks(gangs: list[Gang], plan: Plan) -> Tasks:
     tasks: Tasks = {
         pod.name: {"status": WORDS[pod.state], "node": pod.node}
         for gang in gangs
         for pod in gang.pods
     }
-    for eviction in outcome.evictions:
+    for eviction in plan.evictions:
         gang = next(gang for gang in gangs if gang.name == eviction.workload)
         for pod in gang.pods:
             if pod.state is PodState.RUNNING and (not eviction.pods or pod.name in eviction.pods):
                 tasks[pod.name]["status"] = "releasing"
-    for bind in outcome.binds:
+    for bind in plan.binds:
         tasks[bind.pod] = {"status": "binding", "node": bind.node}
-    for nomination in outcome.nominations.values():
+    for nomination in plan.nominations:
         for pod, node in nomination.pods.items():
             tasks[pod] = {"status": "pipelined", "node": node}
     return tasks

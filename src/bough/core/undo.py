@@ -58,6 +58,10 @@ class UndoLog:
             if id(container) in watchers:
                 watchers[id(container)](key)
 
+    def forget(self) -> None:
+        """What is, stays: nothing that was done so far can be undone any more."""
+        self._entries.clear()
+
     def watch(self, row: list[Value], told: Callable[[int], None]) -> None:
         """Tell somebody each position of the list to which an old value returns."""
         self._watchers[id(row)] = told

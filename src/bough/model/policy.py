@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from bough.model.gangrules import GangRules
+
 
 class Heads(StrEnum):
     """Whom a cycle looks at in each queue."""
@@ -70,11 +72,16 @@ class Policy(msgspec.Struct, frozen=True):
     #: What cannot be admitted stands for everything of its shape in its queue.
     park_alike: bool = True
 
+    #: How gangs are served.
+    gangs: GangRules = GangRules()
+
     @property
     def nominated_first(self) -> bool:
         """Whether those go first for whom room is being freed; they also keep what is free."""
         return OrderKey.NOMINATED in self.order
 
 
+#: The default: HIGH and NORMAL within their quota, LOW on whatever is idle, and evicted for them.
+OSMO = Policy(name="osmo")
 #: The classical rules of Kueue, with its defaults.
 KUEUE = Policy(name="kueue")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bough.core.cycle.applicant import Applicant
 from bough.core.cycle.forest import Forest
+from bough.core.cycle.gangs.memo import GangMemo
+from bough.core.cycle.line import Line
 from bough.model.policy import KUEUE, Policy
 from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Snapshot
@@ -21,19 +22,22 @@ class Memo:
     """Carried from cycle to cycle by whoever calls `plan`; one for each series of snapshots."""
 
     def __init__(self) -> None:
+        #: The same for gangs.
+        self.gangs = GangMemo()
         self._policy = KUEUE
         self._cohorts: Sequence[Cohort] | None = None
         self._queues: Sequence[Queue] | None = None
         self._flavors: Sequence[Flavor] | None = None
         self._local_queues: Sequence[LocalQueue] | None = None
         self._admitted: dict[str, Sequence[Workload]] = {}
-        self._waiting: dict[str, Sequence[Workload]] = {}
-        #: By queue and the identity of the workload.
-        self._applicants: dict[str, dict[int, Applicant]] = {}
         self.forest = Forest((), (), KUEUE)
         self.flavors: dict[str, Flavor] = {}
         #: By namespace and name.
         self.local_queues: dict[tuple[str, str], LocalQueue] = {}
+        #: By queue.
+        self.lines: dict[str, Line] = {}
+        #: By workload: the queue in which it waits.
+        self.places: dict[str, str] = {}
 
     def refresh(self, snapshot: Snapshot, policy: Policy) -> None:
         """Bring everything in step with a snapshot."""
@@ -44,8 +48,8 @@ class Memo:
             self._cohorts, self._queues = snapshot.cohorts, snapshot.queues
             self.forest = Forest(snapshot.cohorts, snapshot.queues, policy)
             self._admitted.clear()
-            self._applicants.clear()
-            self._waiting.clear()
+            self.lines.clear()
+            self.places.clear()
         if self._flavors is not snapshot.flavors:
             self._flavors = snapshot.flavors
             self.flavors = {flavor.name: flavor for flavor in snapshot.flavors}
@@ -55,18 +59,7 @@ class Memo:
                 (each.namespace, each.name): each for each in snapshot.local_queues
             }
         self._refresh_holders(snapshot)
-
-    def applicants(self, queue: str, workloads: Sequence[Workload]) -> list[Applicant]:
-        """Those who wait in a queue, in no particular order."""
-        known = self._applicants.get(queue, {})
-        if self._waiting.get(queue) is not workloads:
-            fresh: dict[int, Applicant] = {}
-            for workload in workloads:
-                applicant = known.get(id(workload))
-                fresh[id(workload)] = applicant or Applicant(workload, self._policy)
-            known = self._applicants[queue] = fresh
-            self._waiting[queue] = workloads
-        return list(known.values())
+        self._refresh_lines(snapshot)
 
     def _refresh_holders(self, snapshot: Snapshot) -> None:
         for queue in [name for name in self._admitted if name not in snapshot.admitted]:
@@ -76,3 +69,12 @@ class Memo:
             if self._admitted.get(queue) is not workloads:
                 self._admitted[queue] = workloads
                 self.forest.hold(queue, workloads)
+
+    def _refresh_lines(self, snapshot: Snapshot) -> None:
+        for queue in [name for name in self.lines if name not in snapshot.waiting]:
+            self.lines.pop(queue).refresh(())
+        for queue, workloads in snapshot.waiting.items():
+            line = self.lines.get(queue)
+            if line is None:
+                line = self.lines[queue] = Line(queue, self._policy, self.places)
+            line.refresh(workloads)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.reclaim import Victim
 from bough.core.place.result import Placement
-from bough.model.plan import Bind, Eviction, EvictionRule, Nomination, Wait
+from bough.model.plan import Bind, Eviction, EvictionRule, Nomination, Plan, Wait
 
 
 class Outcome:
@@ -69,3 +69,13 @@ class Outcome:
     def wait(self, wait: Wait) -> None:
         """A gang stays where it is."""
         self.waits[wait.workload] = wait
+
+    def plan(self, version: int) -> Plan:
+        """The decisions as a plan."""
+        return Plan(
+            version=version,
+            binds=tuple(self.binds),
+            evictions=tuple(self.evictions),
+            nominations=tuple(self.nominations.values()),
+            waits=tuple(self.waits.values()),
+        )

@@ -9,23 +9,39 @@ from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.contest import Contest
 from bough.core.cycle.gangs.grow import Grower
 from bough.core.cycle.gangs.lines import Lines, is_satisfied
+from bough.core.cycle.gangs.memo import GangMemo
 from bough.core.cycle.gangs.outcome import Outcome
 from bough.core.cycle.gangs.reserve import reserve
 from bough.core.cycle.gangs.start import Server
 from bough.core.cycle.gangs.world import World
 from bough.core.gang.predicate import is_stale, is_sufficient
 from bough.core.gang.tree import counts_of
-from bough.model.gangrules import GrowthTurn, Line
+from bough.model.gangrules import GangRules, GrowthTurn, Line
+from bough.model.plan import Plan
+from bough.model.snapshot import Snapshot
+
+
+def plan_gangs(snapshot: Snapshot, rules: GangRules, memo: GangMemo | None = None) -> Plan:
+    """Decide what starts, what ends and what waits, and why."""
+    memo = GangMemo() if memo is None else memo
+    known = memo.recall(snapshot, rules)
+    if known is not None:
+        return known
+    world = memo.refresh(snapshot, rules)
+    mark = world.mark()
+    outcome = decide(world)
+    world.undo(mark)
+    return memo.remember(outcome.plan(snapshot.version))
 
 
 def decide(world: World) -> Outcome:
     """Decide about every gang. The world is left as the decisions make it."""
     outcome = Outcome()
     server = Server(world, outcome)
+    grower = Grower(world, outcome)
     waiting = sorted(
         (claim for claim in world.claims.values() if claim.waiting), key=lambda claim: claim.line
     )
-    grower = Grower(world, outcome)
     if world.rules.line is Line.GUARANTEED_FIRST:
         serve_guaranteed(server, [claim for claim in waiting if not claim.gang.preemptible])
         share_idle(server, [claim for claim in waiting if claim.gang.preemptible], grower)

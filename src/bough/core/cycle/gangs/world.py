@@ -40,7 +40,9 @@ class World:
         self, snapshot: Snapshot, rules: GangRules, packing: PlacePolicy | None = None
     ) -> None:
         self.rules = rules
-        self.now_ms = snapshot.now_ms
+        #: Whether any decision has looked at the clock.
+        self.time_matters = False
+        self._now_ms = snapshot.now_ms
         self.log = UndoLog()
         self.ledgers = Ledgers(snapshot.cohorts, snapshot.queues)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, packing, self.log)
@@ -53,11 +55,20 @@ class World:
         self.running: dict[str, dict[str, Claim]] = {}
         #: What gangs hold now, where that is not what they held when the cycle began.
         self._held: dict[str, Held] = {}
-        for gangs in snapshot.gangs.values():
-            for gang in gangs:
-                self.enter(gang)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the snapshot."""
+        self.time_matters = True
+        return self._now_ms
 
     # Gangs come and go between cycles
+
+    def begin(self, now_ms: int) -> None:
+        """Begin a cycle: what came and went before it cannot be undone any more."""
+        self._now_ms = now_ms
+        self.time_matters = False
+        self.log.forget()
 
     def enter(self, gang: Gang) -> None:
         """Count and place what a gang holds."""
