@@ -21,6 +21,7 @@ from bough.version import VERSION
 #: Where each command lives: a module, and the click command in it. A new command is a line here.
 COMMANDS = {
     "gang": ("bough.cli.gang", "gang"),
+    "place": ("bough.cli.place", "place"),
     "quota": ("bough.cli.quota", "quota"),
 }
 

@@ -147,6 +147,10 @@ class Topologies:
     def __iter__(self) -> Iterator[Domains]:
         return iter(self._domains.values())
 
+    def inside(self, topology: str) -> int:
+        """The nodes that have all labels of a topology."""
+        return self._domains[topology].inside
+
     def scope(self, constraint: TopologyConstraint | None) -> Scope | UnknownTopology | None:
         """Look a constraint up; `None` where it asks for nothing."""
         if constraint is None or constraint == TopologyConstraint():

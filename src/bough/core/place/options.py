@@ -77,7 +77,7 @@ def _by_tightness(index: Index, zone: Zone, level: int, within: int) -> Iterator
     wanted = zone.least.gpus or zone.least.cpu_milli
     free = [domains.free(at, column) for at in range(level + 1)]
     masks = domains.levels[level].masks
-    near = zone.near if index.policy.near_running and zone.pin is None else 0
+    near = zone.near if index.policy.near_running else 0
     found: list[tuple[tuple[int, ...], int]] = []
     for domain, room in enumerate(free[level]):
         if room >= wanted:

@@ -38,7 +38,7 @@ class Placer(Cluster):
         log: UndoLog | None = None,
     ) -> None:
         super().__init__(nodes, topologies, policy, log)
-        self._chooser = Chooser(self.index)
+        self.chooser = Chooser(self.index)
 
     def start(
         self, tree: GangTree, held: Held, *, later: bool = False, within: int | None = None
@@ -75,20 +75,55 @@ class Placer(Cluster):
         within:  the mask of the nodes to use; `None`: every one.
         waits:   the pods are to wait even where their room is free, because the gang does.
         """
-        self.index.shapes.forget_some()
-        compiler = self._compiler(tree, held)
-        part = compiler.part(demand)
-        if compiler.unknown:
-            found = tuple(Unresolved(node.name, why) for node, why in compiler.unknown)
-            return Refusal(unresolved=found)
+        part = self.compile(tree, demand, held)
+        if isinstance(part, Refusal):
+            return part
         nodes = self._nodes(within)
         gave_up = False
         for with_ending in (False, True) if later and self.index.anything_ends else (False,):
             mark = self.log.mark()
-            found = self._find(part, nodes, later=with_ending)
+            found = self.find(part, nodes, later=with_ending)
             if not isinstance(found, Refusal):
                 return self._settle(tree.root.name, _seats(found), mark, waits=waits)
             gave_up = gave_up or found.gave_up
+        return Refusal(gave_up=gave_up)
+
+    def compile(self, tree: GangTree, demand: Demand, held: Held) -> Part | Refusal:
+        """Prepare a demand for the search; refused are constraints that cannot be looked up."""
+        self.index.shapes.forget_some()
+
+        def position(pod: Pod) -> int | None:
+            holding = self._holdings.get((tree.root.name, pod.name))
+            return None if holding is None else holding.at
+
+        compiler = Compiler(tree, held, position, self.index.shapes, self.topologies)
+        part = compiler.part(demand)
+        if not compiler.unknown:
+            return part
+        return Refusal(
+            unresolved=tuple(Unresolved(node.name, why) for node, why in compiler.unknown)
+        )
+
+    def find(self, part: Part, nodes: int, *, later: bool) -> list[Taken] | Refusal:
+        """Take room for a part: search greedily, then exactly where that may find more."""
+        key = (part.signature, nodes, later)
+        gave_up = self._refused[0].get(key)
+        if gave_up is not None:
+            return Refusal(gave_up=gave_up)
+        gave_up = False
+        if part.open and len(part.runs) == 1:
+            bag = Bag.of((Wanted(part.runs[0], part.count),), None)
+            taken = Filler(self.index, self.chooser, later=later).fill(bag, nodes, None)
+            if taken is not None:
+                return list(taken)
+        else:
+            layout = Layout.of(part)
+            for exact in (False,) if layout.countable else (False, True):
+                search = Search(part, layout, self.index, self.chooser, later=later, exact=exact)
+                if search.run(nodes):
+                    return search.taken
+                gave_up = search.gave_up
+        self.log.put_key(self._refused[0], key, gave_up)
         return Refusal(gave_up=gave_up)
 
     def _grow(
@@ -115,28 +150,6 @@ class Placer(Cluster):
                 closed.add(unit.node.position)
         return tuple(found)
 
-    def _find(self, part: Part, nodes: int, *, later: bool) -> list[Taken] | Refusal:
-        """Search greedily, then exactly where that may find more; remember what is refused."""
-        key = (part.signature, nodes, later)
-        gave_up = self._refused[0].get(key)
-        if gave_up is not None:
-            return Refusal(gave_up=gave_up)
-        if part.open and len(part.runs) == 1:
-            bag = Bag.of((Wanted(part.runs[0], part.count),), None)
-            taken = Filler(self.index, self._chooser, later=later).fill(bag, nodes, None)
-            if taken is not None:
-                return list(taken)
-            gave_up = False
-        else:
-            layout = Layout.of(part)
-            for exact in (False,) if layout.countable else (False, True):
-                search = Search(part, layout, self.index, self._chooser, later=later, exact=exact)
-                if search.run(nodes):
-                    return search.taken
-                gave_up = search.gave_up
-        self.log.put_key(self._refused[0], key, gave_up or False)
-        return Refusal(gave_up=gave_up or False)
-
     def _grow_alone(
         self, tree: GangTree, held: Held, *, later: bool, within: int | None, waits: bool
     ) -> tuple[Placement, ...]:
@@ -144,7 +157,9 @@ class Placer(Cluster):
         unit = next(growth(tree, held), None)
         if unit is None:
             return ()
-        part = self._compiler(tree, held).part(unit.demand)
+        part = self.compile(tree, unit.demand, held)
+        if isinstance(part, Refusal):
+            return ()
         runs = part.run_of_pod or (0,) * len(unit.demand.pods)
         assigned: list[Assignment] = []
         full: set[int] = set()
@@ -153,7 +168,7 @@ class Placer(Cluster):
                 continue
             run = Run(part.runs[number].shape, tuple(pod for _, pod in together))
             mark = self.log.mark()
-            spots = self._chooser.fill(run.shape, self._nodes(within), len(run.pods), later=later)
+            spots = self.chooser.fill(run.shape, self._nodes(within), len(run.pods), later=later)
             if sum(spot.pods for spot in spots) < len(run.pods):
                 full.add(number)
             seats = _seats([Taken(run, tuple(spots))])
@@ -178,13 +193,6 @@ class Placer(Cluster):
                 self._hold((gang, pod.name), holding)
                 assigned.append(Assignment(pod.name, node, waits))
         return Placement(tuple(assigned))
-
-    def _compiler(self, tree: GangTree, held: Held) -> Compiler:
-        def position(pod: Pod) -> int | None:
-            holding = self._holdings.get((tree.root.name, pod.name))
-            return None if holding is None else holding.at
-
-        return Compiler(tree, held, position, self.index.shapes, self.topologies)
 
     def _nodes(self, within: int | None) -> int:
         return self.index.everything if within is None else within
