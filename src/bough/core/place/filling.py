@@ -46,58 +46,67 @@ class Filler:
         for wanted in _orders(contents(bag)):
             for thrift in (None,) if spread is None else (spread, None):
                 pouring = _Pouring(wanted)
-                self._pour(pouring, within, thrift)
+                if thrift is None:
+                    self._pour(pouring, within)
+                else:
+                    self._pour_closely(pouring, within, thrift)
                 if not pouring.left:
                     return pouring.taken()
                 self._index.log.undo(mark)
         return None
 
-    def _pour(self, pouring: _Pouring, within: int, spread: Spread | None) -> None:
+    def _pour(self, pouring: _Pouring, within: int) -> None:
         """Place as much as fits."""
-        if spread is not None and spread.first <= spread.last:
-            self._pour_closely(pouring, within, spread)
-            return
         for number, missing in tuple(pouring.left.items()):
             shape = pouring.wanted[number].run.shape
             pouring.add(number, self._chooser.fill(shape, within, missing, later=self._later))
 
     def _pour_closely(self, pouring: _Pouring, within: int, spread: Spread) -> None:
         """Fill domain after domain, as few as possible; nodes outside of the topology come last."""
-        finer = spread._replace(first=spread.first + 1)
-        # From the last to the first, which is how equal ones are ranked in the recorded cases.
-        masks = (mask & within for mask in reversed(spread.domains.levels[spread.first].masks))
-        domains = [mask for mask in masks if mask]
         rooms = _Rooms(self._index, later=self._later)
-        outside = within & ~spread.domains.inside
+        # From the last to the first, which is how equal ones are ranked in the recorded cases.
+        masks = (mask & within for mask in reversed(spread.domains.levels[spread.level].masks))
+        domains = [mask for mask in masks if mask]
+        used = spread.near if self._index.policy.near_running else 0
         while pouring.left and domains:
-            best = self._next(pouring, domains, rooms, finer)
+            best = self._next(pouring, domains, rooms, _around(spread, used))
             domains.remove(best)
-            self._pour(pouring, best, finer)
+            self._pour(pouring, best)
+            used |= best
         if pouring.left:
-            self._pour(pouring, outside, None)
+            self._pour(pouring, within & ~spread.domains.inside)
 
-    def _next(self, pouring: _Pouring, domains: list[int], rooms: _Rooms, spread: Spread) -> int:
-        """Where the part has pods; or the tightest for all that is left; or the roomiest."""
+    def _next(
+        self, pouring: _Pouring, domains: list[int], rooms: _Rooms, around: tuple[int, ...]
+    ) -> int:
+        """Where the part has pods; or the tightest for all that is left; or the roomiest.
+
+        Of equal ones the nearest: `around` holds the domains in use, the finest level first.
+        """
         shape, missing = pouring.largest()
-        if self._index.policy.near_running:
-            near = [mask for mask in domains if mask & spread.near and rooms.of(shape, mask)]
-            domains = near or domains
+
+        def distance(mask: int) -> int:
+            return next((at for at, nodes in enumerate(around) if mask & nodes), len(around))
+
+        domains = [
+            mask for mask in domains if not distance(mask) and rooms.of(shape, mask)
+        ] or sorted(domains, key=distance)
         whole = [mask for mask in domains if rooms.of(shape, mask) >= missing]
         whole.sort(key=lambda mask: rooms.of(shape, mask))
         if whole and len(pouring.left) == 1:
             return whole[0]
         for mask in whole[:_TRIALS]:
-            if self._holds(pouring, mask, spread):
+            if self._holds(pouring, mask):
                 return mask
         return max(domains, key=lambda mask: rooms.of(shape, mask))
 
-    def _holds(self, pouring: _Pouring, nodes: int, spread: Spread) -> bool:
+    def _holds(self, pouring: _Pouring, nodes: int) -> bool:
         """Whether all that is left fits there."""
         mark = self._index.log.mark()
         trial = _Pouring(
             [Wanted(pouring.wanted[number].run, pods) for number, pods in pouring.left.items()]
         )
-        self._pour(trial, nodes, spread)
+        self._pour(trial, nodes)
         self._index.log.undo(mark)
         return not trial.left
 
@@ -147,6 +156,12 @@ class _Rooms:
             room = self._index.count(shape, nodes, later=self._later)
             self._rooms[shape, nodes] = room
         return room
+
+
+def _around(spread: Spread, used: int) -> tuple[int, ...]:
+    """The domains that are in use, from the preferred level outwards."""
+    levels = spread.domains.levels[spread.level :: -1]
+    return tuple(level.holding(used) for level in levels) if used else ()
 
 
 def _orders(wanted: list[Wanted]) -> Iterator[list[Wanted]]:

@@ -20,9 +20,8 @@ class Spread(NamedTuple):
     """Pods did not fit into one preferred domain: as few of them as possible, then."""
 
     domains: Domains
-    #: The levels at which to be thrifty, from the widest to the preferred one.
-    first: int
-    last: int
+    #: The preferred level.
+    level: int
     #: Nodes that hold pods of the same part already.
     near: int
 
@@ -44,11 +43,11 @@ def options(index: Index, zone: Zone, within: int) -> Iterator[Option]:
     for level in range(finest, widest - 1, -1):
         spread = None
         if preferred is not None and level < preferred:
-            spread = Spread(domains, level + 1, preferred, zone.near)
+            spread = Spread(domains, preferred, zone.near)
         for nodes in _by_tightness(index, zone, level, within):
             yield Option(nodes, spread)
     if required is None and preferred is not None:
-        yield Option(within, Spread(domains, 0, preferred, zone.near))
+        yield Option(within, Spread(domains, preferred, zone.near))
 
 
 def required_options(index: Index, zone: Zone, within: int) -> Iterator[Option]:

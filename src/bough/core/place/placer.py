@@ -123,7 +123,9 @@ class Placer(Cluster):
                 if search.run(nodes):
                     return search.taken
                 gave_up = search.gave_up
-        self.log.put_key(self._refused[0], key, gave_up)
+        # That a search was given up is no proof, but it would be as long the next time.
+        if gave_up or self.index.policy.remember:
+            self.log.put_key(self._refused[0], key, gave_up)
         return Refusal(gave_up=gave_up)
 
     def _grow(
