@@ -1,9 +1,9 @@
 """Every scenarios/gang-*.yaml holds as it is written.
 
-A step names a PodGroup and a situation: `running`, `waiting`, `failed` and `succeeded` say for each
-leaf (or for the PodGroup itself) how many pods are so; `node` is the node of those that run; `nodes`
-says which nodes there are, with `gpus` and `labels`. Every pod wants one GPU. All other fields say
-what must then be so; a field that is not there is not checked.
+A step names a PodGroup and a situation: `running`, `waiting`, `failed` and `succeeded` say for
+each leaf (or for the PodGroup itself) how many pods are so; `node` is where those are that run;
+`nodes` says which nodes there are, with `gpus` and `labels`. Every pod wants one GPU. All other
+fields say what must then be so; a field that is not there is not checked.
 """
 
 from __future__ import annotations
