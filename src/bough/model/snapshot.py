@@ -24,6 +24,15 @@ class Progress(msgspec.Struct, frozen=True):
     tried: dict[str, dict[str, int]] = {}
 
 
+class Parked(msgspec.Struct, frozen=True):
+    """Who of a queue was set aside by earlier plans until something in its tree changes."""
+
+    #: All workloads of these shapes, as core.cycle.applicant writes shapes.
+    shapes: tuple[bytes, ...] = ()
+    #: And these, by key.
+    workloads: tuple[str, ...] = ()
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """The world at one moment."""
 
@@ -42,8 +51,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     namespaces: dict[str, dict[str, str]] | None = None
     #: Work in the form of Kueue, by queue: what holds quota, and what waits for it.
     admitted: dict[str, tuple[Workload, ...]] = {}
-    #: What an earlier plan parked is left out until something in its tree changes.
     waiting: dict[str, tuple[Workload, ...]] = {}
+    #: By queue: whom of those that wait a plan does not look at.
+    parked: dict[str, Parked] = {}
     #: By workload, for those that wait.
     progress: dict[str, Progress] = {}
     #: Work in the form of gangs, by queue, whether it runs or waits.

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bough.core.cycle.standing import Standing, standing_of
+import msgspec
+
+from bough.core.cycle.standing import Standing, priority_of, standing_of
 from bough.core.quota.usage import PODS
 from bough.model.policy import Policy
 from bough.model.workload import PodSet, Workload
@@ -17,12 +19,23 @@ from bough.model.workload import PodSet, Workload
 class Applicant:
     """A workload that waits in a queue."""
 
-    __slots__ = ("key", "standing", "workload")
+    __slots__ = ("key", "shape", "standing", "workload")
 
     def __init__(self, workload: Workload, policy: Policy) -> None:
         self.workload = workload
         self.standing: Standing = standing_of(workload, policy)
         self.key = self.standing.key
+        self.shape = shape_of(workload, policy)
+
+
+def shape_of(workload: Workload, policy: Policy) -> bytes:
+    """Equal for workloads of which a cycle would say the same: same priority, same pods."""
+    parts: list[object] = [priority_of(workload, policy)]
+    for each, count in zip(workload.pod_sets, counts_of(workload), strict=True):
+        template = each.template
+        parts += (each.name, count, each.min_count, each.topology, template.requests)
+        parts += (template.node_selector, template.affinity, template.tolerations)
+    return msgspec.msgpack.encode(parts, order="deterministic")
 
 
 class Ask(NamedTuple):
@@ -37,6 +50,8 @@ class Ask(NamedTuple):
 def counts_of(workload: Workload) -> tuple[int, ...]:
     """How many pods of each set need quota: finished ones do not."""
     finished = workload.reclaimable_pods
+    if not finished:
+        return tuple([each.count for each in workload.pod_sets])
     return tuple(max(0, each.count - finished.get(each.name, 0)) for each in workload.pod_sets)
 
 

@@ -122,8 +122,10 @@ class Candidates:
         streams = [
             self._at(level, leaving=leaving)
             for level in self._levels
-            if level.advantage is advantage
+            if level.advantage is advantage and (level.leaving if leaving else level.running)
         ]
+        if not streams:
+            return iter(())
         # Orders are never equal, so that levels are never compared.
         ranked = streams[0] if len(streams) == 1 else merge(*streams)
         return (Candidate(holder, level) for _, holder, level in ranked)

@@ -17,6 +17,8 @@ _REPELLING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
 def why_unsuitable(flavor: Flavor, pod_set: PodSet) -> str | None:
     """Why the pods cannot use the flavor, in words; `None` if they can."""
+    if _is_plain(flavor) and pod_set.topology is None:
+        return None
     if flavor.topology is not None:
         return f"flavor {flavor.name} places pods by topology, which this policy does not"
     if pod_set.topology is not None and _is_demanding(pod_set):
@@ -40,6 +42,11 @@ def why_unsuitable(flavor: Flavor, pod_set: PodSet) -> str | None:
 def satisfies(labels: Mapping[str, str], matches: Iterable[Match]) -> bool:
     """Whether the labels satisfy every condition."""
     return all(_holds(labels.get(match.key), match) for match in matches)
+
+
+def _is_plain(flavor: Flavor) -> bool:
+    """Whether the flavor says nothing that could keep pods off."""
+    return not flavor.node_labels and not flavor.taints and flavor.topology is None
 
 
 def _is_demanding(pod_set: PodSet) -> bool:

@@ -5,7 +5,7 @@ Must not know what an entry gets in the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from bough.core.cycle.applicant import Applicant
@@ -21,7 +21,6 @@ from bough.core.cycle.heads import Head, bar, heads
 from bough.core.cycle.heights import reach_of
 from bough.core.cycle.partial import can_shrink, largest_that_fits
 from bough.core.cycle.preemption import Victim, find_victims
-from bough.core.cycle.standing import Standing
 from bough.core.cycle.work import Work
 from bough.model.policy import OrderKey, Policy
 from bough.model.quota import FlavorResource
@@ -154,19 +153,14 @@ class _Evaluation:
 
 def entry_order(entry: Entry, policy: Policy) -> tuple[object, ...]:
     """What entries are sorted by; what is equal stays in the order of queues and their lines."""
-    standing = entry.applicant.standing
-    return (*(_criterion(entry, standing, key) for key in policy.order), standing.uid)
+    return (*[_CRITERIA[key](entry) for key in policy.order], entry.applicant.standing.uid)
 
 
-def _criterion(entry: Entry, standing: Standing, key: OrderKey) -> object:
-    match key:
-        case OrderKey.HOLDS_QUOTA:
-            return not entry.applicant.workload.has("QuotaReserved")
-        case OrderKey.NOMINATED:
-            return not entry.nominated
-        case OrderKey.BORROWING_HEIGHT:
-            return entry.assignment.height
-        case OrderKey.PRIORITY:
-            return standing.negative_priority
-        case OrderKey.TIMESTAMP:
-            return standing.since
+#: What each criterion sorts by; the smaller goes first.
+_CRITERIA: dict[OrderKey, Callable[[Entry], object]] = {
+    OrderKey.HOLDS_QUOTA: lambda entry: not entry.applicant.workload.has("QuotaReserved"),
+    OrderKey.NOMINATED: lambda entry: not entry.nominated,
+    OrderKey.BORROWING_HEIGHT: lambda entry: entry.assignment.height,
+    OrderKey.PRIORITY: lambda entry: entry.applicant.standing.negative_priority,
+    OrderKey.TIMESTAMP: lambda entry: entry.applicant.standing.since,
+}

@@ -5,21 +5,23 @@ Must not know quota.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from bough.core.cycle.applicant import Applicant
 from bough.core.cycle.eligibility import satisfies
 from bough.core.cycle.forest import Leaf
-from bough.core.cycle.standing import Standing
 from bough.core.cycle.work import Work
 from bough.model.admission import QueueingStrategy, StopPolicy
 from bough.model.plan import Wait, WaitReason
 from bough.model.policy import Heads
 from bough.model.reason import cycle_text
+from bough.model.snapshot import Parked
 from bough.model.workload import Workload
 
 _FAILED_CHECKS = ("Retry", "Rejected")
+_NOBODY = Parked()
 
 
 class Head(NamedTuple):
@@ -31,35 +33,39 @@ class Head(NamedTuple):
 
 def heads(work: Work) -> Iterator[Head]:
     """Whom to look at, queue by queue, by name."""
-    for queue in sorted(work.snapshot.waiting):
+    nominated = _nominated(work)
+    for queue in sorted(work.memo.lines):
         leaf = work.forest.leaves.get(queue)
         if leaf is None:
             work.waits += _orphans(work, queue)
-            continue
-        if leaf.queue.rules.stop is not StopPolicy.NONE:
-            continue
-        line = _line(work, leaf)
-        if work.policy.heads is Heads.FIRST:
-            line = [min(line)] if line else []
-        else:
-            line.sort()
-        yield from (Head(leaf, applicant) for _, _, applicant in line)
+        elif leaf.queue.rules.stop is StopPolicy.NONE:
+            favored = nominated.get(queue, ())
+            yield from (Head(leaf, each) for each in _in_line(work, queue, favored))
 
 
-def _line(work: Work, leaf: Leaf) -> list[tuple[bool, Standing, Applicant]]:
-    """Who is in line, with what they are sorted by; no two standings are equal.
+def _nominated(work: Work) -> dict[str, list[str]]:
+    """By queue, for whom room is being freed; they go first, unless all wait for the first anyway.
 
-    Whoever has room being freed for it goes first, unless everyone waits for the first anyway.
+    A queue in which everyone waits for the first has none.
     """
-    queue = leaf.queue
-    best_effort = queue.rules.queueing is QueueingStrategy.BEST_EFFORT_FIFO
-    progress = work.snapshot.progress if best_effort else {}
-    line: list[tuple[bool, Standing, Applicant]] = []
-    for each in work.memo.applicants(queue.name, work.snapshot.waiting[queue.name]):
-        if _is_ready(work, each.workload):
-            known = progress.get(each.key)
-            line.append((known is None or not known.nominated, each.standing, each))
-    return line
+    found: dict[str, list[str]] = {}
+    for key, known in work.snapshot.progress.items():
+        queue = work.memo.places.get(key) if known.nominated else None
+        leaf = None if queue is None else work.forest.leaves.get(queue)
+        if leaf is not None and leaf.queue.rules.queueing is QueueingStrategy.BEST_EFFORT_FIFO:
+            found.setdefault(leaf.queue.name, []).append(key)
+    return found
+
+
+def _in_line(work: Work, queue: str, favored: Sequence[str]) -> list[Applicant]:
+    """Those in line whom the policy lets the cycle look at, in order."""
+    line = work.memo.lines[queue]
+    parked = work.snapshot.parked.get(queue, _NOBODY)
+    ready = partial(_is_ready, work)
+    if work.policy.heads is Heads.ALL:
+        return line.everyone(parked, ready, favored)
+    first = line.first(parked, ready, favored)
+    return [] if first is None else [first]
 
 
 def bar(work: Work, head: Head) -> Wait | None:
@@ -113,11 +119,13 @@ def _missing_flavor(work: Work, leaf: Leaf) -> str | None:
 
 def _is_ready(work: Work, workload: Workload) -> bool:
     """Whether the workload is in line at all: active, not held back, its door open."""
-    if not workload.active or workload.has("Finished"):
-        return False
     retry = workload.requeue_at_ms
-    if workload.lacks("Requeued") or (retry is not None and retry > work.snapshot.now_ms):
+    if not workload.active or (retry is not None and retry > work.snapshot.now_ms):
         return False
+    if workload.conditions and (workload.has("Finished") or workload.lacks("Requeued")):
+        return False
+    if not work.memo.local_queues:
+        return True
     door = work.memo.local_queues.get((workload.namespace, workload.local_queue or ""))
     return door is None or door.stop is StopPolicy.NONE
 

@@ -1,27 +1,22 @@
 """Who waits in which queue between cycles, and who is parked until something in its tree changes.
 
-For whoever calls `plan` again and again: `waiting` and `progress` go into the next snapshot,
-`settle` takes the plan in, `wake` says that something ended or was changed. Workloads of one shape
-are kept together, so that parking all that are alike is one step. Must not know quota or time.
+For whoever calls `plan` again and again: `waiting`, `parked` and `progress` go into the next
+snapshot, `settle` takes the plan in, `wake` says that something ended or was changed. Must not know
+quota or time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-import msgspec
-
-from bough.core.cycle.applicant import counts_of
-from bough.core.cycle.standing import priority_of
+from bough.core.cycle.applicant import shape_of
 from bough.core.quota.edges import Edges
 from bough.model.plan import Plan, Wait
 from bough.model.policy import Policy
 from bough.model.quota import Cohort, NodeKind, Queue, TreeNode
-from bough.model.snapshot import Progress
+from bough.model.snapshot import Parked, Progress
 from bough.model.workload import Workload
-
-#: What makes workloads equal to a cycle.
-Shape = bytes
 
 
 class Lines:
@@ -31,26 +26,38 @@ class Lines:
         self._policy = policy
         self._lines: dict[str, _Line] = {}
         #: By workload: its line and shape.
-        self._places: dict[str, tuple[_Line, Shape]] = {}
+        self._places: dict[str, tuple[_Line, bytes]] = {}
         self._roots: dict[str, _Root] = {}
         self._tried: dict[str, _Tried] = {}
         self._waiting: dict[str, tuple[Workload, ...]] = {}
-        #: Lines whose part of `_waiting` is out of date, in the order in which they changed.
-        self._stale: dict[str, _Line] = {}
+        self._parked: dict[str, Parked] = {}
+        #: Lines that changed, and those in which somebody was parked or woken, since last asked.
+        self._changed: dict[str, _Line] = {}
+        self._moved: dict[str, _Line] = {}
         self._cycle = 0
         self.declare(cohorts, queues)
 
     @property
     def waiting(self) -> dict[str, tuple[Workload, ...]]:
-        """By queue, who is to be looked at; the tuple of a queue in which nothing changed stays."""
-        for queue, line in self._stale.items():
-            workloads = line.active()
-            if workloads:
-                self._waiting[queue] = workloads
+        """By queue, who waits; the tuple of a queue that nobody joined or left stays the same."""
+        for queue, line in self._changed.items():
+            if line.members:
+                self._waiting[queue] = tuple(line.members.values())
             else:
                 self._waiting.pop(queue, None)
-        self._stale.clear()
+        self._changed.clear()
         return dict(self._waiting)
+
+    @property
+    def parked(self) -> dict[str, Parked]:
+        """By queue, who need not be looked at."""
+        for queue, line in self._moved.items():
+            if line.shapes or line.set_aside:
+                self._parked[queue] = Parked(tuple(line.shapes), tuple(line.set_aside))
+            else:
+                self._parked.pop(queue, None)
+        self._moved.clear()
+        return dict(self._parked)
 
     @property
     def progress(self) -> dict[str, Progress]:
@@ -65,31 +72,31 @@ class Lines:
                 found[key] = Progress(nominated=key in found, tried=tried.positions)
         return found
 
+    @property
+    def are_at_rest(self) -> bool:
+        """Whether there is nobody to look at: everyone who waits is parked."""
+        return all(line.is_at_rest for line in self._lines.values())
+
     def wait_of(self, key: str) -> Wait | None:
         """Why a workload waits, as far as a plan has said so, of itself or of one like it."""
         line, shape = self._places[key]
         own = line.waits.get(key)
-        return own if own is not None else line.kinds[shape].parked
+        return own if own is not None else line.shapes.get(shape)
 
     def declare(self, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> None:
         """Take in new declarations; everyone is looked at again."""
         edges = Edges()
         for cohort in cohorts:
             edges.put(TreeNode(NodeKind.COHORT, cohort.name), _above(cohort.parent))
-        declared = list(queues)
-        for queue in declared:
+        names = dict.fromkeys(self._lines)
+        for queue in queues:
             edges.put(TreeNode(NodeKind.QUEUE, queue.name), _above(queue.cohort))
+            names[queue.name] = None
         trees: dict[TreeNode, _Root] = {}
-        for queue in declared:
-            path = edges.path(TreeNode(NodeKind.QUEUE, queue.name))
-            # All that hang on one cycle share its smallest cohort.
-            cycle = edges.cycle(path[0])
-            top = TreeNode(NodeKind.COHORT, cycle[0]) if cycle else path[-1]
-            self._roots[queue.name] = trees.setdefault(top, _Root())
+        self._roots = {name: trees.setdefault(_top(edges, name), _Root()) for name in names}
         for line in self._lines.values():
             self._unpark(line)
-            root = self._root(line.queue)
-            root.releases += 1
+        self._tried.clear()
 
     def add(self, queue: str, workload: Workload) -> None:
         """Let a workload wait, or replace it by its newer state."""
@@ -100,23 +107,25 @@ class Lines:
         if line is None:
             line = self._lines[queue] = _Line(queue)
         shape = shape_of(workload, self._policy)
-        line.kinds.setdefault(shape, _Kind()).members[key] = workload
+        line.members[key] = workload
+        line.numbers[shape] = line.numbers.get(shape, 0) + 1
         self._places[key] = (line, shape)
-        self._stale[queue] = line
+        self._changed[queue] = line
 
     def remove(self, key: str) -> None:
         """Let a workload wait no more."""
         line, shape = self._places.pop(key)
-        members = line.kinds[shape].members
-        del members[key]
-        if not members and line.kinds[shape].parked is None:
-            del line.kinds[shape]
+        del line.members[key]
+        line.numbers[shape] -= 1
+        if not line.numbers[shape]:
+            del line.numbers[shape]
         line.waits.pop(key, None)
-        line.set_aside.pop(key, None)
+        if line.set_aside.pop(key, None) is not None:
+            self._moved[line.queue] = line
         if line.nominated == key:
             line.nominated = None
         self._tried.pop(key, None)
-        self._stale[line.queue] = line
+        self._changed[line.queue] = line
 
     def settle(self, plan: Plan) -> None:
         """Take in what a plan decided about those who waited. Evictions are left to the caller."""
@@ -150,24 +159,21 @@ class Lines:
         if not wait.parked:
             return
         if wait.alike:
-            line.kinds[shape].parked = wait
+            line.shapes[shape] = wait
         else:
-            line.set_aside[key] = None
+            line.set_aside[key] = wait
         root.parking[line.queue] = line
-        self._stale[line.queue] = line
+        self._moved[line.queue] = line
 
     def _unpark(self, line: _Line) -> None:
         line.set_aside.clear()
-        for shape, kind in list(line.kinds.items()):
-            kind.parked = None
-            if not kind.members:
-                del line.kinds[shape]
+        line.shapes.clear()
         self._root(line.queue).parking.pop(line.queue, None)
-        self._stale[line.queue] = line
+        self._moved[line.queue] = line
 
     def _is_current(self, key: str, tried: _Tried) -> bool:
         """Whether a search may go on where it stopped: nothing was freed since, or only just."""
-        if self._policy.keep_scan_progress and self._cycle - tried.cycle < 1:
+        if self._policy.keep_scan_progress and tried.cycle == self._cycle:
             return True
         return self._root(self._places[key][0].queue).releases == tried.releases
 
@@ -175,43 +181,33 @@ class Lines:
         return self._roots.setdefault(queue, _Root())
 
 
-class _Kind:
-    """Workloads of one shape in one queue."""
-
-    __slots__ = ("members", "parked")
-
-    def __init__(self) -> None:
-        self.members: dict[str, Workload] = {}
-        #: Why all of them, and those still to come, are parked.
-        self.parked: Wait | None = None
-
-
 class _Line:
     """One queue."""
 
-    __slots__ = ("kinds", "nominated", "queue", "set_aside", "waits")
+    __slots__ = ("members", "nominated", "numbers", "queue", "set_aside", "shapes", "waits")
 
     def __init__(self, queue: str) -> None:
         self.queue = queue
-        self.kinds: dict[Shape, _Kind] = {}
+        #: By key, in the order in which they came.
+        self.members: dict[str, Workload] = {}
+        #: How many there are of each shape.
+        self.numbers: dict[bytes, int] = {}
+        #: The shapes of which all are parked, and why; also those who come later.
+        self.shapes: dict[bytes, Wait] = {}
         #: Those that are parked each for itself, by key.
-        self.set_aside: dict[str, None] = {}
+        self.set_aside: dict[str, Wait] = {}
         #: What was last said of each, by key.
         self.waits: dict[str, Wait] = {}
         #: The workload that was last promised room.
         self.nominated: str | None = None
 
-    def active(self) -> tuple[Workload, ...]:
-        """Who is to be looked at."""
-        kinds = [kind.members for kind in self.kinds.values() if kind.parked is None]
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all are parked."""
         if not self.set_aside:
-            return tuple(workload for members in kinds for workload in members.values())
-        return tuple(
-            workload
-            for members in kinds
-            for key, workload in members.items()
-            if key not in self.set_aside
-        )
+            return all(shape in self.shapes for shape in self.numbers)
+        parked = sum(number for shape, number in self.numbers.items() if shape in self.shapes)
+        return parked + len(self.set_aside) >= len(self.members)
 
 
 class _Root:
@@ -226,7 +222,7 @@ class _Root:
         self.parking: dict[str, _Line] = {}
 
 
-class _Tried(msgspec.Struct, frozen=True):
+class _Tried(NamedTuple):
     """How far a search for flavors came."""
 
     positions: dict[str, dict[str, int]]
@@ -234,13 +230,13 @@ class _Tried(msgspec.Struct, frozen=True):
     releases: int
 
 
-def shape_of(workload: Workload, policy: Policy) -> Shape:
-    """Equal for workloads of which a cycle would say the same: same priority, same pods."""
-    pod_sets = [
-        (each.name, each.template, count, each.min_count, each.topology)
-        for each, count in zip(workload.pod_sets, counts_of(workload), strict=True)
-    ]
-    return msgspec.msgpack.encode((priority_of(workload, policy), pod_sets), order="deterministic")
+def _top(edges: Edges, queue: str) -> TreeNode:
+    """What all queues have in common that share quota; on a cycle, its smallest cohort."""
+    node = TreeNode(NodeKind.QUEUE, queue)
+    if node not in edges:
+        return node
+    cycle = edges.cycle(node)
+    return TreeNode(NodeKind.COHORT, cycle[0]) if cycle else edges.path(node)[-1]
 
 
 def _above(parent: str | None) -> TreeNode | None:

@@ -58,6 +58,8 @@ def priority_of(workload: Workload, policy: Policy) -> int:
 
 def waits_since(workload: Workload, policy: Policy) -> Moment:
     """Since when the workload counts as waiting: its creation, unless it must queue up anew."""
+    if not workload.conditions:
+        return _moment(workload.created_ms)
     evicted = _true_condition(workload, "Evicted")
     if evicted is not None:
         if evicted.reason == "AdmissionCheck":
