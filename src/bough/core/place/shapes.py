@@ -64,6 +64,9 @@ class Shapes:
         self._matcher = matcher
         self._shapes: dict[ShapeKey, Shape] = {}
 
+    def __len__(self) -> int:
+        return len(self._shapes)
+
     def of(self, pod: Pod) -> Shape:
         """The shape of a pod."""
         key = (pod.requests, terms_of(pod))

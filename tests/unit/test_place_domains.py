@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from bough.core.place.bits import positions
+from bough.core.place.columns import GPUS
+from bough.core.place.domains import Scope, Topologies, UnknownTopology
+from bough.core.place.index import Index
+from bough.core.place.policy import PlacePolicy
+from bough.core.undo import UndoLog
+from bough.model.cluster import Topology, TopologyLevel
+from bough.model.gang import TopologyConstraint
+from tests.places import TOPOLOGY, node
+
+NODES = [
+    node("n0", rack="a.x"),
+    node("n1", rack="a.y"),
+    node("n2", rack="b.x"),
+    node("n3", labels={"rack": "x"}),
+]
+OTHER = Topology("power", (TopologyLevel("feed"),))
+
+
+def build(*topologies: Topology) -> tuple[Index, Topologies]:
+    index = Index(NODES, PlacePolicy(), UndoLog())
+    return index, Topologies(topologies, index)
+
+
+def scope_of(topologies: Topologies, **fields: str) -> Scope | UnknownTopology | None:
+    return topologies.scope(TopologyConstraint(**fields))
+
+
+def test_racks_of_one_name_in_two_zones_are_two_domains() -> None:
+    _, topologies = build(TOPOLOGY)
+    (domains,) = topologies
+    assert ("a", "b") == domains.levels[0].ids
+    assert ("a.x", "a.y", "b.x") == domains.levels[1].ids
+    assert [[0], [1], [2]] == [list(positions(mask)) for mask in domains.levels[1].masks]
+
+
+def test_a_node_that_lacks_a_label_is_outside() -> None:
+    _, topologies = build(TOPOLOGY)
+    assert 0b0111 == topologies.inside("wires")
+
+
+def test_a_level_is_known_by_its_label_and_by_its_alias() -> None:
+    _, topologies = build(TOPOLOGY)
+    expected = [1, 1]
+    assert expected == [
+        scope.required
+        for name in ("rack", "shelf")
+        if isinstance(scope := scope_of(topologies, required=name), Scope)
+    ]
+
+
+def test_where_no_topology_is_named_the_only_one_is_meant() -> None:
+    _, topologies = build(TOPOLOGY)
+    scope = scope_of(topologies, required="rack")
+    assert isinstance(scope, Scope)
+    assert "wires" == scope.domains.name
+
+
+def test_where_no_topology_is_named_and_there_are_several_it_cannot_be_looked_up() -> None:
+    _, topologies = build(TOPOLOGY, OTHER)
+    constraint = TopologyConstraint(required="rack")
+    assert UnknownTopology(constraint, None, ("power", "wires")) == topologies.scope(constraint)
+    assert isinstance(scope_of(topologies, topology="power", required="feed"), Scope)
+
+
+def test_what_is_not_there_is_named_with_what_there_is() -> None:
+    _, topologies = build(TOPOLOGY)
+    constraint = TopologyConstraint(required="row")
+    assert UnknownTopology(constraint, "row", ("zone", "shelf")) == topologies.scope(constraint)
+    constraint = TopologyConstraint(topology="moon")
+    assert UnknownTopology(constraint, "moon", ("wires",)) == topologies.scope(constraint)
+
+
+def test_a_preference_that_the_requirement_implies_is_none() -> None:
+    _, topologies = build(TOPOLOGY)
+    for preferred in ("zone", "rack"):
+        scope = scope_of(topologies, required="rack", preferred=preferred)
+        assert isinstance(scope, Scope)
+        assert (1, None) == (scope.required, scope.preferred)
+
+
+def test_a_constraint_without_levels_asks_for_nothing() -> None:
+    _, topologies = build(TOPOLOGY)
+    assert scope_of(topologies) is None
+    assert scope_of(topologies, topology="wires") is None
+
+
+def test_what_is_free_in_a_domain_follows_its_nodes_and_their_undoing() -> None:
+    index, topologies = build(TOPOLOGY)
+    (domains,) = topologies
+    row = index.columns.request(index.nodes[0].capacity)
+    assert [16, 8] == list(domains.free(0, GPUS))
+    mark = index.log.mark()
+    index.take(0, row)
+    assert [8, 8] == list(domains.free(0, GPUS))
+    assert [0, 8, 8] == list(domains.free(1, GPUS))
+    index.log.undo(mark)
+    assert [16, 8] == list(domains.free(0, GPUS))
