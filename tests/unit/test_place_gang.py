@@ -179,6 +179,54 @@ def test_a_set_of_subgroups_shares_a_domain_and_others_do_not() -> None:
     assert racks["r0"] == racks["r2"] != racks["r1"]
 
 
+def test_a_replica_outside_of_a_set_serves_where_two_inside_do_not_fit_together() -> None:
+    nodes = [node("n0", 3, rack="a.x"), node("n1", 3, rack="a.y")]
+    wanted = msgspec.structs.replace(
+        replicas([2, 2, 2], minimum=2), sets=(SubGroupSet(("r0", "r1"), RACK),)
+    )
+    assert {"r0", "r2"} == {name.partition("-")[0] for name in places(nodes, wanted)}
+
+
+def test_a_wide_requirement_leaves_a_whole_rack_to_a_narrow_one() -> None:
+    """Best fit by name alone would take one node of each rack."""
+    nodes = [node(f"n{at}", 1, rack=rack) for at, rack in enumerate(("a.x", "a.y", "a.x", "a.y"))]
+    wanted = gang(
+        *(pod(f"{leaf}{at}", 1, leaf) for leaf in ("wide", "narrow") for at in range(2)),
+        subgroups=(SubGroup("wide", minimum=2, constraint=ZONE), SubGroup("narrow", None, 2, RACK)),
+    )
+    found = places(nodes, wanted)
+    assert {"n0", "n2"} == {found["wide0"], found["wide1"]}
+    assert {"n1", "n3"} == {found["narrow0"], found["narrow1"]}
+
+
+def test_zones_with_equal_nodes_are_not_alike_when_their_racks_matter() -> None:
+    nodes = [
+        node("n0", 1, rack="a.x"),
+        node("n1", 1, rack="a.y"),
+        node("n2", 1, rack="b.x"),
+        node("n3", 1, rack="b.x"),
+    ]
+    wanted = gang(
+        pod("p0", 1, "inner"),
+        pod("p1", 1, "inner"),
+        subgroups=(SubGroup("outer", constraint=ZONE), SubGroup("inner", "outer", 2, RACK)),
+    )
+    assert {"p0": "n2", "p1": "n3"} == places(nodes, wanted)
+
+
+def test_racks_with_equal_nodes_are_not_alike_when_pods_that_run_pin_one() -> None:
+    nodes = [node("n0", 4, rack="a.x"), node("n1", 4, rack="a.y")]
+    wanted = gang(
+        *(pod(f"free{at}", 1, "free") for at in range(3)),
+        pod("pinned0", 1, "pinned", node="n0"),
+        *(pod(f"pinned{at}", 1, "pinned") for at in (1, 2)),
+        subgroups=(SubGroup("free", None, 3, RACK), SubGroup("pinned", None, 3, RACK)),
+    )
+    found = places(nodes, wanted, gang(pod("busy", 1, node="n1"), name="other"))
+    assert {"n1"} == {found[f"free{at}"] for at in range(3)}
+    assert {"n0"} == {found["pinned1"], found["pinned2"]}
+
+
 def test_a_constraint_that_cannot_be_looked_up_is_a_refusal_that_names_it() -> None:
     found = start(RACKS, several(1, constraint=TopologyConstraint(required="row")))
     assert isinstance(found, Refusal)
