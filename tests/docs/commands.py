@@ -1,0 +1,70 @@
+"""Runs the commands that a page may show, as a reader would: from the root of the repository.
+
+Only the program's own commands are run, in an environment that is the same everywhere.
+Must not know pages.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ("bough", "osmo")
+MAKE_HELP = ("make", "help")
+#: The width of the terminal that the pages show.
+COLUMNS = 100
+TIMEOUT_S = 120
+BUG = "this is a bug in Bough"
+
+
+class Ran(NamedTuple):
+    """What a command printed, errors among it, and how it ended."""
+
+    output: str
+    code: int
+
+
+class CommandError(Exception):
+    """A command that is not run, or whose output must not be shown."""
+
+
+@cache
+def run(command: tuple[str, ...]) -> Ran:
+    """Run one command."""
+    done = subprocess.run(
+        _resolve(command),
+        cwd=ROOT,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    output = done.stdout.decode()
+    if BUG in output:
+        raise CommandError(f"`{' '.join(command)}` crashed:\n{output}")
+    return Ran(output, done.returncode)
+
+
+def _resolve(command: tuple[str, ...]) -> list[str]:
+    if command == MAKE_HELP:
+        return list(command)
+    if not command or command[0] not in PROGRAMS:
+        shown = f"`{' '.join(command)}` is not run: only bough, osmo and `make help` are"
+        raise CommandError(f"{shown}; show other commands in a block fenced as sh")
+    program = Path(sys.executable).with_name(command[0])
+    if not program.exists():
+        raise CommandError(f"{program} does not exist; run `make setup`")
+    return [str(program), *command[1:]]
+
+
+def _environment() -> dict[str, str]:
+    """What the program needs, and nothing by which its output could differ."""
+    kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+    return {**kept, "COLUMNS": str(COLUMNS), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
