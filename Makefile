@@ -37,7 +37,7 @@ format: $(STAMP) ## rewrite the sources in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-cases: $(STAMP) ## answer the recorded decisions of Kueue and KAI (needs $(CASES))
+cases: $(STAMP) ## answer the recorded decisions of Kueue and KAI (of the folder CASES)
 	$(BIN)/python -m conformance.judge $(CASES)
 
 bench: $(STAMP) ## print the benchmarks' figures and ratios
