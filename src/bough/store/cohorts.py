@@ -10,7 +10,14 @@ from bough.store.schema import COHORTS
 
 
 def find(connection: sa.Connection, name: str) -> PoolCohort | None:
-    """The cohort of a name; nobody else changes it until the transaction ends."""
+    """The cohort of a name."""
+    query = sa.select(COHORTS).where(COHORTS.c.name == name)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _cohort(row)
+
+
+def lock(connection: sa.Connection, name: str) -> PoolCohort | None:
+    """The same; nobody else changes it until the transaction ends."""
     query = sa.select(COHORTS).where(COHORTS.c.name == name).with_for_update()
     row = connection.execute(query).mappings().first()
     return None if row is None else _cohort(row)

@@ -84,6 +84,23 @@ def tasks_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Task]:
     return _tasks(connection, query.order_by(TASKS.c.name, TASKS.c.retry_id))
 
 
+def tasks_of_groups(connection: sa.Connection, groups: Sequence[str]) -> list[Task]:
+    """All attempts of the tasks of groups, later ones later."""
+    found: list[Task] = []
+    for start in range(0, len(groups), 500):
+        query = sa.select(TASKS).where(TASKS.c.group_uuid.in_(groups[start : start + 500]))
+        order = (TASKS.c.group_uuid, TASKS.c.name, TASKS.c.retry_id)
+        found += _tasks(connection, query.order_by(*order))
+    return found
+
+
+def holding(connection: sa.Connection) -> list[Task]:
+    """Every attempt that is on a node."""
+    statuses = (TaskStatus.INITIALIZING.value, TaskStatus.RUNNING.value)
+    query = sa.select(TASKS).where(TASKS.c.status.in_(statuses))
+    return _tasks(connection, query.order_by(TASKS.c.workflow_uuid, TASKS.c.name))
+
+
 def unfinished_groups(connection: sa.Connection) -> list[Group]:
     """Every group that is not over."""
     query = sa.select(GROUPS).where(GROUPS.c.status.in_(_UNFINISHED))

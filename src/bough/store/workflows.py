@@ -70,6 +70,16 @@ def lock(connection: sa.Connection, name: str) -> Workflow | None:
     return _one(connection, _named(name).with_for_update())
 
 
+def lock_all(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
+    """The same for several, always in the same order, so that two who do so do not block."""
+    found: list[Workflow] = []
+    ordered = sorted(uuids)
+    for start in range(0, len(ordered), 500):
+        query = sa.select(WORKFLOWS).where(WORKFLOWS.c.uuid.in_(ordered[start : start + 500]))
+        found += _records(connection, query.order_by(WORKFLOWS.c.uuid).with_for_update())
+    return found
+
+
 def spec_text(connection: sa.Connection, uuid: str, *, template: bool = False) -> str | None:
     """The spec as it was written, rendered or as a template."""
     column = SPECS.c.template if template else SPECS.c.text

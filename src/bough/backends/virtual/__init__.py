@@ -1,0 +1,127 @@
+"""The virtual backend: tasks hold their GPUs for as long as they are told to, and nothing runs.
+
+It serves demonstrations, tests and what-ifs. Must not know why a task runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from bough.model.backend import Launch, Observation, Sight, Start, Stop
+from bough.model.pool import Machine
+
+#: What a made-up node has for each of its GPUs: enough for what people usually ask.
+CPU_MILLI_PER_GPU = 32_000
+MEMORY_PER_GPU = 256 * 2**30
+STORAGE_PER_GPU = 2**40
+GPUS_PER_NODE = 8
+
+
+class _Running(msgspec.Struct):
+    """An attempt that holds its GPUs, or did."""
+
+    launch: Launch
+    started_ms: int
+    ended_ms: int | None = None
+    exit_code: int | None = None
+
+
+class VirtualBackend:
+    """Holds GPUs. The clock is given, so that time can be a test's own."""
+
+    def __init__(
+        self, machines: Iterable[Machine], now_ms: Callable[[], int], name: str = "default"
+    ) -> None:
+        self._name = name
+        self._machines = tuple(machines)
+        self._now_ms = now_ms
+        self._attempts: dict[str, _Running] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The name that pools refer to."""
+        return self._name
+
+    def machines(self) -> tuple[Machine, ...]:
+        """The nodes that it was made with, or given since."""
+        return self._machines
+
+    def offer(self, machines: Iterable[Machine]) -> None:
+        """Have these nodes from now on."""
+        self._machines = tuple(machines)
+
+    def start(self, start: Start) -> None:
+        """Let tasks hold their GPUs; those that are known already are left alone."""
+        with self._lock:
+            for launch in start.launches:
+                if launch.attempt not in self._attempts:
+                    since = launch.started_ms
+                    started_ms = self._now_ms() if since is None else since
+                    self._attempts[launch.attempt] = _Running(launch, started_ms)
+
+    def stop(self, stop: Stop) -> None:
+        """Let attempts end at once; those that are unknown count as ended."""
+        with self._lock:
+            now_ms = self._now_ms()
+            for attempt in stop.attempts:
+                known = self._attempts.get(attempt)
+                if known is None:
+                    launch = Launch(attempt, "", "")
+                    known = self._attempts[attempt] = _Running(launch, now_ms)
+                if known.ended_ms is None:
+                    known.ended_ms = now_ms
+
+    def finish(self, name: str, exit_code: int = 0) -> int:
+        """Let every running task of a name end by itself; how many did."""
+        with self._lock:
+            found = [
+                each
+                for each in self._attempts.values()
+                if each.launch.name == name and each.ended_ms is None
+            ]
+            for each in found:
+                each.ended_ms, each.exit_code = self._now_ms(), exit_code
+            return len(found)
+
+    def observe(self) -> tuple[Observation, ...]:
+        """All attempts that it knows."""
+        with self._lock:
+            now_ms = self._now_ms()
+            return tuple(_seen(attempt, each, now_ms) for attempt, each in self._attempts.items())
+
+    def forget(self, attempts: tuple[str, ...]) -> None:
+        """The end of these was written down."""
+        with self._lock:
+            for attempt in attempts:
+                self._attempts.pop(attempt, None)
+
+
+def make_machines(gpus: int, per_node: int = GPUS_PER_NODE) -> tuple[Machine, ...]:
+    """Nodes with so many GPUs together, the last one with what is left."""
+    sizes = [per_node] * (gpus // per_node) + ([gpus % per_node] if gpus % per_node else [])
+    width = len(str(max(0, len(sizes) - 1)))
+    return tuple(
+        Machine(
+            name=f"node-{number:0{width}}",
+            gpus=size,
+            cpu_milli=size * CPU_MILLI_PER_GPU,
+            memory_bytes=size * MEMORY_PER_GPU,
+            storage_bytes=size * STORAGE_PER_GPU,
+        )
+        for number, size in enumerate(sizes)
+    )
+
+
+def _seen(attempt: str, running: _Running, now_ms: int) -> Observation:
+    hold_s = running.launch.hold_s
+    if running.ended_ms is None and hold_s is not None:
+        due_ms = running.started_ms + hold_s * 1_000
+        if due_ms <= now_ms:
+            running.ended_ms, running.exit_code = due_ms, 0
+    if running.ended_ms is None:
+        return Observation(attempt, Sight.RUNNING, running.started_ms)
+    return Observation(attempt, Sight.ENDED, running.ended_ms, running.exit_code)

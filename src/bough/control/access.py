@@ -1,0 +1,163 @@
+"""Whether somebody may do something, and who somebody is. Everything is denied unless allowed here.
+
+A question about a subpool is a question about its pool, found by the stored edge and never by the
+form of a name. Must not know what is done once it is allowed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import sqlalchemy as sa
+
+from bough.control.site import Site
+from bough.errors import Forbidden, NotFound, Unauthenticated
+from bough.model.access import (
+    DEFAULT_ACTIONS,
+    POOL_ADMIN_ACTIONS,
+    POOL_USER_ACTIONS,
+    PUBLIC_ACTIONS,
+    Action,
+    Actor,
+    Effect,
+    Role,
+    RoleNames,
+    Statement,
+)
+from bough.model.pool import Pool
+from bough.model.subpool import Subpool
+from bough.store import people, pools
+
+_POOL = "pool/"
+DENIED = "access denied"
+#: The names as the designs have them.
+OSMO_NAMES = RoleNames()
+
+
+def authorise(
+    actor: Actor, action: Action, resource: str | None = None, names: RoleNames = OSMO_NAMES
+) -> None:
+    """Refuse unless the actor may do this; used by every use case."""
+    if not allows(actor, action, resource, names):
+        if not actor.name:
+            raise Unauthenticated
+        raise Forbidden(DENIED)
+
+
+def allows(
+    actor: Actor, action: Action, resource: str | None = None, names: RoleNames = OSMO_NAMES
+) -> bool:
+    """Whether the actor may do this, to a resource such as `pool/team`, or to nothing special."""
+    if action in PUBLIC_ACTIONS:
+        return True
+    if not actor.name:
+        return False
+    if names.admin in actor.roles:
+        return True
+    if names.everybody in actor.roles and action in DEFAULT_ACTIONS:
+        return True
+    if resource is not None and resource.startswith(_POOL):
+        pool = resource.removeprefix(_POOL)
+        if names.pool_user(pool) in actor.roles and action in POOL_USER_ACTIONS:
+            return True
+        if names.pool_admin(pool) in actor.roles and action in POOL_ADMIN_ACTIONS:
+            return True
+    return any(_role_allows(role, action, resource) for role in actor.written)
+
+
+def is_admin(site: Site, actor: Actor) -> bool:
+    """Whether the actor may do everything."""
+    return site.role_names.admin in actor.roles
+
+
+def resource_of(pool: Pool | Subpool | str) -> str:
+    """What is asked about: the pool, for a subpool the one above it."""
+    if isinstance(pool, Subpool):
+        return f"{_POOL}{pool.parent}"
+    return f"{_POOL}{pool if isinstance(pool, str) else pool.name}"
+
+
+def require_pool(connection: sa.Connection, name: str) -> Pool | Subpool:
+    """The pool or subpool of a name. Names are no secret: who is known may list them all."""
+    found = pools.find(connection, name)
+    if found is None:
+        raise NotFound(f"Pool {name} not found.")
+    return found
+
+
+def allowed_pools(site: Site, actor: Actor, connection: sa.Connection) -> list[str]:
+    """The pools and visible subpools that the actor may submit to, by name."""
+    found: list[str] = []
+    for pool in pools.list_pools(connection):
+        if allows(actor, Action.WORKFLOW_CREATE, resource_of(pool), site.role_names):
+            found.append(pool.name)
+            subpools = pools.list_subpools(connection, pool.name)
+            found += [each.name for each in subpools if each.visible]
+    return sorted(found)
+
+
+# Who somebody is
+
+
+def authenticate(site: Site, secret: str, origin: str = "") -> Actor:
+    """The actor who shows the secret of a token."""
+    with site.store.read() as connection:
+        token = people.find_token(connection, hash_secret(secret))
+        if token is None:
+            raise Unauthenticated("The token is not known; it may have been deleted.")
+        if token.expires_ms <= site.clock.now_ms():
+            raise Unauthenticated(f"The token {token.name} has expired; make a new one.")
+        return _actor(site, connection, token.user, token.roles, origin, token.name)
+
+
+def recognise(site: Site, user: str, origin: str = "") -> Actor:
+    """The actor of a user whom somebody trusted has vouched for, with all the user's roles."""
+    with site.store.read() as connection:
+        if people.find_user(connection, user) is None:
+            raise Unauthenticated(f"The user {user} is not known here.")
+        roles = tuple(each.role for each in people.assignments(connection, user))
+        return _actor(site, connection, user, roles, origin, None)
+
+
+def introduce(site: Site, user: str, roles: tuple[str, ...], origin: str = "") -> Actor:
+    """The actor whom a trusted proxy names, with the roles that it gives."""
+    with site.store.read() as connection:
+        return _actor(site, connection, user, roles, origin, None)
+
+
+def hash_secret(secret: str) -> str:
+    """What is kept of a secret. It has 256 random bits, so a fast hash cannot be reversed."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _actor(
+    site: Site,
+    connection: sa.Connection,
+    user: str,
+    roles: tuple[str, ...],
+    origin: str,
+    token: str | None,
+) -> Actor:
+    every = tuple(sorted({*roles, site.role_names.everybody}))
+    written = tuple(people.list_roles(connection, every))
+    return Actor(user, every, written, token, origin)
+
+
+# Roles that were written
+
+
+def _role_allows(role: Role, action: Action, resource: str | None) -> bool:
+    """Within one role, Deny beats Allow."""
+    matching = [each.effect for each in role.statements if _matches(each, action, resource)]
+    return bool(matching) and Effect.DENY not in matching
+
+
+def _matches(statement: Statement, action: Action, resource: str | None) -> bool:
+    kind, _, verb = action.value.partition(":")
+    patterns = {f"{kind}:{verb}", f"{kind}:*", f"*:{verb}", "*:*"}
+    if patterns.isdisjoint(statement.actions):
+        return False
+    if resource is None:
+        return not statement.resources or "*" in statement.resources
+    scope = resource.partition("/")[0]
+    return not {resource, f"{scope}/*", "*"}.isdisjoint(statement.resources)

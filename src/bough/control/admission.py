@@ -1,0 +1,129 @@
+"""Which workflows a pool takes: pure, and the only gate. What it takes may still have to wait.
+
+The state comes first, whatever the priority; then maintenance; then size. A group of HIGH or NORMAL
+that is larger than what its leaf guarantees would wait for ever, so it is refused; LOW may exceed
+every quota. What is in use now does not matter here. Must not know the store.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.control.gangs import needed_gpus
+from bough.errors import Conflict, Invalid, Refused
+from bough.model.pool import Pool
+from bough.model.settings import WorkflowSettings
+from bough.model.subpool import Subpool, SubpoolStep, next_state
+from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
+
+
+class Door(msgspec.Struct, frozen=True):
+    """Where a workflow is to go in."""
+
+    #: As it was asked for.
+    name: str
+    pool: Pool
+    subpool: Subpool | None
+    #: What the leaf guarantees; `None`: no limit.
+    quota: int | None
+
+
+def check_state(door: Door) -> None:
+    """A subpool that is being deleted, or was, takes nothing new, of no priority."""
+    subpool = door.subpool
+    if subpool is not None and next_state(subpool.state, SubpoolStep.SUBMIT) is None:
+        raise Conflict(
+            f"Subpool {subpool.name} is {subpool.state} and does not accept new workflows."
+        )
+
+
+def check_maintenance(door: Door, *, admin: bool) -> None:
+    """While a pool is under maintenance only administrators submit to it and its subpools."""
+    if door.pool.enable_maintenance and not admin:
+        raise Invalid(
+            f"Pool {door.name} is undergoing maintenance. Users will have to wait until "
+            "maintenance is completed before submission."
+        )
+
+
+def check_form(spec: WorkflowSpec, settings: WorkflowSettings) -> None:
+    """What must be so of every workflow, wherever it goes."""
+    tasks = [task for group in spec.groups for task in group.tasks]
+    if not tasks:
+        raise Invalid(f"Workflow {spec.name} has no tasks.")
+    if len(tasks) > settings.max_num_tasks:
+        raise Invalid(
+            f"Workflow {spec.name} has {len(tasks)} tasks; at most {settings.max_num_tasks} are "
+            "allowed."
+        )
+    for group in spec.groups:
+        if not group.tasks:
+            raise Invalid(f"Group {group.name} has no tasks.")
+    _check_names(spec)
+
+
+def refusal(door: Door, spec: WorkflowSpec, priority: Priority) -> str | None:
+    """Why a workflow is not for this pool; `None`: it is."""
+    for group in spec.groups:
+        for task in group.tasks:
+            fault = _platform_fault(door, task)
+            if fault is not None:
+                return fault
+        if not priority.preemptible:
+            fault = _size_fault(door, group)
+            if fault is not None:
+                return fault
+    return None
+
+
+def refuse(door: Door, spec: WorkflowSpec, priority: Priority) -> None:
+    """The same as an error."""
+    fault = refusal(door, spec, priority)
+    if fault is not None:
+        raise Refused(fault)
+
+
+def _size_fault(door: Door, group: GroupSpec) -> str | None:
+    """Each group is one gang, so it is the group that must fit, not their sum."""
+    needed = needed_gpus(group)
+    advice = "Higher gpu counts must be submitted with LOW priority"
+    if door.quota is not None and needed > door.quota:
+        return (
+            f"Pool {door.name} has {door.quota} GPUs guaranteed for NORMAL/HIGH priority workflows "
+            f"and group {group.name} requires {needed} GPUs. {advice}"
+        )
+    limit = door.pool.user_gpu_limit
+    if limit is not None and needed > limit:
+        return (
+            f"Pool {door.pool.name} lets one user hold {limit} GPUs with NORMAL/HIGH priority "
+            f"workflows and group {group.name} requires {needed} GPUs. {advice}"
+        )
+    return None
+
+
+def _platform_fault(door: Door, task: TaskSpec) -> str | None:
+    platform = task.platform or door.pool.default_platform
+    if platform is None:
+        if door.pool.platforms:
+            return f"Task {task.name} does not have a platform, and pool {door.name} no default!"
+        return None
+    if platform not in door.pool.platforms:
+        return f"Platform {platform} does not exist in pool {door.name}!"
+    return None
+
+
+def _check_names(spec: WorkflowSpec) -> None:
+    """Names of tasks and of groups are each used once; upstream groups come earlier."""
+    earlier: set[str] = set()
+    tasks: set[str] = set()
+    for group in spec.groups:
+        missing = [name for name in group.upstream if name not in earlier]
+        if missing:
+            raise Invalid(f"Group {group.name} waits for {missing[0]}, which is no earlier group.")
+        if group.name in earlier:
+            raise Invalid(f"The name {group.name} is used for more than one group.")
+        earlier.add(group.name)
+        for task in group.tasks:
+            if task.name in tasks:
+                raise Invalid(f"The name {task.name} is used for more than one task.")
+            tasks.add(task.name)

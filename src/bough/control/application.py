@@ -1,0 +1,256 @@
+"""A plan becomes true: tasks get nodes or are told to end, and their backends are to be told.
+
+One transaction. A plan for another version (quotas, nodes or another plan came in between) is
+discarded whole. What happened meanwhile to a single workflow, a cancellation or an end, only frees
+room, so it voids the decisions about that group alone. Must not know how the plan was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.case import START, STOP
+from bough.control.lifecycle import GIVE_BACK
+from bough.control.site import Site
+from bough.control.snapshot import Entry, Picture
+from bough.model.backend import Launch, Start, Stop
+from bough.model.plan import Bind, Eviction, Plan
+from bough.model.record import Errand, EventKind, StoredEvent
+from bough.model.workflow import Group, Task, TaskStatus
+from bough.store import records as record_store
+from bough.store import settings as setting_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+
+USER_LIMIT = "UserLimit"
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What became of a plan."""
+
+    #: Nothing was done: the plan was for another version.
+    stale: bool = False
+    started: int = 0
+    evicted: int = 0
+    #: Decisions that came too late.
+    void: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything starts or ends."""
+        return bool(self.started or self.evicted)
+
+
+def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
+    """Make a plan true, all of it that still can be."""
+    if not plan.binds and not plan.evictions:
+        with site.store.write() as connection:
+            _write_waits(connection, picture, plan)
+        return Applied()
+    with site.store.write() as connection:
+        if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):
+            return Applied(stale=True)
+        work = _Work(site, connection, picture)
+        work.lock(
+            [*(each.workload for each in plan.binds), *(each.workload for each in plan.evictions)]
+        )
+        work.bind(plan.binds)
+        for eviction in plan.evictions:
+            work.evict(eviction)
+        work.write()
+        _write_waits(connection, picture, plan)
+    return Applied(started=work.started, evicted=work.evicted, void=work.void)
+
+
+class _Work:
+    """The rows that a plan changes."""
+
+    def __init__(self, site: Site, connection: sa.Connection, picture: Picture) -> None:
+        self._connection = connection
+        self._entries = picture.entries
+        self._now_ms = site.clock.now_ms()
+        #: By gang, for those that are as the plan thought.
+        self._tasks: dict[str, dict[str, Task]] = {}
+        self._changed: dict[str, Task] = {}
+        self._errands: list[Errand] = []
+        self._events: list[StoredEvent] = []
+        self.started = 0
+        self.evicted = 0
+        self.void = 0
+
+    def lock(self, gangs: Iterable[str]) -> None:
+        """Lock the workflows, and see which groups are as they were."""
+        entries = {name: self._entries[name] for name in dict.fromkeys(gangs)}
+        uuids = {entry.workflow.uuid for entry in entries.values()}
+        alive = {
+            workflow.uuid
+            for workflow in workflow_store.lock_all(self._connection, sorted(uuids))
+            if not workflow.status.finished
+        }
+        groups = sorted(entry.group.uuid for entry in entries.values())
+        now: dict[str, dict[str, Task]] = {}
+        for task in task_store.tasks_of_groups(self._connection, groups):
+            now.setdefault(task.group_uuid, {})[task.name] = task
+        for name, entry in entries.items():
+            latest = now.get(entry.group.uuid, {})
+            if entry.workflow.uuid in alive and _same(entry, latest):
+                self._tasks[name] = latest
+
+    def bind(self, binds: Iterable[Bind]) -> None:
+        """Give tasks their nodes, gang by gang."""
+        by_gang: dict[str, list[Bind]] = {}
+        for bind in binds:
+            by_gang.setdefault(bind.workload, []).append(bind)
+        for name, members in by_gang.items():
+            tasks = self._tasks.get(name)
+            if tasks is None:
+                self.void += 1
+                continue
+            for bind in members:
+                self._change(
+                    name,
+                    msgspec.structs.replace(
+                        tasks[bind.pod],
+                        status=TaskStatus.INITIALIZING,
+                        node=bind.node,
+                        growth=bind.growth,
+                        scheduled_ms=self._now_ms,
+                    ),
+                )
+            self._start(name, [bind.pod for bind in members])
+
+    def evict(self, eviction: Eviction) -> None:
+        """Tell tasks to end."""
+        tasks = self._tasks.get(eviction.workload)
+        if tasks is None:
+            self.void += 1
+            return
+        holding = {
+            name
+            for name, task in tasks.items()
+            if task.status.holds_node and task.releasing is None
+        }
+        going = holding & set(eviction.pods) if eviction.pods else holding
+        # What an elastic gang gives back while it goes on is no failure.
+        reason = eviction.rule.value if going == holding else GIVE_BACK
+        for name in sorted(going):
+            self._change(eviction.workload, msgspec.structs.replace(tasks[name], releasing=reason))
+        self._stop(eviction, sorted(going), reason)
+
+    def write(self) -> None:
+        """Write everything down."""
+        task_store.update_tasks(self._connection, self._changed.values())
+        task_store.update_groups(self._connection, self._groups())
+        record_store.add_errands(self._connection, self._errands, self._now_ms)
+        record_store.add_events(self._connection, self._events)
+
+    def _groups(self) -> Iterable[Group]:
+        """Groups that leave the queue; the ones that run already stay as they are."""
+        for name, tasks in self._tasks.items():
+            group = self._entries[name].group
+            starts = any(task.status is TaskStatus.INITIALIZING for task in tasks.values())
+            if starts and group.status is TaskStatus.SCHEDULING:
+                yield msgspec.structs.replace(
+                    group,
+                    status=TaskStatus.INITIALIZING,
+                    scheduled_ms=group.scheduled_ms or self._now_ms,
+                    wait_reason=None,
+                    wait_message=None,
+                )
+
+    def _change(self, gang: str, task: Task) -> None:
+        self._tasks[gang][task.name] = task
+        self._changed[task.attempt] = task
+
+    def _start(self, gang: str, pods: list[str]) -> None:
+        entry = self._entries[gang]
+        launches = tuple(
+            launch_of(entry, self._tasks[gang][spec.name])
+            for spec in entry.group.spec.tasks
+            if spec.name in set(pods)
+        )
+        workflow = entry.workflow
+        start = Start(workflow.workflow_id, entry.group.name, launches)
+        payload = msgspec.to_builtins(start)
+        self._errands.append(Errand(START, workflow.backend, workflow.workflow_id, payload))
+        self._happen(
+            entry,
+            EventKind.TASK_STATUS,
+            TaskStatus.INITIALIZING,
+            {
+                "group": entry.group.name,
+                "nodes": {launch.name: launch.node for launch in launches},
+            },
+        )
+        self.started += 1
+
+    def _stop(self, eviction: Eviction, pods: list[str], reason: str) -> None:
+        entry = self._entries[eviction.workload]
+        attempts = tuple(self._tasks[eviction.workload][name].attempt for name in pods)
+        workflow = entry.workflow
+        payload = msgspec.to_builtins(Stop(attempts, reason))
+        self._errands.append(Errand(STOP, workflow.backend, workflow.workflow_id, payload))
+        self._happen(
+            entry,
+            EventKind.PREEMPTED,
+            reason,
+            {
+                "group": entry.group.name,
+                "tasks": pods,
+                "rule": eviction.rule.value,
+                "for": eviction.preemptor,
+                "level": None if eviction.level is None else str(eviction.level),
+            },
+        )
+        self.evicted += 1
+
+    def _happen(self, entry: Entry, kind: EventKind, message: str, data: dict[str, object]) -> None:
+        name = entry.workflow.workflow_id
+        self._events.append(StoredEvent(kind, self._now_ms, name, entry.pool, message, data))
+
+
+def launch_of(entry: Entry, task: Task) -> Launch:
+    """What a backend must know to run an attempt."""
+    spec = next(each for each in entry.group.spec.tasks if each.name == task.name)
+    return Launch(
+        attempt=task.attempt,
+        name=task.name,
+        node=task.node or "",
+        gpus=task.gpus,
+        hold_s=spec.hold_s,
+        started_ms=task.started_ms,
+        spec=spec.launch,
+    )
+
+
+def _same(entry: Entry, latest: dict[str, Task]) -> bool:
+    """Whether a group is as the plan thought, but for tasks that have come to run since."""
+    thought = {task.name: task for task in entry.tasks}
+    return thought.keys() == latest.keys() and all(
+        thought[name].attempt == task.attempt
+        and thought[name].releasing == task.releasing
+        and thought[name].status.holds_node == task.status.holds_node
+        and thought[name].status.finished == task.status.finished
+        for name, task in latest.items()
+    )
+
+
+def _write_waits(connection: sa.Connection, picture: Picture, plan: Plan) -> None:
+    """Keep why each group waits, where that is not what it was."""
+    news: list[tuple[str, str | None, str | None]] = []
+    said: dict[str, tuple[str, str]] = {
+        wait.workload: (wait.reason, wait.message) for wait in plan.waits
+    }
+    for name, entry in picture.entries.items():
+        if entry.gated:
+            who = entry.workflow.submitted_by
+            message = f"{who} holds as many GPUs in pool {entry.pool} as one user may"
+            said[name] = (USER_LIMIT, message)
+    for name, (reason, message) in said.items():
+        group = picture.entries[name].group
+        if (group.wait_reason, group.wait_message) != (reason, message):
+            news.append((group.uuid, reason, message))
+    task_store.write_waits(connection, news)

@@ -1,0 +1,293 @@
+"""One workflow with its groups and tasks, open for changes within a transaction.
+
+Changes are made to tasks; `settle` draws the consequences (group, downstream groups, workflow) and
+writes down what differs. Must not know who makes the change, nor why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.lifecycle import LEAD, group_status, workflow_status
+from bough.control.site import Site
+from bough.model.backend import Stop
+from bough.model.record import Errand, EventKind, StoredEvent
+from bough.model.subpool import Subpool
+from bough.model.workflow import (
+    ExitCode,
+    Group,
+    Task,
+    TaskStatus,
+    Workflow,
+)
+from bough.store import pools as pool_store
+from bough.store import records as record_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+
+STOP = "stop"
+START = "start"
+
+
+class Case:
+    """A workflow that is locked and being changed."""
+
+    def __init__(self, site: Site, connection: sa.Connection, workflow: Workflow) -> None:
+        self._site = site
+        self._connection = connection
+        self.now_ms = site.clock.now_ms()
+        self._before = workflow
+        self.workflow = workflow
+        found = pool_store.find(connection, workflow.pool)
+        subpool = found.subpool if isinstance(found, Subpool) else None
+        #: The top-level pool, and the leaf that new attempts wait in.
+        self.pool = found.parent if isinstance(found, Subpool) else workflow.pool
+        self.queue = site.leaf_queue(self.pool, subpool)
+        self.groups = {
+            group.uuid: group for group in task_store.groups_of(connection, (workflow.uuid,))
+        }
+        #: All attempts; later ones replace earlier ones in `latest`.
+        self._tasks = {
+            task.attempt: task for task in task_store.tasks_of(connection, (workflow.uuid,))
+        }
+        self._changed: dict[str, Task] = {}
+        self._new: dict[str, Task] = {}
+        self._changed_groups: dict[str, Group] = {}
+        self._stops: list[tuple[str, str]] = []
+
+    @classmethod
+    def open(cls, site: Site, connection: sa.Connection, name: str) -> Case | None:
+        """Lock a workflow, by identifier or uuid; `None`: there is none."""
+        workflow = workflow_store.lock(connection, name)
+        return None if workflow is None else cls(site, connection, workflow)
+
+    # Looking
+
+    def task(self, attempt: str) -> Task | None:
+        """An attempt as it is now."""
+        return self._tasks.get(attempt)
+
+    def latest(self, group: Group) -> list[Task]:
+        """The latest attempt of every task of a group."""
+        found: dict[str, Task] = {}
+        for task in self._tasks.values():
+            if task.group_uuid == group.uuid:
+                known = found.get(task.name)
+                if known is None or known.retry_id < task.retry_id:
+                    found[task.name] = task
+        return [found[spec.name] for spec in group.spec.tasks if spec.name in found]
+
+    def attempts(self, task: Task) -> list[Task]:
+        """Every attempt of the same task."""
+        return [each for each in self._tasks.values() if each.uuid == task.uuid]
+
+    def unfinished(self) -> list[Task]:
+        """Attempts that are not over."""
+        return [task for task in self._tasks.values() if not task.status.finished]
+
+    # Changing
+
+    def put(self, task: Task) -> None:
+        """Replace an attempt by what it is now."""
+        if self._tasks[task.attempt] != task:
+            self._tasks[task.attempt] = task
+            if task.attempt in self._new:
+                self._new[task.attempt] = task
+            else:
+                self._changed[task.attempt] = task
+
+    def put_group(self, group: Group) -> None:
+        """Replace a group by what it is now."""
+        if self.groups[group.uuid] != group:
+            self.groups[group.uuid] = group
+            self._changed_groups[group.uuid] = group
+
+    def put_workflow(self, workflow: Workflow) -> None:
+        """Replace the record itself."""
+        self.workflow = workflow
+
+    def end(
+        self, task: Task, status: TaskStatus, message: str = "", exit_code: int | None = None
+    ) -> None:
+        """An attempt is over."""
+        self.put(
+            msgspec.structs.replace(
+                task,
+                status=status,
+                exit_code=task.exit_code if exit_code is None else exit_code,
+                failure_message=message or task.failure_message,
+                releasing=None,
+                ended_ms=self.now_ms,
+            )
+        )
+
+    def retry(self, task: Task) -> None:
+        """Queue another attempt; its group goes to the leaf of today, wherever it ran before."""
+        again = Task(
+            uuid=task.uuid,
+            workflow_uuid=task.workflow_uuid,
+            group_uuid=task.group_uuid,
+            name=task.name,
+            retry_id=task.retry_id + 1,
+            status=TaskStatus.SCHEDULING,
+            gpus=task.gpus,
+            lead=task.lead,
+            queued_ms=self.now_ms,
+        )
+        self._tasks[again.attempt] = again
+        self._new[again.attempt] = again
+        self.put_group(msgspec.structs.replace(self.groups[task.group_uuid], queue=self.queue))
+
+    def release(self, task: Task, reason: str, message: str = "") -> None:
+        """Tell an attempt on a node to end; it holds its GPUs until it is gone."""
+        if task.releasing is None:
+            self.put(
+                msgspec.structs.replace(
+                    task, releasing=reason, failure_message=message or task.failure_message
+                )
+            )
+            self._stops.append((task.attempt, reason))
+
+    # Consequences
+
+    def settle(self) -> None:
+        """Draw all consequences and write them down."""
+        self._follow_leads()
+        for group in sorted(self.groups.values(), key=lambda each: each.position):
+            self._settle_group(self.groups[group.uuid])
+        self._settle_workflow()
+        self._write(self._before)
+
+    def _follow_leads(self) -> None:
+        """Where the lead of a group is over for good, the others end as it did."""
+        for group in self.groups.values():
+            latest = self.latest(group)
+            leads = [task for task in latest if task.lead]
+            if not leads or not all(task.status.finished for task in leads):
+                continue
+            for task in latest:
+                if task.status.holds_node:
+                    self.release(task, LEAD)
+                elif not task.status.finished:
+                    self.end(task, leads[0].status, "The lead of the group has ended.")
+
+    def _settle_group(self, group: Group) -> None:
+        if group.status.finished:
+            return
+        self._follow_upstream(group)
+        group = self.groups[group.uuid]
+        latest = self.latest(group)
+        status = group_status(group.spec, latest)
+        started = min((task.started_ms for task in latest if task.started_ms), default=None)
+        scheduled = min((task.scheduled_ms for task in latest if task.scheduled_ms), default=None)
+        failures = [task.failure_message for task in latest if task.failure_message]
+        waits = status in (TaskStatus.SCHEDULING, TaskStatus.WAITING)
+        self.put_group(
+            msgspec.structs.replace(
+                group,
+                status=status,
+                started_ms=group.started_ms or started,
+                scheduled_ms=group.scheduled_ms or scheduled,
+                ended_ms=self.now_ms if status.finished else None,
+                failure_message=failures[0]
+                if failures and status.finished and status is not TaskStatus.COMPLETED
+                else group.failure_message,
+                wait_reason=group.wait_reason if waits else None,
+                wait_message=group.wait_message if waits else None,
+            )
+        )
+
+    def _follow_upstream(self, group: Group) -> None:
+        """A group waits for those before it, and fails with them."""
+        if not group.remaining_upstream:
+            return
+        by_name = {each.name: each for each in self.groups.values()}
+        before = [by_name[name] for name in group.remaining_upstream if name in by_name]
+        waiting = [task for task in self.latest(group) if task.status is TaskStatus.WAITING]
+        failed = [
+            each
+            for each in before
+            if each.status.finished and each.status is not TaskStatus.COMPLETED
+        ]
+        if failed:
+            text = f"Group {failed[0].name} before it is {failed[0].status}."
+            for task in waiting:
+                self.end(task, TaskStatus.FAILED_UPSTREAM, text, ExitCode.UPSTREAM)
+        remaining = tuple(each.name for each in before if not each.status.finished)
+        released = group if remaining else msgspec.structs.replace(group, queued_ms=self.now_ms)
+        self.put_group(msgspec.structs.replace(released, remaining_upstream=remaining))
+        if not remaining and not failed:
+            for task in waiting:
+                self.put(
+                    msgspec.structs.replace(
+                        task, status=TaskStatus.SCHEDULING, queued_ms=self.now_ms
+                    )
+                )
+
+    def _settle_workflow(self) -> None:
+        if not self.groups or self.workflow.status.finished:
+            return
+        status = workflow_status([group.status for group in self.groups.values()])
+        started = min(
+            (each.started_ms for each in self.groups.values() if each.started_ms), default=None
+        )
+        failures = [each.failure_message for each in self.groups.values() if each.failure_message]
+        self.workflow = msgspec.structs.replace(
+            self.workflow,
+            status=status,
+            started_ms=self.workflow.started_ms or started,
+            ended_ms=self.now_ms if status.finished else None,
+            failure_message=failures[0] if failures and status.failed else None,
+        )
+
+    def _write(self, before: Workflow) -> None:
+        connection = self._connection
+        task_store.update_tasks(connection, self._changed.values())
+        task_store.insert_tasks(connection, self._new.values())
+        task_store.update_groups(connection, self._changed_groups.values())
+        if self.workflow != before:
+            workflow_store.update(connection, self.workflow)
+        record_store.add_events(connection, self._events(before))
+        self._errands(self._stops)
+
+    def _events(self, before: Workflow) -> list[StoredEvent]:
+        name, pool = self.workflow.workflow_id, self.pool
+        events = [
+            StoredEvent(EventKind.TASK_STATUS, self.now_ms, name, pool, task.status, _summary(task))
+            for task in (*self._changed.values(), *self._new.values())
+        ]
+        status = self.workflow.status
+        if status is not before.status:
+            data = {"before": before.status.value, "after": status.value}
+            kind = EventKind.WORKFLOW_STATUS
+            events.append(StoredEvent(kind, self.now_ms, name, pool, status, data))
+        return events
+
+    def _errands(self, stops: Iterable[tuple[str, str]]) -> None:
+        by_reason: dict[str, list[str]] = {}
+        for attempt, reason in stops:
+            by_reason.setdefault(reason, []).append(attempt)
+        errands = [
+            Errand(
+                STOP,
+                self.workflow.backend,
+                self.workflow.workflow_id,
+                msgspec.to_builtins(Stop(tuple(attempts), reason)),
+            )
+            for reason, attempts in by_reason.items()
+        ]
+        record_store.add_errands(self._connection, errands, self.now_ms)
+
+
+def _summary(task: Task) -> dict[str, object]:
+    return {
+        "task": task.name,
+        "retry_id": task.retry_id,
+        "status": task.status.value,
+        "node": task.node,
+        "exit_code": task.exit_code,
+        "message": task.failure_message,
+    }

@@ -1,0 +1,81 @@
+"""Numbers and durations as people send them, checked. Must not know what they are for."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from bough.errors import Invalid
+from bough.formats.durations import parse_duration_s
+from bough.model.pool import Json
+
+#: More GPUs than anybody has; larger numbers are mistakes.
+MOST_GPUS = 10**9
+_SIMPLE = re.compile(r"([0-9]{1,9})([smhd])\Z")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_EXIT_CODES = re.compile(r"\s*([0-9]{1,5})(?:\s*-\s*([0-9]{1,5}))?\s*\Z")
+EXIT_ACTIONS = ("COMPLETE", "FAIL", "RESCHEDULE")
+
+
+def read_gpus(what: str, value: Json) -> int:
+    """A number of GPUs, rounded down to whole ones."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Invalid(f"{what} must be a number of GPUs, not {_shown(value)}.")
+    if not math.isfinite(value) or not 0 <= value <= MOST_GPUS:
+        raise Invalid(f"{what} must be from 0 to {MOST_GPUS:,} GPUs, not {_shown(value)}.")
+    return math.floor(value)
+
+
+def read_limit(what: str, value: Json) -> int | None:
+    """The same, or no limit: nothing, or -1 as the older interface writes it."""
+    if value is None or (value == -1 and not isinstance(value, bool)):
+        return None
+    return read_gpus(what, value)
+
+
+def read_duration_s(what: str, text: Json) -> int:
+    """A duration in seconds, as `90s`, `15m`, `8h`, `60d` or `1h30m`."""
+    if isinstance(text, str):
+        simple = _SIMPLE.match(text)
+        if simple:
+            return int(simple[1]) * _SECONDS[simple[2]]
+        try:
+            return parse_duration_s(text)
+        except Invalid as error:
+            raise Invalid(f"{what}: {error.message}") from None
+    raise Invalid(f"{what} must be a duration like 90s, 15m, 8h or 60d, not {_shown(text)}.")
+
+
+def read_exit_codes(what: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Exit codes as `0,1-10` into ranges, both ends included."""
+    ranges: list[tuple[int, int]] = []
+    for part in str(text).split(","):
+        found = _EXIT_CODES.match(part)
+        if found is None:
+            raise Invalid(f"{what}: {_shown(text)} is no list of exit codes like 0,1-10,3006.")
+        ranges.append((int(found[1]), int(found[2] or found[1])))
+    return tuple(ranges)
+
+
+def check_exit_actions(what: str, actions: dict[str, str]) -> None:
+    """Refuse actions that do not exist, and codes that are none."""
+    for action, codes in actions.items():
+        if action not in EXIT_ACTIONS:
+            known = ", ".join(EXIT_ACTIONS)
+            raise Invalid(f"{what}: the exit action {_shown(action)} does not exist; use {known}.")
+        read_exit_codes(f"{what}.{action}", codes)
+
+
+def exit_action(exit_code: int, *sources: dict[str, str]) -> str | None:
+    """What to do about an exit code; the first source that says anything about it decides."""
+    for actions in sources:
+        for action in EXIT_ACTIONS:
+            ranges = read_exit_codes(action, actions[action]) if action in actions else ()
+            if any(low <= exit_code <= high for low, high in ranges):
+                return action
+    return None
+
+
+def _shown(value: Json) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -1,0 +1,116 @@
+"""Groups of workflows as gangs of the core. Must not know what is decided about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from bough.core.gang.demand import cheapest, first_choice, needed
+from bough.core.gang.tree import GangTree
+from bough.model.cluster import Match
+from bough.model.gang import Gang, Pod, PodState, SubGroupSet, TopologyConstraint
+from bough.model.workflow import QUEUED, Group, GroupSpec, Task, TaskSpec, TaskStatus, Workflow
+
+#: Labels that nodes get in a snapshot: the platform, and the pools where not all may use a node.
+PLATFORM_LABEL = "bough/platform"
+POOL_LABEL = "bough/pool-"
+
+
+def gang_name(workflow: Workflow, group: Group) -> str:
+    """The name under which the core, and so every reason that people read, knows a group."""
+    return f"{workflow.workflow_id}/{group.name}"
+
+
+def gang_of(
+    workflow: Workflow,
+    group: Group,
+    tasks: Iterable[Task],
+    queue: str,
+    selector: dict[str, str],
+    *,
+    topology: str | None = None,
+    gated: bool = False,
+) -> Gang:
+    """A group with the latest attempts of its tasks."""
+    latest = {task.name: task for task in tasks}
+    spec = group.spec
+    pods = tuple(
+        _pod(each, latest[each.name], selector, gated=gated)
+        for each in spec.tasks
+        if each.name in latest
+    )
+    holding = [task for task in latest.values() if task.status.holds_node]
+    started = min((task.started_ms or task.scheduled_ms or 0 for task in holding), default=None)
+    return Gang(
+        name=gang_name(workflow, group),
+        queue=queue,
+        pods=pods,
+        subgroups=tuple(
+            msgspec.structs.replace(each, constraint=_within(each.constraint, topology))
+            for each in spec.subgroups
+        ),
+        minimum=spec.minimum,
+        constraint=_within(spec.constraint, topology),
+        sets=tuple(
+            SubGroupSet(each.members, _within(each.constraint, topology) or each.constraint)
+            for each in spec.sets
+        ),
+        priority=workflow.priority.rank,
+        preemptible=workflow.priority.preemptible,
+        submitted_ms=workflow.submitted_ms,
+        started_ms=started,
+        owner=workflow.submitted_by,
+    )
+
+
+def needed_gpus(spec: GroupSpec) -> int:
+    """What a group must have to run; what an elastic one asks for beyond that is optional."""
+    if spec.minimum is None and not spec.subgroups:
+        return spec.gpus
+    pods = tuple(Pod(task.name, task.subgroup, task.requests) for task in spec.tasks)
+    tree = GangTree.of(Gang(spec.name, "", pods, spec.subgroups, spec.minimum))
+    demand = needed(tree, tree.held)
+    if demand is None:
+        return spec.gpus
+    return sum(pod.requests.gpus for pod in first_choice(cheapest(demand)))
+
+
+def _within(
+    constraint: TopologyConstraint | None, topology: str | None
+) -> TopologyConstraint | None:
+    """A constraint that names no topology means the one of its pool."""
+    if constraint is None or constraint.topology is not None:
+        return constraint
+    return msgspec.structs.replace(constraint, topology=topology)
+
+
+def _pod(spec: TaskSpec, task: Task, selector: dict[str, str], *, gated: bool) -> Pod:
+    return Pod(
+        name=spec.name,
+        subgroup=spec.subgroup,
+        requests=spec.requests,
+        state=_state(task, gated=gated),
+        node=task.node if task.status.holds_node else None,
+        node_selector=selector,
+        affinity=_affinity(spec.platform),
+        rank=1 if spec.lead else None,
+    )
+
+
+def _affinity(platform: str | None) -> tuple[tuple[Match, ...], ...]:
+    """Nodes of the task's platform, and those that belong to none in particular."""
+    if platform is None:
+        return ()
+    named = Match(PLATFORM_LABEL, "In", (platform,))
+    return ((named,), (Match(PLATFORM_LABEL, "DoesNotExist"),))
+
+
+def _state(task: Task, *, gated: bool) -> PodState:
+    if task.status.holds_node:
+        return PodState.RUNNING if task.releasing is None else PodState.RELEASING
+    if task.status in QUEUED:
+        return PodState.GATED if gated else PodState.PENDING
+    if task.status is TaskStatus.WAITING:
+        return PodState.GATED
+    return PodState.SUCCEEDED if task.status is TaskStatus.COMPLETED else PodState.FAILED

@@ -1,0 +1,112 @@
+"""Looking back: audit, history of configuration with diffs, rollback of pools, events.
+
+Must not know how a change is made: a rollback is a change like every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bough.control import pools
+from bough.control.access import allows, authorise, resource_of
+from bough.control.pools import PoolChange
+from bough.control.recording import Note, differences
+from bough.control.site import Site
+from bough.errors import NotFound
+from bough.model.access import Action, Actor
+from bough.model.pool import Json
+from bough.model.record import AuditEntry, ConfigType, Difference, Revision, StoredEvent
+from bough.store import records as record_store
+
+
+def list_audit(
+    site: Site,
+    actor: Actor,
+    *,
+    subject: str | None = None,
+    who: str | None = None,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[AuditEntry]:
+    """Who changed what, the latest first."""
+    authorise(actor, Action.AUDIT_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return record_store.list_audit(
+            connection, subject=subject, actor=who, before=before, limit=limit
+        )
+
+
+def list_revisions(
+    site: Site,
+    actor: Actor,
+    *,
+    types: Sequence[ConfigType] = (),
+    name: str | None = None,
+    newest_first: bool = True,
+    limit: int = 20,
+    offset: int = 0,
+) -> list[Revision]:
+    """How configuration was changed."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return record_store.list_revisions(
+            connection,
+            types=types,
+            name=name,
+            newest_first=newest_first,
+            limit=limit,
+            offset=offset,
+        )
+
+
+def config_at(site: Site, actor: Actor, config_type: ConfigType, revision: int) -> dict[str, Json]:
+    """All objects of a kind as they were right after a revision, by name."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    with site.store.read() as connection:
+        found = record_store.list_revisions(connection, types=(config_type,), upto=revision)
+    if not any(each.revision == revision for each in found):
+        raise NotFound(f"{config_type} has no revision {revision}.")
+    objects: dict[str, Json] = {}
+    for each in sorted(found, key=lambda each: each.revision):
+        objects.pop(each.name, None)
+        if each.data is not None:
+            objects[each.name] = each.data
+    return dict(sorted(objects.items()))
+
+
+def diff(
+    site: Site, actor: Actor, config_type: ConfigType, one: int, other: int
+) -> list[Difference]:
+    """What is different between two revisions of a kind."""
+    before = config_at(site, actor, config_type, one)
+    after = config_at(site, actor, config_type, other)
+    return list(differences(before, after))
+
+
+def rollback_pools(site: Site, actor: Actor, revision: int) -> PoolChange:
+    """Configure the pools as they were. Subpools are no configuration, and stay as they are.
+
+    Pools that came later stay too: taking them away is a decision of its own.
+    """
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    wanted = config_at(site, actor, ConfigType.POOL, revision)
+    return pools.put_pools(site, actor, wanted, Note(f"rolled back to revision {revision}"))
+
+
+def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> list[StoredEvent]:
+    """What happened since, as far as the actor may know: the pools one may read."""
+    authorise(actor, Action.EVENT_READ, names=site.role_names)
+    with site.store.read() as connection:
+        found = record_store.events_after(connection, number, limit=limit)
+    return [each for each in found if _may_see(site, actor, each)]
+
+
+def last_event(site: Site) -> int:
+    """Where to begin watching."""
+    with site.store.read() as connection:
+        return record_store.last_event(connection)
+
+
+def _may_see(site: Site, actor: Actor, event: StoredEvent) -> bool:
+    resource = None if event.pool is None else resource_of(event.pool)
+    return allows(actor, Action.WORKFLOW_READ, resource, site.role_names)

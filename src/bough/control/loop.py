@@ -1,0 +1,135 @@
+"""The scheduler's loop: see, snapshot, plan, apply, tell. One server at a time does this.
+
+Woken by changes, and by a tick in case one was missed. Must not know how a plan is made, nor how
+anything is run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from time import perf_counter_ns
+
+import msgspec
+
+from bough.control import drain, machines, outbox, progress
+from bough.control.application import Applied, apply
+from bough.control.site import Site
+from bough.control.snapshot import Photographer
+from bough.core.cycle.memo import Memo
+from bough.core.cycle.plan import plan
+from bough.errors import BoughError
+from bough.model.backend import Backend
+from bough.model.policy import OSMO, Policy
+from bough.store.lease import Lease
+
+LOG = logging.getLogger(__name__)
+
+TICK_S = 1.0
+#: A plan that came too late is made anew, so often within one cycle.
+TRIES = 3
+
+
+class Cycle(msgspec.Struct, frozen=True):
+    """What one cycle did, for metrics and tests."""
+
+    #: Whether this server decides at all.
+    leads: bool
+    applied: Applied = Applied()
+    told: int = 0
+    archived: tuple[str, ...] = ()
+    waiting: int = 0
+    #: How long the core took to plan.
+    planned_us: int = 0
+
+
+class Bell:
+    """Rings the loop from any thread."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def __call__(self) -> None:
+        """Ring."""
+        self._event.set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Sleep until it rings, or long enough."""
+        self._event.wait(timeout_s)
+        self._event.clear()
+
+
+class Scheduler:
+    """Decides, as long as it holds the lease."""
+
+    def __init__(self, site: Site, backends: Iterable[Backend], policy: Policy = OSMO) -> None:
+        self._site = site
+        self._backends = {backend.name: backend for backend in backends}
+        self._policy = policy
+        self._lease = Lease(site.store)
+        self._photographer = Photographer(site)
+        self._memo = Memo()
+        self._leads = False
+        self._failed = False
+
+    def run(self, bell: Bell, stop: threading.Event, tick_s: float = TICK_S) -> None:
+        """Cycle until told to stop. What goes wrong is logged once, and tried again."""
+        while not stop.is_set():
+            try:
+                again = self.cycle().applied.changed
+                self._failed = False
+            except BoughError as error:
+                again = False
+                if not self._failed:
+                    LOG.warning("the scheduler cannot work at the moment: %s", error.message)
+                self._failed = True
+            if not again:
+                bell.wait(tick_s)
+        self.release()
+
+    def cycle(self) -> Cycle:
+        """Do everything once."""
+        if not self._lead():
+            return Cycle(leads=False)
+        for backend in self._backends.values():
+            machines.sync(self._site, backend)
+            backend.forget(progress.observe(self._site, backend.observe()))
+        archived = drain.check_due_drains(self._site)
+        done = self._decide()
+        told = outbox.deliver(self._site, self._backends)
+        if told:
+            # What starts or ends at once is seen at once.
+            for backend in self._backends.values():
+                backend.forget(progress.observe(self._site, backend.observe()))
+        return msgspec.structs.replace(done, told=told, archived=tuple(archived))
+
+    def release(self) -> None:
+        """Let another server decide."""
+        self._lease.release()
+        self._leads = False
+
+    def _lead(self) -> bool:
+        leads = self._lease.held()
+        if leads and not self._leads:
+            drain.rearm_drains(self._site)
+            for backend in self._backends.values():
+                machines.sync(self._site, backend)
+                outbox.remind(self._site, backend)
+        self._leads = leads
+        return leads
+
+    def _decide(self) -> Cycle:
+        applied = Applied(stale=True)
+        planned_us = waiting = 0
+        for _ in range(TRIES):
+            picture = self._photographer.take()
+            started = perf_counter_ns()
+            decided = plan(picture.snapshot, self._policy, self._memo)
+            planned_us = (perf_counter_ns() - started) // 1_000
+            decided = msgspec.structs.replace(decided, version=picture.snapshot.version)
+            waiting = len(decided.waits)
+            applied = apply(self._site, picture, decided)
+            if not applied.stale:
+                break
+        return Cycle(leads=True, applied=applied, waiting=waiting, planned_us=planned_us)

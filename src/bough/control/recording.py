@@ -1,0 +1,131 @@
+"""Writing down a change in the transaction that makes it: audit, history with diff, event.
+
+Must not know what is allowed, nor what the change means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.site import Site
+from bough.model.access import Actor
+from bough.model.pool import Json
+from bough.model.record import (
+    SYSTEM,
+    AuditEntry,
+    ConfigType,
+    Difference,
+    EventKind,
+    Revision,
+    StoredEvent,
+)
+from bough.model.subpool import Subpool
+from bough.store import records
+
+#: For what the server does by itself.
+SYSTEM_ACTOR = Actor(SYSTEM)
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What somebody says about a change."""
+
+    description: str = ""
+    tags: tuple[str, ...] = ()
+
+
+NO_NOTE = Note()
+
+
+def audit(
+    connection: sa.Connection,
+    site: Site,
+    actor: Actor,
+    action: str,
+    subject: str,
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    """Write down who changed what, from where, before and after."""
+    entry = AuditEntry(
+        at_ms=site.clock.now_ms(),
+        actor=actor.name,
+        action=action,
+        subject=subject,
+        origin=actor.origin,
+        token=actor.token,
+        before=msgspec.to_builtins(before),
+        after=msgspec.to_builtins(after),
+    )
+    records.add_audit(connection, entry)
+
+
+def revise(
+    connection: sa.Connection,
+    site: Site,
+    actor: Actor,
+    config_type: ConfigType,
+    name: str,
+    after: Json,
+    note: Note = NO_NOTE,
+) -> Revision:
+    """Write down how a configured object is now; `None`: it is gone."""
+    last = records.last_revision(connection, config_type, name)
+    before = None if last is None else last.data
+    revision = Revision(
+        config_type=config_type,
+        revision=0,
+        name=name,
+        username=actor.name,
+        created_ms=site.clock.now_ms(),
+        description=note.description,
+        tags=note.tags,
+        data=after,
+        differences=tuple(differences(before, after)),
+    )
+    return records.add_revision(connection, revision)
+
+
+def happen(
+    connection: sa.Connection,
+    site: Site,
+    kind: EventKind,
+    subject: str,
+    *,
+    pool: str | None = None,
+    message: str = "",
+    data: Json = None,
+) -> None:
+    """Write down what happened, for those who watch."""
+    event = StoredEvent(kind, site.clock.now_ms(), subject, pool, message, data)
+    records.add_events(connection, (event,))
+
+
+def subpool_changed(
+    connection: sa.Connection,
+    site: Site,
+    actor: Actor,
+    action: str,
+    before: Subpool | None,
+    after: Subpool,
+    note: Note = NO_NOTE,
+) -> None:
+    """Write down a change of a subpool in all three ways."""
+    data = {"quota": after.quota, "counted": after.counted, "state": after.state.value}
+    revise(connection, site, actor, ConfigType.SUBPOOL, after.name, data, note)
+    audit(connection, site, actor, action, f"pool/{after.name}", before, after)
+    kind = EventKind.SUBPOOL_CHANGED
+    happen(connection, site, kind, after.name, pool=after.parent, message=after.state, data=data)
+
+
+def differences(before: Json, after: Json, path: str = "") -> Iterator[Difference]:
+    """Every field in which two objects differ, by its path, sorted."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted({*before, *after}, key=str):
+            inner = f"{path}.{key}" if path else str(key)
+            yield from differences(before.get(key), after.get(key), inner)
+    elif before != after:
+        yield Difference(path, before, after)

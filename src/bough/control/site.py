@@ -1,0 +1,93 @@
+"""What use cases need from the world: the store, the time, fresh identities, a bell for the loop.
+
+Must not know any use case.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bough.model.access import RoleNames
+from bough.model.names import SHARED, QueueName
+from bough.store import Store
+
+
+class Clock(Protocol):
+    """Says what time it is."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        ...
+
+
+class Ids(Protocol):
+    """Makes what must be new."""
+
+    def uuid(self) -> str:
+        """A new identity."""
+        ...
+
+    def secret(self) -> str:
+        """Something that nobody can guess."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+
+class RandomIds:
+    """The machine's own randomness."""
+
+    def uuid(self) -> str:
+        """A new identity, 32 characters."""
+        return uuid.uuid4().hex
+
+    def secret(self) -> str:
+        """Something that nobody can guess, 256 bits of it."""
+        return secrets.token_urlsafe(32)
+
+
+def _no_bell() -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Everything that a use case depends on."""
+
+    store: Store
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=RandomIds)
+    #: A part of the names of queues.
+    namespace: str = "default"
+    #: What the names of queues and roles begin with.
+    prefix: str = "osmo"
+    #: Rung after every change that may let something start.
+    wake: Callable[[], None] = _no_bell
+
+    @property
+    def role_names(self) -> RoleNames:
+        """How the roles that come with the product are called."""
+        return RoleNames(self.prefix)
+
+    def root_queue(self) -> str:
+        """The node above all pools."""
+        return str(QueueName(self.namespace, prefix=self.prefix))
+
+    def pool_queue(self, pool: str) -> str:
+        """The inner node that a pool is."""
+        return str(QueueName(self.namespace, pool, prefix=self.prefix))
+
+    def leaf_queue(self, pool: str, subpool: str | None = None) -> str:
+        """The leaf for what is submitted to a pool itself, or to a subpool."""
+        return str(QueueName(self.namespace, pool, subpool or SHARED, self.prefix))

@@ -1,0 +1,329 @@
+"""Submitting a workflow: the pool's state is checked, and the workflow counted, in one transaction.
+
+So whoever deletes a subpool sees every workflow that was accepted before. Must not know how a spec
+is written, nor what the scheduler will do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control import admission
+from bough.control.access import authorise, is_admin, require_pool, resource_of
+from bough.control.admission import Door
+from bough.control.estate import unallocated
+from bough.control.fields import read_duration_s
+from bough.control.recording import audit, happen
+from bough.control.settings import read_workflow_settings
+from bough.control.site import Site
+from bough.control.statuses import status_of
+from bough.errors import Conflict, Invalid, NotFound, Refused
+from bough.model.access import Action, Actor
+from bough.model.pool import Pool, PoolStatus
+from bough.model.record import EventKind
+from bough.model.settings import WorkflowSettings
+from bough.model.subpool import Subpool
+from bough.model.workflow import (
+    Group,
+    GroupSpec,
+    Priority,
+    Task,
+    TaskStatus,
+    Workflow,
+    WorkflowSpec,
+    WorkflowStatus,
+)
+from bough.store import machines as machine_store
+from bough.store import pools as pool_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+
+
+class Mode(StrEnum):
+    """How far a submission goes."""
+
+    SUBMIT = "submit"
+    #: Every check is made, and nothing is kept.
+    VALIDATE = "validate"
+    #: Nothing is checked but the right to submit: the spec is only rendered.
+    DRY_RUN = "dry_run"
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The answer to a submission."""
+
+    #: `None` unless something was kept.
+    workflow: Workflow | None
+    warnings: tuple[str, ...] = ()
+
+
+def submit(
+    site: Site,
+    actor: Actor,
+    pool: str,
+    spec: WorkflowSpec,
+    priority: Priority = Priority.NORMAL,
+    *,
+    mode: Mode = Mode.SUBMIT,
+    restarts: str | None = None,
+) -> Accepted:
+    """Accept a workflow, or say why not. What was accepted is kept when this returns."""
+    if mode is Mode.DRY_RUN:
+        with site.store.read() as connection:
+            _authorise(site, connection, actor, pool)
+        return Accepted(None)
+    if mode is Mode.VALIDATE:
+        with site.store.read() as connection:
+            door, _, warnings = _enter(site, connection, actor, pool, spec, hold=False)
+            admission.refuse(door, spec, priority)
+        return Accepted(None, warnings)
+    with site.store.write() as connection:
+        door, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
+        fault = admission.refusal(door, spec, priority)
+        workflow = _record(site, connection, actor, door, spec, priority, settings)
+        workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
+        if fault is None:
+            _keep(site, connection, actor, door, spec, workflow)
+        else:
+            _keep_refusal(site, connection, actor, door, spec, workflow, fault)
+    if fault is not None:
+        raise Refused(fault, workflow_id=workflow.workflow_id)
+    site.wake()
+    return Accepted(workflow, warnings)
+
+
+def open_door(connection: sa.Connection, name: str, *, hold: bool) -> Door:
+    """The pool or subpool of a name, with what it guarantees now.
+
+    Held, nobody changes the pool or its subpools until the transaction ends.
+    """
+    found = require_pool(connection, name)
+    parent = found.parent if isinstance(found, Subpool) else found.name
+    pool = (pool_store.hold if hold else pool_store.find_pool)(connection, parent)
+    # Read again: it may have changed before the pool was held.
+    found = pool_store.find(connection, name) if hold else found
+    if pool is None or found is None:
+        raise NotFound(f"Pool {name} not found.")
+    if isinstance(found, Subpool):
+        return Door(name, pool, found, found.counted)
+    return Door(name, pool, None, _unallocated(connection, pool))
+
+
+def _authorise(site: Site, connection: sa.Connection, actor: Actor, pool: str) -> None:
+    authorise(actor, Action.POOL_LIST, names=site.role_names)
+    found = require_pool(connection, pool)
+    authorise(actor, Action.WORKFLOW_CREATE, resource_of(found), site.role_names)
+
+
+def _enter(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    pool: str,
+    spec: WorkflowSpec,
+    *,
+    hold: bool,
+) -> tuple[Door, WorkflowSettings, tuple[str, ...]]:
+    """All checks that leave no record when they fail."""
+    _authorise(site, connection, actor, pool)
+    door = open_door(connection, pool, hold=hold)
+    admission.check_state(door)
+    admission.check_maintenance(door, admin=is_admin(site, actor))
+    settings = read_workflow_settings(connection)
+    admission.check_form(spec, settings)
+    _check_user(connection, actor, settings)
+    return door, settings, _warnings(site, connection, door)
+
+
+def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:
+    most = settings.max_num_workflows_per_user
+    if most is not None and workflow_store.count_alive_of_user(connection, actor.name) >= most:
+        raise Conflict(f"{actor.name} has {most} workflows already, the most that are allowed.")
+
+
+def _warnings(site: Site, connection: sa.Connection, door: Door) -> tuple[str, ...]:
+    heartbeats = machine_store.heartbeats(connection)
+    if status_of(door.pool, heartbeats, site.clock.now_ms()) is PoolStatus.OFFLINE:
+        return (f"Pool {door.name} is OFFLINE; the workflow waits until it is back.",)
+    return ()
+
+
+def _unallocated(connection: sa.Connection, pool: Pool) -> int | None:
+    if pool.gpu.guarantee is None:
+        return unallocated(pool, [])
+    return pool.gpu.guarantee - pool_store.active_quota(connection, pool.name)
+
+
+# What is kept
+
+
+def _record(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    door: Door,
+    spec: WorkflowSpec,
+    priority: Priority,
+    settings: WorkflowSettings,
+) -> Workflow:
+    number = workflow_store.next_number(connection, spec.name)
+    pool = door.pool
+    return Workflow(
+        uuid=site.ids.uuid(),
+        workflow_id=f"{spec.name}-{number}",
+        name=spec.name,
+        number=number,
+        submitted_by=actor.name,
+        pool=door.name,
+        backend=pool.backend,
+        priority=priority,
+        status=WorkflowStatus.PENDING,
+        submitted_ms=site.clock.now_ms(),
+        labels=spec.labels,
+        exec_timeout_s=_timeout(
+            spec.exec_timeout_s,
+            (pool.default_exec_timeout, settings.default_exec_timeout_s),
+            pool.max_exec_timeout,
+        ),
+        queue_timeout_s=_timeout(
+            spec.queue_timeout_s,
+            (pool.default_queue_timeout, settings.default_queue_timeout_s),
+            pool.max_queue_timeout,
+        ),
+    )
+
+
+def _timeout(asked: int | None, defaults: tuple[str, int], most: str) -> int:
+    """What was asked for, or the pool's default, or everyone's; never above the pool's maximum."""
+    by_pool, by_all = defaults
+    timeout = asked
+    if timeout is None:
+        timeout = read_duration_s("timeout", by_pool) if by_pool else by_all
+    return min(timeout, read_duration_s("timeout", most)) if most else timeout
+
+
+def _keep(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    door: Door,
+    spec: WorkflowSpec,
+    workflow: Workflow,
+) -> None:
+    subpool = None if door.subpool is None else door.subpool.subpool
+    queue = site.leaf_queue(door.pool.name, subpool)
+    workflow_store.insert(connection, workflow, spec.text, spec.template)
+    groups = [
+        _group(site, workflow, group, position, queue) for position, group in enumerate(spec.groups)
+    ]
+    task_store.insert_groups(connection, groups)
+    for group in groups:
+        task_store.insert_tasks(connection, _tasks(site, group))
+    subject = f"workflow/{workflow.workflow_id}"
+    summary = {"pool": workflow.pool, "priority": workflow.priority, "queue": queue}
+    audit(connection, site, actor, Action.WORKFLOW_CREATE, subject, after=summary)
+    kind = EventKind.WORKFLOW_SUBMITTED
+    happen(connection, site, kind, workflow.workflow_id, pool=door.pool.name, data=summary)
+
+
+def _keep_refusal(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    door: Door,
+    spec: WorkflowSpec,
+    workflow: Workflow,
+    fault: str,
+) -> None:
+    """A record of what was refused, which is finished and so counts nowhere."""
+    refused = msgspec.structs.replace(
+        workflow,
+        status=WorkflowStatus.FAILED_SUBMISSION,
+        ended_ms=workflow.submitted_ms,
+        failure_message=fault,
+    )
+    workflow_store.insert(connection, refused, spec.text, spec.template)
+    subject = f"workflow/{workflow.workflow_id}"
+    audit(connection, site, actor, "workflow:Refused", subject, after={"message": fault})
+    happen(
+        connection,
+        site,
+        EventKind.WORKFLOW_REFUSED,
+        workflow.workflow_id,
+        pool=door.pool.name,
+        message=fault,
+    )
+
+
+def _group(site: Site, workflow: Workflow, spec: GroupSpec, position: int, queue: str) -> Group:
+    waits = bool(spec.upstream)
+    return Group(
+        uuid=site.ids.uuid(),
+        workflow_uuid=workflow.uuid,
+        name=spec.name,
+        position=position,
+        queue=queue,
+        status=TaskStatus.WAITING if waits else TaskStatus.SCHEDULING,
+        spec=spec,
+        gpus=spec.gpus,
+        remaining_upstream=spec.upstream,
+        queued_ms=None if waits else workflow.submitted_ms,
+    )
+
+
+def _tasks(site: Site, group: Group) -> list[Task]:
+    lone = len(group.spec.tasks) == 1
+    return [
+        Task(
+            uuid=site.ids.uuid(),
+            workflow_uuid=group.workflow_uuid,
+            group_uuid=group.uuid,
+            name=spec.name,
+            retry_id=0,
+            status=group.status,
+            gpus=spec.requests.gpus,
+            lead=spec.lead or lone,
+            queued_ms=group.queued_ms,
+        )
+        for spec in group.spec.tasks
+    ]
+
+
+def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None) -> Accepted:
+    """Submit a failed workflow again, without the groups that were completed."""
+    with site.store.read() as connection:
+        workflow = workflow_store.find(connection, workflow_id)
+        if workflow is None:
+            raise NotFound(f"Workflow {workflow_id} not found.")
+        found = pool_store.find(connection, workflow.pool)
+        resource = resource_of(found or workflow.pool)
+        authorise(actor, Action.WORKFLOW_READ, resource, site.role_names)
+        groups = task_store.groups_of(connection, (workflow.uuid,))
+        text = workflow_store.spec_text(connection, workflow.uuid) or ""
+        template = workflow_store.spec_text(connection, workflow.uuid, template=True)
+    if not workflow.status.failed or not groups:
+        raise Invalid(
+            f"Workflow {workflow.workflow_id} is {workflow.status}; only a workflow that has run "
+            "and failed can be restarted."
+        )
+    done = {group.name for group in groups if group.status is TaskStatus.COMPLETED}
+    spec = WorkflowSpec(
+        name=workflow.name,
+        groups=tuple(_without(group.spec, done) for group in groups if group.name not in done),
+        labels=workflow.labels,
+        exec_timeout_s=workflow.exec_timeout_s,
+        queue_timeout_s=workflow.queue_timeout_s,
+        text=text,
+        template=template,
+    )
+    return submit(
+        site, actor, pool or workflow.pool, spec, workflow.priority, restarts=workflow.workflow_id
+    )
+
+
+def _without(spec: GroupSpec, done: set[str]) -> GroupSpec:
+    upstream = tuple(name for name in spec.upstream if name not in done)
+    return msgspec.structs.replace(spec, upstream=upstream)
