@@ -139,6 +139,11 @@ class Index:
     def count(self, shape: Shape, within: int, *, later: bool = False) -> int:
         """How many pods of a shape fit, exactly."""
         nodes = self.may_fit(shape, within, later=later)
+        if shape.gpus:
+            enough = 0
+            for with_so_many in self.by_gpus[shape.gpus :]:
+                enough |= with_so_many
+            nodes &= enough
         return sum(self.copies(at, shape, later=later) for at in positions(nodes))
 
     def _put_later(self, at: int, row: Row) -> None:

@@ -10,9 +10,9 @@ from heapq import heappop, heappush
 
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.contest import Contender, Order
+from bough.core.cycle.gangs.wants import wants_of
 from bough.core.cycle.gangs.world import World
-from bough.core.gang.demand import first_choice, growth, needed
-from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.demand import first_choice, growth
 from bough.core.gang.release import surplus_counts
 from bough.core.gang.tree import counts_of
 from bough.model.quota import FlavorResource
@@ -31,11 +31,15 @@ class Lines:
         """The queues that have a line, by name."""
         return sorted(self._lines)
 
-    def enter(self, claim: Claim) -> None:
-        """Stand in line."""
+    def enter(self, claim: Claim) -> bool:
+        """Stand in line, if the queue has one."""
+        queue = self._world.queue_node(claim.queue)
+        if claim.queue not in self._world.tariffs or self._world.ledgers.total.cycle(queue):
+            return False
         negated, submitted, name = claim.line
         order = (negated, standing(self._world, claim), submitted, name)
         heappush(self._lines.setdefault(claim.queue, []), (order, claim))
+        return True
 
     def leave(self, queue: str) -> Claim:
         """The first in line is served."""
@@ -54,23 +58,17 @@ class Lines:
         return Contender(order, self._requests[claim.name])
 
     def _request(self, claim: Claim) -> dict[FlavorResource, int]:
-        held = self._world.held(claim)
-        demand = needed(claim.tree, held)
-        if demand is None:
-            unit = next(growth(claim.tree, held), None)
-            demand = None if unit is None else unit.demand
-        if demand is None:
+        wants = wants_of(self._world, claim)
+        if wants.offers:
+            return wants.offers[0].request
+        unit = next(growth(claim.tree, self._world.held(claim)), None)
+        if unit is None:
             return {}
-        return self._world.tariffs[claim.queue].total(first_choice(demand), 0)
-
-
-def is_satisfied(world: World, claim: Claim) -> bool:
-    """Whether a gang has what it needs."""
-    return is_sufficient(claim.tree, counts_of(world.held(claim)))
+        return self._world.tariffs[claim.queue].total(first_choice(unit.demand), 0)
 
 
 def standing(world: World, claim: Claim) -> int:
     """0: it lacks something that it needs; 1: it has just that; 2: it has more."""
-    if not is_satisfied(world, claim):
+    if not wants_of(world, claim).satisfied:
         return 0
     return 2 if any(surplus_counts(claim.tree, counts_of(world.held(claim)))) else 1

@@ -8,13 +8,14 @@ from __future__ import annotations
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.contest import Contest
 from bough.core.cycle.gangs.grow import Grower
-from bough.core.cycle.gangs.lines import Lines, is_satisfied
+from bough.core.cycle.gangs.lines import Lines
 from bough.core.cycle.gangs.memo import GangMemo
 from bough.core.cycle.gangs.outcome import Outcome
 from bough.core.cycle.gangs.reserve import reserve
 from bough.core.cycle.gangs.start import Server
+from bough.core.cycle.gangs.wants import wants_of
 from bough.core.cycle.gangs.world import World
-from bough.core.gang.predicate import is_stale, is_sufficient
+from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.tree import counts_of
 from bough.model.gangrules import GangRules, GrowthTurn, Line
 from bough.model.plan import Plan
@@ -47,7 +48,7 @@ def decide(world: World) -> Outcome:
         share_idle(server, [claim for claim in waiting if claim.gang.preemptible], grower)
     else:
         share_idle(server, waiting, grower)
-    grower.grow_all(waiting)
+    grower.grow_all([claim for claim in waiting if claim.running or world.has_changed(claim)])
     end_stale(world, outcome)
     return outcome
 
@@ -68,16 +69,12 @@ def share_idle(server: Server, claims: list[Claim], grower: Grower) -> None:
     world = server.world
     lines = Lines(world)
     for claim in claims:
-        if claim.queue in world.tariffs and not world.ledgers.total.cycle(
-            world.queue_node(claim.queue)
-        ):
-            lines.enter(claim)
-        else:
+        if server.is_hopeless(claim) or not lines.enter(claim):
             server.serve(claim)
     contest = Contest(world.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
         claim = lines.leave(queue)
-        had = is_satisfied(world, claim)
+        had = wants_of(world, claim).satisfied
         served = server.serve(claim) and world.rules.growth is GrowthTurn.IN_LINE
         if served and (not had or grower.grow_once(claim)):
             lines.enter(claim)
@@ -89,13 +86,8 @@ def end_stale(world: World, outcome: Outcome) -> None:
     grace = world.rules.staleness_grace_ms
     if grace is None:
         return
-    for queue in sorted(world.running):
-        for claim in sorted(world.running[queue].values(), key=lambda claim: claim.line):
-            if claim.gang.minimum == 1 and not claim.gang.subgroups:
-                continue
-            if claim.name in outcome.evicted or not is_stale(claim.tree):
-                continue
-            since = claim.gang.stale_since_ms
-            due = grace == 0 or (since is not None and since + grace <= world.now_ms)
-            if due and not is_sufficient(claim.tree, counts_of(world.held(claim))):
-                outcome.evict_stale(claim)
+    for claim in sorted(world.stale.values(), key=lambda claim: claim.line):
+        since = claim.gang.stale_since_ms
+        due = grace == 0 or (since is not None and since + grace <= world.now_ms)
+        if due and not is_sufficient(claim.tree, counts_of(world.held(claim))):
+            outcome.evict_stale(claim)

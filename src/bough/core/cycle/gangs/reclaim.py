@@ -9,8 +9,6 @@ goes before any gang is broken; the newest goes first. Must not know whether it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import merge
-from itertools import pairwise
 from typing import NamedTuple
 
 from bough.core.cycle.gangs.claim import Claim
@@ -19,7 +17,7 @@ from bough.core.gang.release import UnitKind, next_unit
 from bough.core.quota.tree import QuotaTree
 from bough.model.gang import Pod
 from bough.model.plan import EvictionRule
-from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
+from bough.model.quota import Amounts, FlavorResource, TreeNode
 
 
 class Source(NamedTuple):
@@ -54,20 +52,27 @@ class Reclaim:
         self._preemptor = preemptor
         self._whats = tuple(request)
         self._tree = world.ledgers.total
-        self._others = list(self._borrowers()) if self._may_reclaim(request) else []
-        own = world.queue_node(preemptor.queue)
-        self._own = Source(preemptor.queue, EvictionRule.PREEMPT, own, ())
+        self._path = world.path(preemptor.queue)
+        self._own = Source(preemptor.queue, EvictionRule.PREEMPT, self._path[0], ())
+        self._reclaims = world.rules.reclaim and self._may_reclaim(request)
+        #: What may be taken from each queue, as far as anybody asked; `None`: nothing.
+        self._sources: dict[str, Source | None] = {preemptor.queue: None}
 
     def candidates(self) -> Iterator[Victim]:
         """Surplus before whole gangs; other queues before the own; the newest first."""
-        own = [self._own] if self._world.rules.preempt else []
-        for sources in (self._others, own):
-            for claim, source in self._claims(sources):
-                yield from self._surplus(claim, source)
-        for sources in (self._others, own):
-            for claim, source in self._claims(sources):
-                if self._may_break(claim, source):
-                    yield Victim(claim, claim.running, source, whole=True)
+        world = self._world
+        own = self._own_claims()
+        for claim, source in self._from_others(world.elastic):
+            yield from self._surplus(claim, source)
+        for claim in own:
+            yield from self._surplus(claim, self._own)
+        for claim, source in self._from_others(world.preemptible):
+            if self._may_break(claim):
+                yield Victim(claim, claim.running, source, whole=True)
+        for claim in own:
+            lower = claim.gang.priority < self._preemptor.gang.priority
+            if lower and claim.gang.preemptible and self._may_break(claim):
+                yield Victim(claim, claim.running, self._own, whole=True)
 
     def allowed(self, victim: Victim) -> bool:
         """Whether a victim may still be taken, after what was taken before it."""
@@ -75,29 +80,33 @@ class Reclaim:
 
     def _may_reclaim(self, request: Amounts) -> bool:
         """What is preemptible may only take back what its queue's own quota has room for."""
-        if not self._world.rules.reclaim:
-            return False
-        own = self._world.queue_node(self._preemptor.queue)
         return not self._preemptor.gang.preemptible or all(
-            self._tree.balance(own, what) >= amount for what, amount in request.items()
+            self._tree.balance(self._path[0], what) >= amount for what, amount in request.items()
         )
 
-    def _claims(self, sources: list[Source]) -> Iterator[tuple[Claim, Source]]:
-        """What runs in some queues, the newest first."""
-        rows = [self._newest_first(source) for source in sources]
-        return merge(*rows, key=lambda found: found[0].age, reverse=True)
+    def _from_others(self, row: list[Claim]) -> Iterator[tuple[Claim, Source]]:
+        """What may be taken from other queues, the newest first."""
+        if not self._reclaims:
+            return
+        sources = self._sources
+        for claim in reversed(row):
+            queue = claim.queue
+            source = sources[queue] if queue in sources else self._find_source(queue)
+            if source is not None and not self._world.is_evicted(claim):
+                yield claim, source
 
-    def _newest_first(self, source: Source) -> list[tuple[Claim, Source]]:
+    def _own_claims(self) -> list[Claim]:
+        if not self._world.rules.preempt:
+            return []
         claims = [
             claim
-            for claim in self._world.running.get(source.queue, {}).values()
+            for claim in self._world.running.get(self._preemptor.queue, {}).values()
             if claim is not self._preemptor and not self._world.is_evicted(claim)
         ]
-        claims.sort(key=lambda claim: claim.age, reverse=True)
-        return [(claim, source) for claim in claims]
+        return sorted(claims, key=lambda claim: claim.age, reverse=True)
 
     def _surplus(self, claim: Claim, source: Source) -> Iterator[Victim]:
-        if not claim.may_have_surplus:
+        if not claim.elastic:
             return
         held = self._world.held(claim)
         unit = next_unit(claim.tree, held)
@@ -106,35 +115,25 @@ class Reclaim:
             held = claim.tree.without_pods(held, (pod.name for pod in unit.pods))
             unit = next_unit(claim.tree, held)
 
-    def _may_break(self, claim: Claim, source: Source) -> bool:
-        gang = claim.gang
-        if not gang.preemptible:
-            return False
-        if source is self._own and gang.priority >= self._preemptor.gang.priority:
-            return False
-        started = gang.started_ms
+    def _may_break(self, claim: Claim) -> bool:
+        """Whether it has run for as long as it may at least."""
         safe_for = self._world.rules.minimum_runtime_ms
-        return started is None or started + safe_for <= self._world.now_ms
+        started = claim.gang.started_ms
+        return not safe_for or started is None or started + safe_for <= self._world.now_ms
 
-    def _borrowers(self) -> Iterator[Source]:
-        """The queues that nothing but quota above its limit separates from the preemptor's."""
-        path = self._tree.path(self._world.queue_node(self._preemptor.queue))
-        for below, level in pairwise(path):
-            for child in self._tree.children(level):
-                if child != below:
-                    yield from self._above_quota(child, level, ())
-
-    def _above_quota(
-        self, node: TreeNode, level: TreeNode, above: tuple[TreeNode, ...]
-    ) -> Iterator[Source]:
-        if not is_above_quota(self._tree, node, self._whats):
-            return
-        chain = (node, *above)
-        if node.kind is NodeKind.QUEUE:
-            yield Source(node.name, EvictionRule.RECLAIM, level, chain)
-            return
-        for child in self._tree.children(node):
-            yield from self._above_quota(child, level, chain)
+    def _find_source(self, queue: str) -> Source | None:
+        """What may be taken from a queue: nothing where a node on the way is within its quota."""
+        chain: list[TreeNode] = []
+        found = None
+        for node in self._world.path(queue) if queue in self._world.tariffs else ():
+            if node in self._path:
+                found = Source(queue, EvictionRule.RECLAIM, node, tuple(chain))
+                break
+            if not is_above_quota(self._tree, node, self._whats):
+                break
+            chain.append(node)
+        self._sources[queue] = found
+        return found
 
 
 def is_above_quota(tree: QuotaTree, node: TreeNode, whats: Iterable[FlavorResource]) -> bool:

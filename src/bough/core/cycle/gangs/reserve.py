@@ -21,14 +21,15 @@ def reserve(world: World, claim: Claim, demand: Demand, nodes: int) -> int:
     room = Room(world, claim, demand, nodes)
 
     def take(other: Claim) -> None:
+        room.watch(other, other.running)
         for pod in other.running:
             world.placer.release(other.name, pod.name)
-        room.touch(other, other.running)
+        room.recount(other, other.running)
 
     def put_back(other: Claim) -> None:
         for pod in other.running:
             world.placer.keep(other.name, pod.name)
-        room.touch(other, other.running)
+        room.recount(other, other.running)
 
     ended = search(
         _longest_running_first(world),

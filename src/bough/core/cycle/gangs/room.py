@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.world import World
 from bough.core.gang.demand import Demand
-from bough.core.place.bits import positions
 from bough.core.place.columns import GPUS
 from bough.core.place.result import Placement
 from bough.core.place.shapes import Shape
@@ -35,17 +34,25 @@ class Room:
         #: Set where counting is exact.
         self._shape = shapes[0] if len(shapes) == 1 and _is_open(claim) else None
         self._needed = demand.smallest if self._shape else _least_gpus(demand)
-        self._parts = [0] * len(world.placer.index.nodes)
-        self._count = 0
-        for at in positions(possible):
-            self._recount(at)
+        #: What a node adds to the count, where that is not what it was in the beginning.
+        self._parts: dict[int, int] = {}
+        self._count = self._whole()
 
-    def touch(self, claim: Claim, pods: Iterable[Pod]) -> None:
-        """Count again where pods were told to end, or to stay."""
+    def watch(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Remember what nodes add to the count before something happens to their pods."""
         for pod in pods:
             holding = self._world.placer.holding(claim.name, pod.name)
-            if holding is not None and self._possible >> holding.at & 1:
-                self._recount(holding.at)
+            if holding is not None and holding.at not in self._parts:
+                self._parts[holding.at] = self._part(holding.at)
+
+    def recount(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Count again where pods were told to end, or to stay; they were watched before."""
+        for pod in pods:
+            holding = self._world.placer.holding(claim.name, pod.name)
+            if holding is not None:
+                part = self._part(holding.at)
+                self._count += part - self._parts[holding.at]
+                self._parts[holding.at] = part
 
     def suffices(self) -> bool:
         """Whether the demand would have a place."""
@@ -53,14 +60,21 @@ class Room:
             return False
         return self._shape is not None or self._search()
 
-    def _recount(self, at: int) -> None:
+    def _whole(self) -> int:
         index = self._world.placer.index
         if self._shape is not None:
-            part = index.copies(at, self._shape, later=True)
-        else:
-            part = max(0, index.later[at][GPUS])
-        self._count += part - self._parts[at]
-        self._parts[at] = part
+            return index.count(self._shape, self._nodes, later=True)
+        return sum(
+            gpus * (nodes & self._possible).bit_count() for gpus, nodes in enumerate(index.by_gpus)
+        )
+
+    def _part(self, at: int) -> int:
+        if not self._possible >> at & 1:
+            return 0
+        index = self._world.placer.index
+        if self._shape is not None:
+            return index.copies(at, self._shape, later=True)
+        return max(0, index.later[at][GPUS])
 
     def _search(self) -> bool:
         world, claim = self._world, self._claim

@@ -6,9 +6,6 @@ guaranteed has victims taken for it. Must not know in what order gangs are serve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.outcome import Outcome
 from bough.core.cycle.gangs.reasons import (
@@ -20,26 +17,15 @@ from bough.core.cycle.gangs.reasons import (
 )
 from bough.core.cycle.gangs.reclaim import Reclaim, Victim
 from bough.core.cycle.gangs.room import Room
+from bough.core.cycle.gangs.wants import Offer, wants_of
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
-from bough.core.gang.demand import Demand, cheapest, first_choice, needed
-from bough.core.gang.predicate import is_sufficient
-from bough.core.gang.tree import counts_of
+from bough.core.gang.demand import Demand
 from bough.core.place.cluster import Hold
 from bough.core.place.result import Placement
 from bough.model.gang import Pod
 from bough.model.quota import FlavorResource
 from bough.model.reason import Refusal
-
-
-class Offer(NamedTuple):
-    """One choice of flavors and candidates for a gang."""
-
-    choice: int
-    nodes: int
-    demand: Demand
-    #: What its first candidates count.
-    request: dict[FlavorResource, int]
 
 
 class Server:
@@ -57,27 +43,35 @@ class Server:
 
     def serve(self, claim: Claim) -> bool:
         """Whether the gang has got what it needs, now or once room is free."""
-        world = self.world
-        obstacle = wait_for_queue(world, claim)
+        obstacle = wait_for_queue(self.world, claim)
         if obstacle is not None:
             self.outcome.wait(obstacle)
             return False
-        demand = needed(claim.tree, world.held(claim))
-        if demand is None:
-            if is_sufficient(claim.tree, counts_of(world.held(claim))):
-                return True
+        wants = wants_of(self.world, claim)
+        if wants.satisfied:
+            return True
+        if not wants.offers:
             self.outcome.wait(wait_for_pods(claim))
             return False
         head = self._heads.get((claim.queue, claim.gang.preemptible))
-        if head is not None:
+        if head is not None and head.line < claim.line:
             self.outcome.wait(wait_behind(claim, head))
             return False
-        return self._try(claim, demand)
+        return self._try(claim, wants.offers)
 
-    def _try(self, claim: Claim, demand: Demand) -> bool:
+    def is_hopeless(self, claim: Claim) -> bool:
+        """Whether it cannot start in this cycle, even if it were the first to be served."""
+        if self._takes_victims(claim) or wait_for_queue(self.world, claim) is not None:
+            return False
+        wants = wants_of(self.world, claim)
+        return not wants.satisfied and all(
+            self._refusal(claim, offer.request) is not None for offer in wants.offers
+        )
+
+    def _try(self, claim: Claim, offers: tuple[Offer, ...]) -> bool:
         refusals: list[Refusal] = []
         entitled: list[Offer] = []
-        for offer in self._offers(claim, demand):
+        for offer in offers:
             refusal = self._refusal(claim, offer.request)
             if refusal is None and self._place(claim, offer):
                 return True
@@ -123,22 +117,6 @@ class Server:
         return any(
             refusal.node is not None and tree.parent(refusal.node) is None for refusal in refusals
         )
-
-    def _offers(self, claim: Claim, demand: Demand) -> Iterator[Offer]:
-        """What may be tried, the best first.
-
-        Flavors in order; for each the first candidates, then those that take the fewest pods, which
-        may have quota where the first have none.
-        """
-        tariff = self.world.tariffs[claim.queue]
-        smaller = cheapest(demand)
-        for choice in range(max(1, len(tariff.choices))):
-            nodes = self.world.nodes_for(claim.queue, choice)
-            first = tariff.total(first_choice(demand), choice)
-            yield Offer(choice, nodes, demand, first)
-            least = tariff.total(first_choice(smaller), choice)
-            if least != first:
-                yield Offer(choice, nodes, smaller, least)
 
     def _nodes(self, claim: Claim, offer: Offer) -> int:
         return offer.nodes if claim.gang.preemptible else offer.nodes & ~self.reserved
@@ -251,8 +229,9 @@ class Taking:
                 pod for pod, held in holdings if held is not None and held.hold is Hold.FIRM
             )
             self._pods[victim] = pods
+        self._room.watch(claim, pods)
         self._world.evict(claim, pods)
-        self._room.touch(claim, pods)
+        self._room.recount(claim, pods)
         self._workloads[claim.name] = self._workloads.get(claim.name, 0) + 1
         self._missing.discard(victim)
         if victim.whole:
@@ -262,7 +241,7 @@ class Taking:
         claim = victim.claim
         pods = self._pods[victim]
         self._world.spare(claim, pods)
-        self._room.touch(claim, pods)
+        self._room.recount(claim, pods)
         self._workloads[claim.name] -= 1
         if not self._workloads[claim.name]:
             del self._workloads[claim.name]

@@ -6,6 +6,7 @@ Must not know who is served when, nor who may be evicted.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from bough.core.cycle.ledgers import Mark as LedgerMark
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
+from bough.core.place.bits import mask_of
 from bough.core.place.placer import Placer
 from bough.core.place.policy import PlacePolicy
 from bough.core.place.result import Placement
@@ -48,11 +50,17 @@ class World:
         self.placer = Placer(snapshot.nodes, snapshot.topologies, packing, self.log)
         self.tariffs = {queue.name: Tariff(queue) for queue in snapshot.queues}
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
-        self._masks: dict[tuple[str, int], int] = {}
+        self._masks: dict[tuple[str, ...], int] = {}
+        self._paths: dict[str, list[TreeNode]] = {}
         self._tree_order = NAME_ORDER if rules.subgroups_by_name else SPEC_ORDER
         self.claims: dict[str, Claim] = {}
         #: The gangs of each queue that held something when the cycle began.
         self.running: dict[str, dict[str, Claim]] = {}
+        #: Gangs that may hold more than they need, and gangs that may be evicted; the oldest first.
+        self.elastic: list[Claim] = []
+        self.preemptible: list[Claim] = []
+        #: Gangs that run with less than they need.
+        self.stale: dict[str, Claim] = {}
         #: What gangs hold now, where that is not what they held when the cycle began.
         self._held: dict[str, Held] = {}
 
@@ -76,6 +84,10 @@ class World:
         self.placer.add((gang,))
         if claim.running:
             self.running.setdefault(claim.queue, {})[claim.name] = claim
+            for row in self._rows(claim):
+                insort(row, claim, key=_age)
+            if claim.is_stale:
+                self.stale[claim.name] = claim
         self._count(claim, add=True)
 
     def leave(self, name: str) -> None:
@@ -84,8 +96,16 @@ class World:
         self._count(claim, add=False)
         for pod in claim.gang.pods:
             self.placer.release(name, pod.name, gone=True)
+        self.stale.pop(name, None)
         if claim.running:
             del self.running[claim.queue][name]
+            for row in self._rows(claim):
+                del row[bisect_left(row, claim.age, key=_age)]
+
+    def _rows(self, claim: Claim) -> list[list[Claim]]:
+        """The rows of possible victims that a gang stands in."""
+        rows = [self.elastic] if claim.elastic else []
+        return [*rows, self.preemptible] if claim.gang.preemptible else rows
 
     def _count(self, claim: Claim, *, add: bool) -> None:
         if claim.queue not in self.tariffs:
@@ -115,22 +135,35 @@ class World:
 
     def nodes_for(self, queue: str, choice: int) -> int:
         """The nodes that may be used for a choice of flavors: those of another flavor may not."""
-        found = self._masks.get((queue, choice))
+        choices = self.tariffs[queue].choices
+        if not choices:
+            return self.placer.index.everything
+        chosen = tuple(sorted({*choices[choice].values()}))
+        found = self._masks.get(chosen)
         if found is None:
-            tariff = self.tariffs[queue]
-            chosen = set(tariff.choices[choice].values()) if tariff.choices else set[str]()
-            found = sum(
-                1 << at
+            found = mask_of(
+                at
                 for at, node in enumerate(self.placer.index.nodes)
-                if not chosen or node.flavor is None or node.flavor in chosen
+                if node.flavor is None or node.flavor in chosen
             )
-            self._masks[queue, choice] = found
+            self._masks[chosen] = found
+        return found
+
+    def path(self, queue: str) -> list[TreeNode]:
+        """A queue and the nodes above it."""
+        found = self._paths.get(queue)
+        if found is None:
+            found = self._paths[queue] = self.ledgers.total.path(self.queue_node(queue))
         return found
 
     def held(self, claim: Claim) -> Held:
         """What a gang holds now."""
         found = self._held.get(claim.name)
         return claim.tree.held if found is None else found
+
+    def has_changed(self, claim: Claim) -> bool:
+        """Whether a gang got, or lost, something in this cycle."""
+        return claim.name in self._held
 
     def queue_node(self, queue: str) -> TreeNode:
         """The node of the quota tree that a queue is."""
@@ -183,3 +216,7 @@ class World:
     def keep(self, mark: Mark) -> None:
         """What happened since the mark stays, unless an outer what-if is undone."""
         self.ledgers.keep(mark.ledgers)
+
+
+def _age(claim: Claim) -> tuple[int, str]:
+    return claim.age

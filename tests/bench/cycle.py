@@ -1,0 +1,200 @@
+"""The cycle over gangs: reclaim as the cluster grows, and what a memo saves on a full cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from bough.core.cycle.memo import Memo
+from bough.core.cycle.plan import plan
+from bough.model.cluster import Node, Resources
+from bough.model.gang import Gang, Pod, PodState
+from bough.model.plan import Plan
+from bough.model.policy import OSMO
+from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
+from bough.model.snapshot import Snapshot
+from tests.bench.report import Report, cpu_seconds
+
+#: CPU milliseconds that KAI's own reclaim action took for the same work.
+KAI_RECLAIM_MS = {10: 2.1, 50: 46, 100: 256, 200: 1844}
+LOW, NORMAL, HIGH = 50, 100, 125
+#: GPUs that one queue of the full cluster could still claim.
+QUOTA_LEFT = 64
+
+
+def run(report: Report) -> None:
+    measure_reclaim(report)
+    measure_memo(report)
+
+
+def measure_reclaim(report: Report) -> None:
+    report.line("a gang of nodes/10 pods of 8 GPUs reclaims from 8 single-GPU gangs on every node")
+    costs: dict[int, float] = {}
+    for nodes in (100, 200, 500, 1000, 2000):
+        snapshot = reclaim_large(nodes)
+        found: list[Plan] = []
+        costs[nodes] = cpu_seconds(
+            lambda snapshot=snapshot, found=found: found.append(plan(snapshot, OSMO)),
+            repeat=3 if nodes <= 500 else 1,
+        )
+        kai = KAI_RECLAIM_MS.get(nodes)
+        beside = f"; KAI's Execute {kai} ms" if kai else ""
+        report.line(
+            f"{nodes:>5} nodes: {costs[nodes] * 1e3:8.1f} ms, "
+            f"{len(found[0].evictions)} evicted, {len(found[0].nominations)} nominated{beside}"
+        )
+    share = costs[200] * 1e3 / KAI_RECLAIM_MS[200]
+    report.target(f"200 nodes: {share:.3f} of KAI's (at most 0.1)", met=share <= 0.1)
+    growth = costs[2000] / costs[200]
+    report.target(f"from 200 to 2,000 nodes ×{growth:.1f} (at most 15)", met=growth <= 15)
+
+
+def measure_memo(report: Report) -> None:
+    full = full_cluster()
+    cold = cpu_seconds(lambda: plan(full, OSMO), repeat=2)
+    report.line(
+        f"{len(full.nodes):,} nodes, {len(full.queues):,} queues, 10,000 waiting gangs, full: "
+        f"a cold cycle {cold * 1e3:.0f} ms"
+    )
+    for name, after, bound in (
+        ("nothing changed", full, 0.1),
+        ("one workload ended", one_ended(full), 0.1),
+        ("a HIGH gang of 64 arrives", high_arrives(full), None),
+    ):
+        memo = Memo()
+        plan(full, OSMO, memo)
+        cost = cpu_seconds(lambda after=after, memo=memo: plan(after, OSMO, memo), repeat=1)
+        text = f"{name}: {cost * 1e3:.1f} ms, {cost / cold:.3f} of a cold cycle"
+        if bound is None:
+            report.line(text)
+        else:
+            report.target(f"{text} (at most {bound})", met=cost <= bound * cold)
+
+
+def reclaim_large(nodes: int) -> Snapshot:
+    """All GPUs are borrowed by a queue without quota; their owner wants a tenth of them back."""
+    names = [f"node{number}" for number in range(nodes)]
+    low = tuple(
+        _gang(f"low-{number}", "queue-0", LOW, number, gpus=1, nodes=(names[number % nodes],))
+        for number in range(nodes * 8)
+    )
+    gang = _gang("gang", "queue-1", NORMAL, nodes * 8, gpus=8, pods=nodes // 10)
+    return Snapshot(
+        now_ms=10**9,
+        cohorts=(Cohort("default", None, _quota(0)),),
+        queues=(
+            Queue("queue-0", "default", _quota(0)),
+            Queue("queue-1", "default", _quota(nodes * 8)),
+        ),
+        nodes=tuple(_node(name) for name in names),
+        gangs={"queue-0": low, "queue-1": (gang,)},
+    )
+
+
+def full_cluster(nodes: int = 5_000, queues: int = 2_000, waiting: int = 10_000) -> Snapshot:
+    """Every GPU is used, and nothing can start.
+
+    Each queue uses its whole quota for what is guaranteed, and LOW has borrowed the rest; gangs of
+    several shapes wait behind both. One queue more has quota left, but nothing that waits.
+    """
+    names = [f"node-{number:05}" for number in range(nodes)]
+    gangs: dict[str, list[Gang]] = {f"queue-{number}": [] for number in range(queues)}
+    used = dict.fromkeys(gangs, 0)
+    guaranteed = nodes * 6
+    for number, (pods, gpus, places) in enumerate(_running(names)):
+        queue = f"queue-{number % queues}"
+        size = pods * gpus
+        low = guaranteed < size
+        guaranteed -= 0 if low else size
+        used[queue] += 0 if low else size
+        priority = LOW if low else NORMAL
+        gangs[queue].append(
+            _gang(f"run-{number}", queue, priority, number, gpus=gpus, pods=pods, nodes=places)
+        )
+    for number in range(waiting):
+        queue = f"queue-{number * 7 % queues}"
+        priority = LOW if number % 3 else NORMAL
+        pods, gpus = 1 + number % 4, (1, 2, 4, 8)[number % 4]
+        gangs[queue].append(
+            _gang(f"wait-{number}", queue, priority, 10**6 + number, gpus=gpus, pods=pods)
+        )
+    return Snapshot(
+        now_ms=10**9,
+        cohorts=(
+            Cohort("root", None, _quota(nodes * 8 - sum(used.values()) - QUOTA_LEFT)),
+            *(Cohort(f"org-{number}", "root") for number in range(40)),
+        ),
+        queues=(
+            *(
+                Queue(queue, f"org-{number % 40}", _quota(used[queue]))
+                for number, queue in enumerate(gangs)
+            ),
+            Queue("urgent", "org-0", _quota(QUOTA_LEFT)),
+        ),
+        nodes=tuple(_node(name) for name in names),
+        gangs={queue: tuple(members) for queue, members in gangs.items()},
+    )
+
+
+def one_ended(snapshot: Snapshot) -> Snapshot:
+    """The first running gang is gone."""
+    return _with(snapshot, "queue-0", snapshot.gangs["queue-0"][1:])
+
+
+def high_arrives(snapshot: Snapshot) -> Snapshot:
+    """A HIGH gang of 64 pods wants what its queue has left."""
+    return _with(snapshot, "urgent", (_gang("high", "urgent", HIGH, 2 * 10**6, gpus=1, pods=64),))
+
+
+def _with(snapshot: Snapshot, queue: str, gangs: tuple[Gang, ...]) -> Snapshot:
+    return msgspec.structs.replace(snapshot, gangs={**snapshot.gangs, queue: gangs})
+
+
+def _running(names: list[str]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Gangs that fill the nodes: of one to four pods, of one to eight GPUs."""
+    for number, name in enumerate(names):
+        match number % 4:
+            case 0:
+                yield from ((1, 1, (name,)) for _ in range(8))
+            case 1:
+                yield from ((2, 2, (name, name)) for _ in range(2))
+            case 2:
+                yield from ((1, 4, (name,)) for _ in range(2))
+            case _:
+                yield (1, 8, (name,))
+
+
+def _gang(
+    name: str,
+    queue: str,
+    priority: int,
+    submitted_ms: int,
+    *,
+    gpus: int,
+    pods: int = 1,
+    nodes: tuple[str, ...] = (),
+) -> Gang:
+    requests = Resources(gpus=gpus, cpu_milli=1000, memory_bytes=10**9, pods=1)
+    state = PodState.RUNNING if nodes else PodState.PENDING
+    return Gang(
+        name,
+        queue,
+        tuple(
+            Pod(f"{name}-{at}", None, requests, state, nodes[at] if nodes else None)
+            for at in range(pods)
+        ),
+        minimum=pods,
+        priority=priority,
+        preemptible=priority == LOW,
+        submitted_ms=submitted_ms,
+        started_ms=submitted_ms if nodes else None,
+    )
+
+
+def _node(name: str) -> Node:
+    return Node(name, Resources(gpus=8, cpu_milli=20_000_000, memory_bytes=20 * 10**9, pods=110))
+
+
+def _quota(gpus: int) -> tuple[ResourceGroup, ...]:
+    return (ResourceGroup(("gpu",), (FlavorQuotas("any", {"gpu": Quota(gpus)}),)),)
