@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from bough.core.place import history
 from bough.core.place.bits import positions
 from bough.core.place.columns import GPUS
 from bough.core.place.domains import Scope, Topologies, UnknownTopology
@@ -98,3 +101,16 @@ def test_what_is_free_in_a_domain_follows_its_nodes_and_their_undoing() -> None:
     assert [0, 8, 8] == list(domains.free(1, GPUS))
     index.log.undo(mark)
     assert [16, 8] == list(domains.free(0, GPUS))
+
+
+def test_what_is_free_is_known_after_more_changes_than_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "MAXIMUM_CHANGES", 2)
+    index, topologies = build(TOPOLOGY)
+    (domains,) = topologies
+    row = index.columns.request(index.nodes[0].capacity)
+    for at in (0, 1, 2):
+        index.take(at, row)
+    index.free(1, row)
+    assert [8, 0] == list(domains.free(0, GPUS))

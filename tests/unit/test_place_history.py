@@ -7,6 +7,7 @@ import pytest
 from bough.core.place import history
 from bough.core.place.bits import mask_of, positions
 from bough.core.place.history import Changes, Returns
+from bough.core.place.magnitudes import Magnitudes
 
 
 def test_positions_are_the_bits_of_a_mask_in_order() -> None:
@@ -54,3 +55,16 @@ def test_a_reader_that_comes_too_late_is_told_so(monkeypatch: pytest.MonkeyPatch
         changes.append(node)
     assert changes.since(1) is None
     assert [2] == changes.since(2)
+
+
+def test_nodes_with_much_too_little_are_left_out_and_come_back() -> None:
+    rows = [(0, 8, 100, 1), (0, 3, 100, 1)]
+    changes = Changes()
+    magnitudes = Magnitudes(rows, changes)
+    assert 0b01 == magnitudes.at_least((0, 4, 0, 1))
+    rows[0], rows[1] = (0, 0, 100, 1), (0, 7, 100, 1)
+    changes.append(0)
+    changes.append(1)
+    assert 0b10 == magnitudes.at_least((0, 4, 0, 1))
+    assert 0 == magnitudes.at_least((0, 4, 200, 1))
+    assert magnitudes.at_least((1, 0, 0, 1)) is None

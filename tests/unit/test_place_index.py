@@ -2,14 +2,20 @@ from __future__ import annotations
 
 import pytest
 
+from bough.core.gang.demand import needed
+from bough.core.gang.tree import GangTree
 from bough.core.place import history, shapes
 from bough.core.place.choice import NOWHERE, Chooser
 from bough.core.place.index import Index
+from bough.core.place.kinds import Kinds
+from bough.core.place.layout import Layout
+from bough.core.place.parts import Part
+from bough.core.place.placer import Placer
 from bough.core.place.policy import NodeOrder, PlacePolicy
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node, Resources
-from tests.places import node, pod
+from tests.places import RACK, TOPOLOGY, gang, node, pod
 
 
 def index_of(*nodes: Node, policy: PlacePolicy | None = None) -> Index:
@@ -172,3 +178,18 @@ def test_room_counts_gpus_and_stops_when_it_is_enough() -> None:
     assert index.has_room(shape, index.everything, 5)
     assert not index.has_room(shape, index.everything, 6)
     assert 1 == index.room(shape, 0b010, 99)
+
+
+def test_of_nodes_that_are_alike_only_the_first_is_tried() -> None:
+    nodes = [node("a", 4), node("b", 4), node("c", 4, rack="z.x"), node("d", 8), node("e", 1)]
+    placer = Placer(nodes, [TOPOLOGY])
+    tree = GangTree.of(gang(pod("p", 2), constraint=RACK))
+    demand = needed(tree, tree.held)
+    assert demand is not None
+    part = placer.compile(tree, demand, tree.held)
+    assert isinstance(part, Part)
+    kinds = Kinds(placer.index, Layout.of(part))
+    shape = part.runs[0].shape
+    everything = placer.index.everything
+    assert [0, 2, 3] == list(kinds.different(shape, everything, 0, later=False))
+    assert [1, 2, 3] == list(kinds.different(shape, everything, 1, later=False))

@@ -69,17 +69,19 @@ def _domain_rows(
             yield depth + 1 + row, text
         return
     untouched: list[Any] = []
-    others = 0
+    shown = others = 0
     for name, members in groupby(nodes, key=lambda node: node["domain"][depth]):
         inside = list(members)
         if everything or any(_is_new(node) for node in inside):
+            shown += 1
             yield depth + 1, f"{printable(name)}: {_summary(inside)}"
             yield from _domain_rows(inside, levels, depth + 1, letters, everything)
         else:
             untouched += inside
             others += 1
     if untouched:
-        yield depth + 1, f"{others} more {printable(levels[depth])}: {_summary(untouched)}"
+        level = ("more " if shown else "") + printable(levels[depth].rpartition("/")[2])
+        yield depth + 1, f"{count(others, level)}: {_summary(untouched)}"
 
 
 def _node_rows(
@@ -133,9 +135,11 @@ def _free(nodes: list[Any]) -> str:
 
 def _legend(answer: Any) -> str:
     states = {pod["state"] for node in answer["nodes"] for pod in node["pods"]}
-    signs = ["a letter is a GPU of a gang that starts"] if states & {"starts"} else []
+    signs: list[str] = []
+    if "starts" in states:
+        signs.append("a letter is a GPU of a gang that starts")
     if "waits" in states:
-        signs.append("a small letter one that starts when others have ended")
+        signs.append("a small letter is a GPU of a gang that starts when others have ended")
     if "runs" in states:
         signs.append(f"{RUNS} in use")
     if "ends" in states:

@@ -88,7 +88,7 @@ def _read_node(reading: Reading) -> Node | None:
     if version != _VERSION:
         fields.error("apiVersion", f"{version!r} is not known for a Node; known is {_VERSION}")
     metadata = read_metadata(fields)
-    reading.subject = f"Node/{metadata.name}"
+    reading.subject = f"Node/{metadata.name}" if metadata.name else "Node"
     spec = fields.optional_child("spec") or fields.nothing("spec")
     spec.ignore(*_SPEC_FIELDS_WITHOUT_MEANING)
     status = fields.child("status")

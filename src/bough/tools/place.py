@@ -100,7 +100,9 @@ def _place(placer: Placer, gang: Gang) -> Answer:
     """Start one gang, and say where its pods went or what is in the way."""
     tree = GangTree.of(gang)
     subgroups = {pod.name: pod.subgroup for pod in gang.pods}
-    found = placer.start(tree, tree.held, later=True)
+    found = Start(Placement(()))
+    if any(tree.pending):
+        found = placer.start(tree, tree.held, later=True)
     answer: Answer = {
         "name": gang.name,
         "queue": gang.queue,
