@@ -42,9 +42,15 @@ class Ledgers:
                 return refused
         return self.total.refusal(queue, request)
 
+    def admits(self, queue: str, request: Amounts, *, guaranteed: bool) -> bool:
+        """Whether there is no refusal."""
+        if guaranteed and not self.guaranteed.admits(queue, request):
+            return False
+        return self.total.admits(queue, request)
+
     def must_wait(self, queue: str, request: Amounts) -> bool:
         """Whether a request has room only once what was told to end has ended."""
-        return self.present.refusal(queue, request) is not None
+        return not self.present.admits(queue, request)
 
     def add(self, queue: str, amounts: Amounts, *, guaranteed: bool, waits: bool = False) -> None:
         """Count what is taken, now or when others have ended."""

@@ -216,6 +216,18 @@ class QuotaTree:
         account = self._nearest(node, what)
         return 0 if account is None else arithmetic.potential(account)
 
+    def admits(self, queue: str, request: Amounts) -> bool:
+        """Whether the queue can take the request now: `refusal` without the reason."""
+        member = self._queues[queue]
+        if member.tangled:
+            return False
+        for what, amount in request.items():
+            if what not in member.quotas:
+                return False
+            if amount > 0 and amount > arithmetic.available(member.accounts[what])[0]:
+                return False
+        return True
+
     def refusal(self, queue: str, request: Amounts) -> Refusal | None:
         """Why the queue cannot take the request now; `None` if it can.
 
@@ -224,7 +236,7 @@ class QuotaTree:
         member = self._queues[queue]
         if member.tangled:
             return Refusal(RefusalKind.TANGLED, queue, cycle=self._edges.cycle(member.node))
-        for what in sorted(request):
+        for what in sorted(request) if len(request) > 1 else request:
             amount = request[what]
             if what not in member.quotas:
                 return Refusal(RefusalKind.NOT_LISTED, queue, what, amount)

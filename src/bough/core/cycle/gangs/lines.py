@@ -33,8 +33,7 @@ class Lines:
 
     def enter(self, claim: Claim) -> bool:
         """Stand in line, if the queue has one."""
-        queue = self._world.queue_node(claim.queue)
-        if claim.queue not in self._world.tariffs or self._world.ledgers.total.cycle(queue):
+        if not self._world.takes_gangs(claim.queue):
             return False
         negated, submitted, name = claim.line
         order = (negated, standing(self._world, claim), submitted, name)

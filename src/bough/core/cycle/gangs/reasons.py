@@ -14,15 +14,12 @@ from bough.model.quota import NodeKind, TreeNode
 from bough.model.reason import GangWait, Refusal, cycle_text
 
 
-def wait_for_queue(world: World, claim: Claim) -> Wait | None:
-    """The queue takes no gangs; `None` where it does."""
+def wait_for_queue(world: World, claim: Claim) -> Wait:
+    """The queue takes no gangs."""
     tree = world.ledgers.total
     node = world.queue_node(claim.queue)
     if node in tree:
-        cycle = tree.cycle(node)
-        if not cycle:
-            return None
-        message = f"queue {claim.queue} is stopped: {cycle_text(cycle)}"
+        message = f"queue {claim.queue} is stopped: {cycle_text(tree.cycle(node))}"
         return Wait(claim.name, GangWait.TANGLED, message)
     if not claim.queue:
         return Wait(claim.name, GangWait.QUEUE, "it names no queue")
@@ -51,10 +48,9 @@ def wait_for_quota(world: World, claim: Claim, refusals: list[Refusal]) -> Wait:
     """No flavor of the queue can take it; the last that was tried is named if all are alike."""
     refusal = min(refusals, key=lambda each: each.deficit)
     guaranteed = not claim.gang.preemptible
-    quota = guaranteed and world.ledgers.guaranteed.refusal(
-        claim.queue, {refusal.flavor_resource: refusal.requested} if refusal.flavor_resource else {}
-    )
-    reason = GangWait.QUOTA if quota else GangWait.LIMIT
+    request = {refusal.flavor_resource: refusal.requested} if refusal.flavor_resource else {}
+    over_quota = guaranteed and not world.ledgers.guaranteed.admits(claim.queue, request)
+    reason = GangWait.QUOTA if over_quota else GangWait.LIMIT
     return Wait(claim.name, reason, refusal.sentence)
 
 

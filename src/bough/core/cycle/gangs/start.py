@@ -43,9 +43,8 @@ class Server:
 
     def serve(self, claim: Claim) -> bool:
         """Whether the gang has got what it needs, now or once room is free."""
-        obstacle = wait_for_queue(self.world, claim)
-        if obstacle is not None:
-            self.outcome.wait(obstacle)
+        if not self.world.takes_gangs(claim.queue):
+            self.outcome.wait(wait_for_queue(self.world, claim))
             return False
         wants = wants_of(self.world, claim)
         if wants.satisfied:
@@ -61,11 +60,11 @@ class Server:
 
     def is_hopeless(self, claim: Claim) -> bool:
         """Whether it cannot start in this cycle, even if it were the first to be served."""
-        if self._takes_victims(claim) or wait_for_queue(self.world, claim) is not None:
+        if self._takes_victims(claim) or not self.world.takes_gangs(claim.queue):
             return False
         wants = wants_of(self.world, claim)
-        return not wants.satisfied and all(
-            self._refusal(claim, offer.request) is not None for offer in wants.offers
+        return not wants.satisfied and not any(
+            self._admits(claim, offer.request) for offer in wants.offers
         )
 
     def _try(self, claim: Claim, offers: tuple[Offer, ...]) -> bool:
@@ -90,6 +89,10 @@ class Server:
         guaranteed = not claim.gang.preemptible
         return self.world.ledgers.refusal(claim.queue, request, guaranteed=guaranteed)
 
+    def _admits(self, claim: Claim, request: dict[FlavorResource, int]) -> bool:
+        guaranteed = not claim.gang.preemptible
+        return self.world.ledgers.admits(claim.queue, request, guaranteed=guaranteed)
+
     def _takes_victims(self, claim: Claim) -> bool:
         return not claim.gang.preemptible or self.world.rules.preemptible_takes_victims
 
@@ -97,7 +100,7 @@ class Server:
         """Whether all that stands against it is what others use, and might have to give back."""
         if claim.gang.preemptible:
             return self.world.rules.preemptible_takes_victims
-        return self.world.ledgers.guaranteed.refusal(claim.queue, offer.request) is None
+        return self.world.ledgers.guaranteed.admits(claim.queue, offer.request)
 
     def _leave(self, claim: Claim, entitled: list[Offer], refusals: list[Refusal]) -> None:
         """Say why a gang waits, and who may not pass it."""
@@ -136,7 +139,7 @@ class Server:
         )
         if isinstance(found, Placement):
             request = self._request(claim, found, offer)
-            if self._refusal(claim, request) is None:
+            if self._admits(claim, request):
                 world.start(claim, found, request, guaranteed=not claim.gang.preemptible)
                 world.keep(mark)
                 self.outcome.bind(claim, found, growth=False)
@@ -256,6 +259,6 @@ class Taking:
         if self._missing:
             return False
         world = self._world
-        if world.ledgers.total.refusal(self._claim.queue, self._request) is not None:
+        if not world.ledgers.total.admits(self._claim.queue, self._request):
             return False
         return self._room.suffices()

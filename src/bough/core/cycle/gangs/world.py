@@ -52,6 +52,7 @@ class World:
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
         self._masks: dict[tuple[str, ...], int] = {}
         self._paths: dict[str, list[TreeNode]] = {}
+        self._open: dict[str, bool] = {}
         self._tree_order = NAME_ORDER if rules.subgroups_by_name else SPEC_ORDER
         self.claims: dict[str, Claim] = {}
         #: The gangs of each queue that held something when the cycle began.
@@ -164,6 +165,15 @@ class World:
     def has_changed(self, claim: Claim) -> bool:
         """Whether a gang got, or lost, something in this cycle."""
         return claim.name in self._held
+
+    def takes_gangs(self, queue: str) -> bool:
+        """Whether a queue exists and does not hang on a cycle."""
+        found = self._open.get(queue)
+        if found is None:
+            known = queue in self.tariffs
+            found = known and not self.ledgers.total.cycle(self.queue_node(queue))
+            self._open[queue] = found
+        return found
 
     def queue_node(self, queue: str) -> TreeNode:
         """The node of the quota tree that a queue is."""
