@@ -245,7 +245,9 @@ def _nodes(estate: Estate, forest: Forest) -> tuple[dict[str, dict[str, str]], t
         nodes.append(
             Node(
                 machine.name,
-                Resources(machine.gpus, machine.cpu_milli, machine.memory_bytes),
+                Resources(
+                    machine.gpus, machine.cpu_milli, machine.memory_bytes, machine.task_slots
+                ),
                 {**machine.labels, **own, **labels.get(machine.name, {})},
                 flavor=forest.flavor_of_node.get(machine.name),
                 cordoned=machine.cordoned,

@@ -109,6 +109,8 @@ class Machine(msgspec.Struct, frozen=True):
     cpu_milli: int = 0
     memory_bytes: int = 0
     storage_bytes: int = 0
+    #: Tasks that it can have at once.
+    task_slots: int = 1_000
     labels: dict[str, str] = {}
     #: The pools that may use it; `None`: every pool of its backend.
     pools: tuple[str, ...] | None = None

@@ -10,6 +10,11 @@ import msgspec
 DAY_S = 24 * 60 * 60
 
 
+def _default_exit_actions() -> dict[str, str]:
+    """What was preempted is tried again."""
+    return {"RESCHEDULE": "3006"}
+
+
 class WorkflowSettings(msgspec.Struct, frozen=True):
     """The workflow configuration. Durations are seconds."""
 
@@ -24,4 +29,4 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     default_exec_timeout_s: int = 60 * DAY_S
     default_queue_timeout_s: int = 60 * DAY_S
     #: The exit actions of tasks for which neither the task nor the pool says otherwise.
-    default_exit_actions: dict[str, str] = {"RESCHEDULE": "3006"}
+    default_exit_actions: dict[str, str] = msgspec.field(default_factory=_default_exit_actions)

@@ -8,6 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.pool import Machine
+from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
 
@@ -31,7 +32,7 @@ def list_all(connection: sa.Connection, backend: str | None = None) -> list[Mach
     query = sa.select(NODES).order_by(NODES.c.name)
     if backend is not None:
         query = query.where(NODES.c.backend == backend)
-    return [msgspec.convert(dict(row), Machine) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, Machine)
 
 
 def put(connection: sa.Connection, machines: Iterable[Machine]) -> None:

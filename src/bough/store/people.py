@@ -11,6 +11,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.access import Assignment, Credential, CredentialType, Profile, Role, Token, User
+from bough.store.rows import read_all, read_first
 from bough.store.schema import (
     CREDENTIALS,
     PROFILES,
@@ -26,8 +27,7 @@ from bough.store.schema import (
 
 def find_user(connection: sa.Connection, name: str) -> User | None:
     """The user of a name."""
-    row = connection.execute(sa.select(USERS).where(USERS.c.name == name)).mappings().first()
-    return None if row is None else msgspec.convert(dict(row), User)
+    return read_first(connection, sa.select(USERS).where(USERS.c.name == name), User)
 
 
 def list_users(connection: sa.Connection, prefix: str = "", role: str | None = None) -> list[User]:
@@ -38,7 +38,7 @@ def list_users(connection: sa.Connection, prefix: str = "", role: str | None = N
     if role is not None:
         having = sa.select(USER_ROLES.c.user).where(USER_ROLES.c.role == role)
         query = query.where(USERS.c.name.in_(having))
-    return [msgspec.convert(dict(row), User) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, User)
 
 
 def insert_user(connection: sa.Connection, user: User) -> None:
@@ -86,7 +86,7 @@ def list_roles(connection: sa.Connection, names: Sequence[str] | None = None) ->
     query = sa.select(ROLES).order_by(ROLES.c.name)
     if names is not None:
         query = query.where(ROLES.c.name.in_(names))
-    return [msgspec.convert(dict(row), Role) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, Role)
 
 
 def put_role(connection: sa.Connection, role: Role) -> None:
@@ -154,8 +154,7 @@ def _token_roles(connection: sa.Connection, user: str, token: str) -> tuple[str,
 def find_profile(connection: sa.Connection, user: str) -> Profile:
     """What a user has chosen; the defaults, if nothing."""
     query = sa.select(PROFILES).where(PROFILES.c.user == user)
-    row = connection.execute(query).mappings().first()
-    return Profile(user) if row is None else msgspec.convert(dict(row), Profile)
+    return read_first(connection, query, Profile) or Profile(user)
 
 
 def put_profile(connection: sa.Connection, profile: Profile) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.record import AuditEntry, ConfigType, Errand, Revision, StoredEvent
+from bough.store.rows import read_all, read_first
 from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
 from bough.store.settings import raise_counter
 
@@ -39,7 +40,7 @@ def list_audit(
         query = query.where(AUDIT.c.actor == actor)
     if before is not None:
         query = query.where(AUDIT.c.number < before)
-    return [msgspec.convert(dict(row), AuditEntry) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, AuditEntry)
 
 
 # History
@@ -73,8 +74,7 @@ def list_revisions(
         query = query.where(table.c.name == name)
     if upto is not None:
         query = query.where(table.c.revision <= upto)
-    rows = connection.execute(query.limit(limit).offset(offset)).mappings()
-    return [msgspec.convert(dict(row), Revision) for row in rows]
+    return read_all(connection, query.limit(limit).offset(offset), Revision)
 
 
 def last_revision(connection: sa.Connection, config_type: ConfigType, name: str) -> Revision | None:
@@ -84,10 +84,8 @@ def last_revision(connection: sa.Connection, config_type: ConfigType, name: str)
         sa.select(table)
         .where(table.c.config_type == config_type.value, table.c.name == name)
         .order_by(table.c.revision.desc())
-        .limit(1)
     )
-    row = connection.execute(query).mappings().first()
-    return None if row is None else msgspec.convert(dict(row), Revision)
+    return read_first(connection, query, Revision)
 
 
 # Events
@@ -104,17 +102,14 @@ def events_after(
     connection: sa.Connection, number: int, *, subject: str | None = None, limit: int = 500
 ) -> list[StoredEvent]:
     """What happened after the event of a number, in order, without gaps that fill later."""
-    query = sa.select(EVENTS).where(EVENTS.c.number > number)
+    shown = [column for column in EVENTS.c if column.name != "written_in"]
+    query = sa.select(*shown).where(EVENTS.c.number > number)
     if subject is not None:
         query = query.where(EVENTS.c.subject == subject)
     if connection.dialect.name == "postgresql":
         oldest_open = sa.text("txid_snapshot_xmin(txid_current_snapshot())")
         query = query.where(EVENTS.c.written_in < oldest_open)
-    rows = connection.execute(query.order_by(EVENTS.c.number).limit(limit)).mappings()
-    return [
-        msgspec.convert({key: row[key] for key in row if key != "written_in"}, StoredEvent)
-        for row in rows
-    ]
+    return read_all(connection, query.order_by(EVENTS.c.number).limit(limit), StoredEvent)
 
 
 def last_event(connection: sa.Connection) -> int:
@@ -143,7 +138,7 @@ def list_errands(
         .order_by(OUTBOX.c.number)
         .limit(limit)
     )
-    return [msgspec.convert(dict(row), Errand) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, Errand)
 
 
 def finish_errands(connection: sa.Connection, numbers: Sequence[int]) -> None:

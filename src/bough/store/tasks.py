@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
+from bough.store.rows import read_all
 from bough.store.schema import GROUPS, TASKS, WORKFLOWS
 
 _UNFINISHED = tuple(status.value for status in UNFINISHED)
@@ -163,11 +164,11 @@ def move_queue(connection: sa.Connection, queue: str, new_queue: str) -> None:
 
 
 def _groups(connection: sa.Connection, query: sa.Select[Any]) -> list[Group]:
-    return [msgspec.convert(dict(row), Group) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, Group)
 
 
 def _tasks(connection: sa.Connection, query: sa.Select[Any]) -> list[Task]:
-    return [msgspec.convert(dict(row), Task) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, Task)
 
 
 def _renamed(

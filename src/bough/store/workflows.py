@@ -12,6 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.workflow import ALIVE, Priority, Workflow, WorkflowStatus
+from bough.store.rows import read_all, read_first
 from bough.store.schema import SPECS, WORKFLOWS
 from bough.store.settings import raise_counter
 
@@ -138,12 +139,11 @@ def _named(name: str) -> sa.Select[Any]:
 
 
 def _one(connection: sa.Connection, query: sa.Select[Any]) -> Workflow | None:
-    row = connection.execute(query).mappings().first()
-    return None if row is None else msgspec.convert(dict(row), Workflow)
+    return read_first(connection, query, Workflow)
 
 
 def _records(connection: sa.Connection, query: sa.Select[Any]) -> list[Workflow]:
-    return [msgspec.convert(dict(row), Workflow) for row in connection.execute(query).mappings()]
+    return read_all(connection, query, Workflow)
 
 
 def _conditions(wanted: Filter) -> list[sa.ColumnElement[bool]]:

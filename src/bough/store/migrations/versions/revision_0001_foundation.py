@@ -98,6 +98,7 @@ def _nodes() -> None:
         sa.Column("cpu_milli", BIG, nullable=False),
         sa.Column("memory_bytes", BIG, nullable=False),
         sa.Column("storage_bytes", BIG, nullable=False),
+        sa.Column("task_slots", BIG, nullable=False),
         sa.Column("labels", JSON, nullable=False),
         sa.Column("pools", JSON),
         sa.Column("platform", sa.Text),

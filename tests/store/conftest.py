@@ -1,0 +1,63 @@
+"""Every test that asks for a store runs on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from bough.store import Store
+from tests.store.databases import SqliteFiles, postgres_server
+from tests.store.world import World
+
+
+@pytest.fixture(scope="session")
+def sqlite_files(tmp_path_factory):
+    return SqliteFiles(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def databases(request):
+    """Makes databases of one kind."""
+    name = "sqlite_files" if request.param == "sqlite" else "postgres"
+    return request.getfixturevalue(name)
+
+
+@pytest.fixture
+def database(databases) -> str:
+    """The URL of a fresh, migrated database."""
+    return databases.make()
+
+
+@pytest.fixture
+def store(database):
+    opened = Store.open(database)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def world(store):
+    """An empty site with 100 GPUs."""
+    made = World(store)
+    yield made
+    made.scheduler.release()
+
+
+@pytest.fixture
+def team(world):
+    """`T0`: pool `team` with all 100 GPUs."""
+    world.pool("team", 100)
+    world.settle()
+    return world
+
+
+@pytest.fixture
+def divided(team):
+    """`T3`: `a` has 30, `b` 40, `c` 20, and 10 are left."""
+    team.split(a=30, b=40, c=20)
+    return team
