@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from bough.model.quota import TreeNode
+from bough.model.reason import Refusal
 from bough.model.workload import Admission
 
 
@@ -94,8 +95,8 @@ class Wait(msgspec.Struct, frozen=True):
     workload: str
     #: The dominant reason, as a short word that programs can rely on.
     reason: str
-    #: The same in one sentence.
-    message: str
+    #: The same in one sentence, where there is no refusal to say it.
+    note: str = ""
     #: Whether it need not be looked at again until something in its tree changes.
     parked: bool = False
     #: Whether the same holds for every workload of the same shape in its queue.
@@ -103,6 +104,15 @@ class Wait(msgspec.Struct, frozen=True):
     #: By pod set and resource: the position of the last flavor that was tried, where the next try
     #: is to go on behind it; see `Progress`.
     tried: dict[str, dict[str, int]] = {}
+    #: The violated inequality, where that is the reason.
+    refusal: Refusal | None = None
+
+    @property
+    def message(self) -> str:
+        """The dominant reason in one sentence."""
+        if self.refusal is None:
+            return self.note
+        return f"{self.refusal.sentence}; {self.note}" if self.note else self.refusal.sentence
 
 
 class Plan(msgspec.Struct, frozen=True):

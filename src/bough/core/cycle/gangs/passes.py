@@ -40,9 +40,7 @@ def decide(world: World) -> Outcome:
     outcome = Outcome()
     server = Server(world, outcome)
     grower = Grower(world, outcome)
-    waiting = sorted(
-        (claim for claim in world.claims.values() if claim.waiting), key=lambda claim: claim.line
-    )
+    waiting = list(world.waiting)
     if world.rules.line is Line.GUARANTEED_FIRST:
         serve_guaranteed(server, [claim for claim in waiting if not claim.gang.preemptible])
         share_idle(server, [claim for claim in waiting if claim.gang.preemptible], grower)

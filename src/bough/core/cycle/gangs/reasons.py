@@ -46,12 +46,14 @@ def wait_behind(claim: Claim, head: Claim) -> Wait:
 
 def wait_for_quota(world: World, claim: Claim, refusals: list[Refusal]) -> Wait:
     """No flavor of the queue can take it; the last that was tried is named if all are alike."""
-    refusal = min(refusals, key=lambda each: each.deficit)
+    refusal = refusals[0]
+    if len(refusals) > 1:
+        refusal = min(refusals, key=lambda each: each.deficit)
     guaranteed = not claim.gang.preemptible
     request = {refusal.flavor_resource: refusal.requested} if refusal.flavor_resource else {}
     over_quota = guaranteed and not world.ledgers.guaranteed.admits(claim.queue, request)
     reason = GangWait.QUOTA if over_quota else GangWait.LIMIT
-    return Wait(claim.name, reason, refusal.sentence)
+    return Wait(claim.name, reason, refusal=refusal)
 
 
 def wait_for_place(claim: Claim, demand: Demand, refusal: Refusal | None) -> Wait:
@@ -59,7 +61,7 @@ def wait_for_place(claim: Claim, demand: Demand, refusal: Refusal | None) -> Wai
     pods = demand.smallest
     gpus = sum(pod.requests.gpus for pod in demand.pods[:1])
     each = f" of {gpus} GPUs" if gpus else ""
-    message = f"no nodes have room for {pods} pods{each} together"
     if refusal is not None:
-        message = f"{refusal.sentence}; nothing that may be evicted is enough"
-    return Wait(claim.name, GangWait.PLACE, message)
+        note = "nothing that may be evicted is enough"
+        return Wait(claim.name, GangWait.PLACE, note, refusal=refusal)
+    return Wait(claim.name, GangWait.PLACE, f"no nodes have room for {pods} pods{each} together")

@@ -55,6 +55,8 @@ class World:
         self._open: dict[str, bool] = {}
         self._tree_order = NAME_ORDER if rules.subgroups_by_name else SPEC_ORDER
         self.claims: dict[str, Claim] = {}
+        #: The gangs that want something, by priority, submit time and name.
+        self.waiting: list[Claim] = []
         #: The gangs of each queue that held something when the cycle began.
         self.running: dict[str, dict[str, Claim]] = {}
         #: Gangs that may hold more than they need, and gangs that may be evicted; the oldest first.
@@ -83,6 +85,8 @@ class World:
         """Count and place what a gang holds."""
         claim = self.claims[gang.name] = Claim(gang, self._tree_order)
         self.placer.add((gang,))
+        if claim.waiting:
+            insort(self.waiting, claim, key=_line)
         if claim.running:
             self.running.setdefault(claim.queue, {})[claim.name] = claim
             for row in self._rows(claim):
@@ -98,6 +102,8 @@ class World:
         for pod in claim.gang.pods:
             self.placer.release(name, pod.name, gone=True)
         self.stale.pop(name, None)
+        if claim.waiting:
+            del self.waiting[bisect_left(self.waiting, claim.line, key=_line)]
         if claim.running:
             del self.running[claim.queue][name]
             for row in self._rows(claim):
@@ -230,3 +236,7 @@ class World:
 
 def _age(claim: Claim) -> tuple[int, str]:
     return claim.age
+
+
+def _line(claim: Claim) -> tuple[int, int, str]:
+    return claim.line
