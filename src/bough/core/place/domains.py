@@ -71,9 +71,8 @@ class Domains:
         #: A label counts before an alias that is spelled alike.
         self._numbers = {level.name: at for at, level in enumerate(self.levels)}
         self._numbers |= {level.label: at for at, level in enumerate(self.levels)}
-        #: For each level: the domain of the level above to which each domain belongs.
-        self.above = [[OUTSIDE] * len(level.ids) for level in self.levels[:1]]
-        self.above += [_above(wide, fine) for wide, fine in pairwise(self.levels)]
+        #: For each level but the last: the domains of the next one that belong to each domain.
+        self.below = [_below(wide, fine) for wide, fine in pairwise(self.levels)]
         self._index = index
         self._read = 0
         self._rows = list(index.later)
@@ -182,8 +181,11 @@ class Topologies:
         return UnknownTopology(constraint, constraint.topology, known) if found is None else found
 
 
-def _above(wide: Level, fine: Level) -> list[int]:
-    return [wide.of_node[next(positions(mask))] for mask in fine.masks]
+def _below(wide: Level, fine: Level) -> list[list[int]]:
+    below: list[list[int]] = [[] for _ in wide.ids]
+    for number, mask in enumerate(fine.masks):
+        below[wide.of_node[next(positions(mask))]].append(number)
+    return below
 
 
 def _path(node: Node, labels: Sequence[str], depth: int) -> tuple[str, ...] | None:

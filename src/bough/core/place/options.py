@@ -7,11 +7,13 @@ needed at the very least is left out. Must not know how what is needed is placed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
+from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
-from bough.core.place.domains import Domains
+from bough.core.place.domains import OUTSIDE, Domains
 from bough.core.place.index import Index
 from bough.core.place.parts import Least, Zone
 
@@ -70,29 +72,36 @@ def _by_tightness(index: Index, zone: Zone, level: int, within: int) -> Iterator
     """The domains of a level that may hold the part, those with the least free room first.
 
     The wider domains around them count first, so that these are filled one after the other, too.
+    Before all others come those in which the part has pods already.
     """
     domains = zone.scope.domains
-    column = GPUS if zone.least.gpus else CPU
-    wanted = zone.least.gpus or zone.least.cpu_milli
-    free = [domains.free(at, column) for at in range(level + 1)]
-    masks = domains.levels[level].masks
-    near = zone.near if index.policy.near_running else 0
-    found: list[tuple[tuple[int, ...], int]] = []
-    for domain, room in enumerate(free[level]):
-        if room >= wanted:
-            far = 0 if near and masks[domain] & near else 1
-            found.append(((far, *_tightness(domains, free, level, domain)), domain))
-    for _, domain in sorted(found):
-        nodes = masks[domain] & within
+    near: list[int] = []
+    if zone.near and index.policy.near_running:
+        of_node = domains.levels[level].of_node
+        near = sorted({of_node[at] for at in positions(zone.near)} - {OUTSIDE})
+        free = domains.free(level, _column(zone))
+        near.sort(key=lambda domain: free[domain])
+    others = _tightest(zone, level, 0, range(len(domains.levels[0].ids)))
+    for domain in chain(near, (each for each in others if each not in near) if near else others):
+        nodes = domains.levels[level].masks[domain] & within
         if nodes and can_hold(index, zone.least, nodes):
             yield nodes
 
 
-def _tightness(
-    domains: Domains, free: Sequence[Sequence[int]], level: int, domain: int
-) -> tuple[int, ...]:
-    """How much is free in each domain around this one, from the widest to itself."""
-    if level == 0:
-        return (free[0][domain],)
-    above = domains.above[level][domain]
-    return (*_tightness(domains, free, level - 1, above), free[level][domain])
+def _tightest(zone: Zone, last: int, level: int, numbers: Iterable[int]) -> Iterator[int]:
+    """The domains of the last level below some of this one, sorted only as far as is looked at.
+
+    What is free is asked for at each step: between two steps much may have been tried and undone.
+    """
+    domains = zone.scope.domains
+    free = domains.free(level, _column(zone))
+    wanted = zone.least.gpus or zone.least.cpu_milli
+    for _, number in sorted((free[each], each) for each in numbers if free[each] >= wanted):
+        if level == last:
+            yield number
+        else:
+            yield from _tightest(zone, last, level + 1, domains.below[level][number])
+
+
+def _column(zone: Zone) -> int:
+    return GPUS if zone.least.gpus else CPU

@@ -279,11 +279,15 @@ class Search:
             yield from found
             return
         tried: set[Hashable] = set()
+        latest: int | None = None
         for option in found:
-            kind = self._kinds.of_domain(option.nodes)
-            if kind not in tried:
-                tried.add(kind)
-                yield option
+            if latest is not None:
+                # Only now, as mostly there is no second one; what was tried there is undone.
+                tried.add(self._kinds.of_domain(latest))
+                if self._kinds.of_domain(option.nodes) in tried:
+                    continue
+            latest = option.nodes
+            yield option
 
 
 def _confined(part: Part, area: Area) -> Area:
