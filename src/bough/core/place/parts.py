@@ -77,7 +77,7 @@ class Part:
         self.run_of_pod: tuple[int, ...] = ()
         self.least = _least(demand.count, runs, children)
         #: In the order in which they are tried.
-        self.children = _arranged(children) if demand.count == len(children) else children
+        self.children = children
         self.zone: Zone | None = None
         self.sets: tuple[ZonedLeaves, ...] = ()
         #: Nothing in it or below it has a constraint.
@@ -98,18 +98,23 @@ class Compiler:
         where: Callable[[Pod], int | None],
         shapes: Shapes,
         topologies: Topologies,
+        *,
+        hardest_first: bool,
     ) -> None:
         self._tree = tree
         self._held = held
         self._where = where
         self._shapes = shapes
         self._topologies = topologies
+        self._hardest_first = hardest_first
         #: Constraints that cannot be looked up, with the node that has them.
         self.unknown: list[tuple[GangNode, UnknownTopology]] = []
 
     def part(self, demand: Demand) -> Part:
         """Prepare a demand and all that is below it."""
         children = tuple(self.part(child) for child in demand.children)
+        if self._hardest_first and demand.count == len(children):
+            children = _arranged(children)
         part = Part(demand, self._runs(demand.pods), children)
         if len(part.runs) > 1:
             number = {run.shape: at for at, run in enumerate(part.runs)}

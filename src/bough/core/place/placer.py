@@ -96,7 +96,14 @@ class Placer(Cluster):
             holding = self._holdings.get((tree.root.name, pod.name))
             return None if holding is None else holding.at
 
-        compiler = Compiler(tree, held, position, self.index.shapes, self.topologies)
+        compiler = Compiler(
+            tree,
+            held,
+            position,
+            self.index.shapes,
+            self.topologies,
+            hardest_first=self.index.policy.hardest_first,
+        )
         part = compiler.part(demand)
         if not compiler.unknown:
             return part

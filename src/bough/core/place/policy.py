@@ -37,6 +37,9 @@ class PlacePolicy(msgspec.Struct, frozen=True):
     cpu_pods_by_cpu: bool = False
     #: A preferred domain in which the subgroup has pods already comes before tighter ones.
     near_running: bool = True
+    #: Of subgroups that are all needed, those that are hardest to place come first; otherwise they
+    #: come in their order.
+    hardest_first: bool = True
     #: How many choices of a domain, a subgroup or a node one search may try before it gives up.
     work: int = 4000
     #: Remember what did not fit. Costs memory, saves time, never changes an answer.
@@ -44,4 +47,4 @@ class PlacePolicy(msgspec.Struct, frozen=True):
 
 
 #: How KAI chooses, as far as it is recorded.
-KAI_PLACEMENT = PlacePolicy(cpu_pods_by_cpu=True, near_running=False)
+KAI_PLACEMENT = PlacePolicy(cpu_pods_by_cpu=True, near_running=False, hardest_first=False)
