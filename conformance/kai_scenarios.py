@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from bough.core.cycle.gangs.memo import GangMemo
 from bough.core.cycle.gangs.passes import plan_gangs
-from bough.core.place.policy import KAI_PLACEMENT
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.gangrules import GangRules, GrowthTurn, Line
+from bough.model.placement import KAI_PLACEMENT
 from bough.model.plan import Plan
 from bough.model.snapshot import Snapshot
 from conformance.kai_objects import QueueTree, gang_of, nodes_of, topologies_of
@@ -80,6 +79,7 @@ def _rules(run: dict[str, Any]) -> GangRules:
     grace = run.get("staleness_grace_seconds")
     stale = "stalegangeviction" in actions
     return GangRules(
+        placement=KAI_PLACEMENT,
         line=Line.BY_WEIGHT,
         growth=GrowthTurn.IN_LINE,
         growth_borrows=False,
@@ -106,7 +106,7 @@ def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Plan:
         topologies=topologies_of(case),
         gangs={queue: tuple(members) for queue, members in by_queue.items()},
     )
-    return plan_gangs(snapshot, rules, GangMemo(KAI_PLACEMENT))
+    return plan_gangs(snapshot, rules)
 
 
 def _tasks(gangs: list[Gang], plan: Plan) -> Tasks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
-from bough.core.place.policy import PlacePolicy
+from bough.model.placement import PlacePolicy
 from bough.core.place.result import Refusal, Start
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint

@@ -7,10 +7,10 @@ from bough.core.place.bits import positions
 from bough.core.place.columns import GPUS
 from bough.core.place.domains import Scope, Topologies, UnknownTopology
 from bough.core.place.index import Index
-from bough.core.place.policy import PlacePolicy
 from bough.core.undo import UndoLog
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.gang import TopologyConstraint
+from bough.model.placement import PlacePolicy
 from tests.places import TOPOLOGY, node
 
 NODES = [

@@ -9,11 +9,11 @@ from bough.core.gang.demand import needed
 from bough.core.gang.tree import GangTree
 from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
-from bough.core.place.policy import PlacePolicy
 from bough.core.place.result import Placement, Refusal, Start
 from bough.errors import Broken
 from bough.model.cluster import Match
 from bough.model.gang import Gang, PodState, SubGroup, SubGroupSet, TopologyConstraint
+from bough.model.placement import PlacePolicy
 from tests.places import (
     NEAR,
     RACK,

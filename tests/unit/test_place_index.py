@@ -11,10 +11,10 @@ from bough.core.place.kinds import Kinds
 from bough.core.place.layout import Layout
 from bough.core.place.parts import Part
 from bough.core.place.placer import Placer
-from bough.core.place.policy import NodeOrder, PlacePolicy
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node, Resources
+from bough.model.placement import NodeOrder, PlacePolicy
 from tests.places import RACK, TOPOLOGY, gang, node, pod
 
 

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from bough.model.placement import PlacePolicy
+
 
 class Line(StrEnum):
     """In which order gangs are served."""
@@ -31,6 +33,8 @@ class GrowthTurn(StrEnum):
 class GangRules(msgspec.Struct, frozen=True):
     """Every choice that a cycle leaves open about gangs."""
 
+    #: How nodes are chosen.
+    placement: PlacePolicy = PlacePolicy()
     line: Line = Line.GUARANTEED_FIRST
     growth: GrowthTurn = GrowthTurn.LAST
     #: What a gang has beyond its minimum may exceed its quota, as what is preemptible may;

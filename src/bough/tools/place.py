@@ -13,7 +13,7 @@ from bough.core.gang.predicate import shortages
 from bough.core.gang.tree import GangTree
 from bough.core.place.columns import GPUS
 from bough.core.place.placer import Placer
-from bough.core.place.policy import Packing, PlacePolicy
+from bough.model.placement import Packing, PlacePolicy
 from bough.core.place.reasons import Explanation, Lack, explain
 from bough.core.place.result import Placement, Refusal, Start, Unresolved
 from bough.errors import NotFound

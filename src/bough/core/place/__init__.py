@@ -1,6 +1,5 @@
 """Where pods go: nodes as bits, topology domains, the search for a place for a whole gang.
 
-    policy       the choices that are left open, as a value
     index        what is free on each node
                  (with bits, columns, history, magnitudes, shapes, matching)
     choice       which node a pod gets

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
 from bough.core.place.index import Index
-from bough.core.place.policy import Packing
 from bough.core.place.shapes import Shape
+from bough.model.placement import Packing
 
 #: No node.
 NOWHERE = -1

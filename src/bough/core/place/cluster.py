@@ -13,11 +13,11 @@ from typing import NamedTuple
 from bough.core.place.columns import Row
 from bough.core.place.domains import Topologies
 from bough.core.place.index import Index
-from bough.core.place.policy import PlacePolicy
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Gang, Pod, PodState
+from bough.model.placement import PlacePolicy
 
 #: The name of a gang, and of one of its pods.
 PodKey = tuple[str, str]

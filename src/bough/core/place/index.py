@@ -17,11 +17,11 @@ from bough.core.place.columns import GPUS, Columns, Row
 from bough.core.place.history import Changes, Returns
 from bough.core.place.magnitudes import Magnitudes
 from bough.core.place.matching import Matcher
-from bough.core.place.policy import NodeOrder, PlacePolicy
 from bough.core.place.shapes import Shape, Shapes
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node
+from bough.model.placement import NodeOrder, PlacePolicy
 
 
 class Index:

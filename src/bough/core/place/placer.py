@@ -18,13 +18,13 @@ from bough.core.place.cluster import Cluster, Hold, Holding
 from bough.core.place.filling import Filler, Taken
 from bough.core.place.layout import Layout
 from bough.core.place.parts import Compiler, Part, Run
-from bough.core.place.policy import PlacePolicy
 from bough.core.place.result import Assignment, Placement, Refusal, Start, Unresolved
 from bough.core.place.search import Search
 from bough.core.place.shapes import Shape
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Pod
+from bough.model.placement import PlacePolicy
 
 
 class Placer(Cluster):

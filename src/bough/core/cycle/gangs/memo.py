@@ -10,7 +10,6 @@ from __future__ import annotations
 import msgspec
 
 from bough.core.cycle.gangs.world import World
-from bough.core.place.policy import PlacePolicy
 from bough.model.gang import Gang
 from bough.model.gangrules import GangRules
 from bough.model.plan import Plan
@@ -20,8 +19,7 @@ from bough.model.snapshot import Snapshot
 class GangMemo:
     """Carried from cycle to cycle by whoever calls `plan`."""
 
-    def __init__(self, packing: PlacePolicy | None = None) -> None:
-        self._packing = packing
+    def __init__(self) -> None:
         self._snapshot: Snapshot | None = None
         self._rules: GangRules | None = None
         self._world: World | None = None
@@ -43,7 +41,7 @@ class GangMemo:
         """The working copy, in step with a snapshot."""
         world = self._world
         if world is None or rules != self._rules or not _same_frame(self._snapshot, snapshot):
-            world = World(snapshot, rules, self._packing)
+            world = World(snapshot, rules)
             self._gangs = {}
         _step(world, self._gangs, snapshot.gangs)
         world.begin(snapshot.now_ms)

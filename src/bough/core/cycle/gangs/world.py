@@ -19,7 +19,6 @@ from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
 from bough.core.place.bits import mask_of
 from bough.core.place.placer import Placer
-from bough.core.place.policy import PlacePolicy
 from bough.core.place.result import Placement
 from bough.core.undo import UndoLog
 from bough.model.gang import Gang, Pod
@@ -38,16 +37,14 @@ class Mark(NamedTuple):
 class World:
     """What is declared, counted, placed and held."""
 
-    def __init__(
-        self, snapshot: Snapshot, rules: GangRules, packing: PlacePolicy | None = None
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, rules: GangRules) -> None:
         self.rules = rules
         #: Whether any decision has looked at the clock.
         self.time_matters = False
         self._now_ms = snapshot.now_ms
         self.log = UndoLog()
         self.ledgers = Ledgers(snapshot.cohorts, snapshot.queues)
-        self.placer = Placer(snapshot.nodes, snapshot.topologies, packing, self.log)
+        self.placer = Placer(snapshot.nodes, snapshot.topologies, rules.placement, self.log)
         self.tariffs = {queue.name: Tariff(queue) for queue in snapshot.queues}
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
         self._masks: dict[tuple[str, ...], int] = {}
