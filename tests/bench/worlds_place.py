@@ -5,14 +5,23 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
-from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
+from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
+from bough.model.placement import PlacePolicy
 
 GIB = 1 << 30
 TOPOLOGY = Topology(
-    "wires", (TopologyLevel("example.com/block", "block"), TopologyLevel("example.com/rack", "rack"))
+    "wires",
+    (TopologyLevel("example.com/block", "block"), TopologyLevel("example.com/rack", "rack")),
+)
+#: A small one for what is compared with trying everything.
+SMALL_TOPOLOGY = Topology("wires", (TopologyLevel("zone"), TopologyLevel("rack")))
+CONSTRAINTS = (
+    TopologyConstraint(required="rack"),
+    TopologyConstraint(required="block"),
+    TopologyConstraint(required="block", preferred="rack"),
+    TopologyConstraint(preferred="rack"),
 )
 
 
@@ -24,22 +33,27 @@ class World:
     running: list[Gang]
     pending: list[Gang]
 
-    def placer(self) -> Placer:
-        placer = Placer(self.nodes, [TOPOLOGY])
+    def placer(self, policy: PlacePolicy | None = None, topology: Topology = TOPOLOGY) -> Placer:
+        placer = Placer(self.nodes, [topology], policy)
         placer.add(self.running)
         return placer
 
-    def trees(self) -> list[GangTree]:
-        return [GangTree.of(gang) for gang in self.pending]
 
-
-def mixed(nodes: int = 5_000, gangs: int = 10_000, *, starved: bool = False, shapes: int = 0) -> World:
+def mixed(
+    nodes: int = 5_000,
+    gangs: int = 10_000,
+    *,
+    starved: bool = False,
+    shapes: int = 0,
+    constrained: bool = False,
+) -> World:
     """Nodes of 8 GPUs in two flavors, four tenths in use; gangs of 1 to 8 equal pods.
 
-    starved:  nine nodes of ten have no CPU left.
-    shapes:   so many different requests instead of the usual ten.
+    starved:      nine nodes of ten have no CPU left.
+    shapes:       so many different requests, by GPUs, flavor and CPU, instead of 8.
+    constrained:  every gang must, or should, be within a rack or a block.
     """
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     world = World([], [], [])
     for number in range(nodes):
         used = chance.choice([0, 0, 0, 2, 4, 6, 8, 8, 3])
@@ -47,11 +61,13 @@ def mixed(nodes: int = 5_000, gangs: int = 10_000, *, starved: bool = False, sha
         _add_node(world, number, nodes, used, cpu * 1000, used * chance.choice([64, 128, 256]))
     for number in range(gangs):
         gpus = chance.choice([1, 1, 2, 4, 8, 8])
-        cpu = gpus * 8_000 + (chance.randrange(shapes // 5) if shapes else 0)
+        cpu = gpus * 8_000 + (chance.randrange(shapes // 8) if shapes else 0)
         requests = Resources(gpus=gpus, cpu_milli=cpu, memory_bytes=gpus * 96 * GIB)
         count = chance.choice([1, 1, 2, 2, 4, 8])
         flavor = chance.choice(["h100", "h100", "l40"])
-        world.pending.append(_gang(f"gang-{number}", count, requests, {"flavor": flavor}))
+        constraint = CONSTRAINTS[number % len(CONSTRAINTS)] if constrained else None
+        selector = {"flavor": flavor}
+        world.pending.append(_gang(f"gang-{number}", count, requests, selector, constraint))
     return world
 
 
@@ -90,6 +106,35 @@ def kai(nodes: int, jobs: int, pods: int) -> World:
         [],
         [_gang(f"job-{number}", pods, requests, {}) for number in range(jobs)],
     )
+
+
+def nested(seed: int) -> tuple[World, Gang]:
+    """A small cluster in use, and a gang of replicas in which every level has a constraint."""
+    chance = random.Random(seed)
+    world = World([], [], [])
+    for number in range(chance.randint(4, 6)):
+        name = f"n{number}"
+        labels = {"zone": chance.choice("ab"), "rack": chance.choice("xy")}
+        capacity = Resources(chance.randint(1, 3), chance.randint(1, 4), 9, 9)
+        world.nodes.append(Node(name, capacity, labels))
+    subgroups: list[SubGroup] = []
+    pods: list[Pod] = []
+    for replica in ("r0", "r1", "r2")[: chance.randint(1, 3)]:
+        required = chance.choice([None, "zone"])
+        constraint = TopologyConstraint(required=required, preferred="rack")
+        subgroups.append(SubGroup(replica, constraint=constraint))
+        for leaf in ("l", "w"):
+            size = chance.randint(1, 2)
+            rack = TopologyConstraint(required=chance.choice(["zone", "rack"]))
+            own = chance.choice([None, rack])
+            subgroups.append(SubGroup(f"{leaf}-{replica}", replica, size, own))
+            for at in range(size):
+                requests = Resources(chance.randint(1, 2), chance.randint(0, 2))
+                pods.append(Pod(f"{leaf}-{replica}-{at}", f"{leaf}-{replica}", requests))
+    replicas = sum(subgroup.parent is None for subgroup in subgroups)
+    minimum = chance.randint(1, replicas)
+    whole = TopologyConstraint(required=chance.choice([None, None, "zone"]), preferred="zone")
+    return world, Gang("gang", "q", tuple(pods), tuple(subgroups), minimum, whole)
 
 
 def _gang(
