@@ -110,10 +110,9 @@ class Leaf:
 
     def is_within_nominal(self, whats: Iterable[FlavorResource]) -> bool:
         """Whether the queue uses no more than its own quota of any of these."""
-        accounts = self.accounts
         for what in whats:
-            account = accounts.get(what) or self.account(what)
-            if account.usage > account.subtree_quota:
+            account = self.accounts.get(what) or self.tree.account(self.node, what)
+            if account is not None and account.usage > account.subtree_quota:
                 return False
         return True
 
