@@ -153,29 +153,27 @@ class _Inquiry:
                 members = [leaf for leaf in _leaves(part) if leaf.node.first_leaf in leaves]
                 found = self._best_domain(members, zone, nodes)
                 self._confined |= dict.fromkeys(leaves, found)
-        mark = self._placer.mark()
-        placed = False
         if part.children:
-            placed = self._visit_children(part, nodes, together)
-        else:
-            self._lack(part, nodes, together)
-        if not placed:
-            self._placer.undo(mark)
-        return placed
+            return self._visit_children(part, nodes, together)
+        self._lack(part, nodes, together)
+        return False
 
     def _visit_children(self, part: Part, nodes: int, together: Together | None) -> bool:
         """As many as are needed, in order; once they are there nobody cares what others lack."""
         before = len(self.lacks)
+        mark = self._placer.mark()
         missing = part.count
         for child in part.children:
             if missing and self.visit(child, nodes, together):
                 missing -= 1
         if not missing:
             del self.lacks[before:]
-        elif part.count < len(part.children):
+            return True
+        self._placer.undo(mark)
+        if part.count < len(part.children):
             found = part.count - missing
             self.short.append(Short(part.node.name, part.count, found, len(part.children)))
-        return not missing
+        return False
 
     def _confine(
         self, part: Part, nodes: int, together: Together | None
@@ -218,7 +216,8 @@ class _Inquiry:
         return sum(counts)
 
     def _lack(self, part: Part, nodes: int, together: Together | None) -> None:
-        """Place as many pods of a leaf as fit, and say what the first of the others lacks."""
+        """Try how many pods of a leaf fit, and say what the first of the others lacks."""
+        mark = self._placer.mark()
         found = 0
         short: Shape | None = None
         for run, pods in in_order(part) or ():
@@ -227,6 +226,7 @@ class _Inquiry:
             found += placed
             if placed < pods and short is None:
                 short = run.shape
+        self._placer.undo(mark)
         shape = short or part.runs[0].shape
         inside = self._everywhere
         if together is not None:
