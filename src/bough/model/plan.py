@@ -89,6 +89,23 @@ class WaitReason(StrEnum):
     PENDING_EVALUATION = "PendingEvaluation"
 
 
+class PodShortage(msgspec.Struct, frozen=True):
+    """A node of a gang that cannot get what it needs from the pods that there are."""
+
+    #: The gang's own name at the root.
+    subgroup: str
+    #: Pods, or children that can start.
+    needed: int
+    available: int
+    #: Whether pods are counted, and not children.
+    leaf: bool = True
+
+    @property
+    def missing(self) -> int:
+        """By how many it is short."""
+        return self.needed - self.available
+
+
 class Wait(msgspec.Struct, frozen=True):
     """A workload that stays where it is, and why."""
 
@@ -106,6 +123,12 @@ class Wait(msgspec.Struct, frozen=True):
     tried: dict[str, dict[str, int]] = {}
     #: The violated inequality, where that is the reason.
     refusal: Refusal | None = None
+    #: Who is first in line, where that is the reason.
+    head: str | None = None
+    #: What lacks pods, from the gang itself down, where that is the reason.
+    shortages: tuple[PodShortage, ...] = ()
+    #: The cohorts of the cycle that stops its queue, each the child of the next.
+    cycle: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:

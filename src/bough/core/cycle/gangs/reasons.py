@@ -9,7 +9,7 @@ from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.world import World
 from bough.core.gang.demand import Demand
 from bough.core.gang.predicate import shortages
-from bough.model.plan import Wait
+from bough.model.plan import PodShortage, Wait
 from bough.model.quota import NodeKind, TreeNode
 from bough.model.reason import GangWait, Refusal, cycle_text
 
@@ -19,8 +19,9 @@ def wait_for_queue(world: World, claim: Claim) -> Wait:
     tree = world.ledgers.total
     node = world.queue_node(claim.queue)
     if node in tree:
-        message = f"queue {claim.queue} is stopped: {cycle_text(tree.cycle(node))}"
-        return Wait(claim.name, GangWait.TANGLED, message)
+        cycle = tree.cycle(node)
+        message = f"queue {claim.queue} is stopped: {cycle_text(cycle)}"
+        return Wait(claim.name, GangWait.TANGLED, message, cycle=cycle)
     if not claim.queue:
         return Wait(claim.name, GangWait.QUEUE, "it names no queue")
     if TreeNode(NodeKind.COHORT, claim.queue) in tree:
@@ -35,13 +36,17 @@ def wait_for_pods(claim: Claim) -> Wait:
     deepest = lacking[-1]
     what = "pods" if deepest.node.is_leaf else "subgroups that can start"
     message = f"{deepest.node.name} needs {deepest.needed} {what} and there are {deepest.available}"
-    return Wait(claim.name, GangWait.PODS, message)
+    found = (
+        PodShortage(each.node.name, each.needed, each.available, each.node.is_leaf)
+        for each in lacking
+    )
+    return Wait(claim.name, GangWait.PODS, message, shortages=tuple(found))
 
 
 def wait_behind(claim: Claim, head: Claim) -> Wait:
     """Somebody of the same queue and rank is first in line, and waits for quota."""
     message = f"{head.name} is first in queue {claim.queue} and waits for quota"
-    return Wait(claim.name, GangWait.BEHIND, message)
+    return Wait(claim.name, GangWait.BEHIND, message, head=head.name)
 
 
 def wait_for_quota(world: World, claim: Claim, refusals: list[Refusal]) -> Wait:
