@@ -3,17 +3,10 @@ from __future__ import annotations
 from bough.core.gang.demand import needed
 from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
-from bough.core.place.reasons import (
-    Cause,
-    DomainRoom,
-    Explanation,
-    NodeCount,
-    Short,
-    Together,
-    explain,
-)
+from bough.core.place.reasons import explain
 from bough.model.cluster import Node, Resources, Taint
 from bough.model.gang import Gang, SubGroup, TopologyConstraint
+from bough.model.shortage import Cause, DomainRoom, Explanation, NodeCount, Short, Together
 from tests.places import RACK, TOPOLOGY, gang, node, pod, replicas
 
 

@@ -13,13 +13,14 @@ from bough.core.gang.predicate import shortages
 from bough.core.gang.tree import GangTree
 from bough.core.place.columns import GPUS
 from bough.core.place.placer import Placer
-from bough.model.placement import Packing, PlacePolicy
-from bough.core.place.reasons import Explanation, Lack, explain
+from bough.core.place.reasons import explain
 from bough.core.place.result import Placement, Refusal, Start, Unresolved
 from bough.errors import NotFound
 from bough.formats.fields import suggest
 from bough.formats.nodes import read_nodes
 from bough.model.gang import PodState
+from bough.model.placement import Packing, PlacePolicy
+from bough.model.shortage import Explanation, Lack
 from bough.tools.answer import Answer, problem_answers
 from bough.tools.gangs import gather
 from bough.tools.loading import in_order, read_texts, refuse_errors
