@@ -119,6 +119,15 @@ class Index:
         if later:
             shape.later &= ~nodes
 
+    def with_gpus(self, gpus: int) -> int:
+        """The nodes on which so many GPUs will be free later."""
+        if not gpus:
+            return self.everything
+        enough = 0
+        for nodes in self.by_gpus[gpus:]:
+            enough |= nodes
+        return enough
+
     def room(self, shape: Shape, within: int, enough: int) -> int:
         """How many pods of a shape fit by their GPUs, at most; stops once that is `enough`.
 
@@ -139,11 +148,7 @@ class Index:
     def count(self, shape: Shape, within: int, *, later: bool = False) -> int:
         """How many pods of a shape fit, exactly."""
         nodes = self.may_fit(shape, within, later=later)
-        if shape.gpus:
-            enough = 0
-            for with_so_many in self.by_gpus[shape.gpus :]:
-                enough |= with_so_many
-            nodes &= enough
+        nodes &= self.with_gpus(shape.gpus)
         return sum(self.copies(at, shape, later=later) for at in positions(nodes))
 
     def _put_later(self, at: int, row: Row) -> None:

@@ -26,10 +26,13 @@ class Kinds:
         """The nodes from `first` on that fit, one of each kind."""
         index = self._index
         tried: set[Hashable] = set()
-        candidates = index.may_fit(shape, nodes, later=later) >> first << first
-        for at in positions(candidates):
+        candidates = index.with_gpus(shape.gpus) & index.may_fit(shape, nodes, later=later)
+        for at in positions(candidates >> first << first):
+            if not index.fits(at, shape, later=later):
+                index.unfit(shape, 1 << at, later=later)
+                continue
             kind = (index.idle[at], index.later[at], self._rules_of(at), self._places_of(at))
-            if kind not in tried and index.fits(at, shape, later=later):
+            if kind not in tried:
                 tried.add(kind)
                 yield at
 

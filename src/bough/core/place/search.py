@@ -22,6 +22,10 @@ from bough.core.place.options import Option, Spread, options, required_options
 from bough.core.place.outlook import hopeful
 from bough.core.place.parts import Part
 
+#: So many pods placed in vain, or nodes looked at in vain, are as much work as one choice.
+_PODS_FOR_ONE = 8
+_NODES_FOR_ONE = 64
+
 
 class Limit(NamedTuple):
     """Some leaves of the gang are confined to some nodes."""
@@ -251,7 +255,7 @@ class Search:
             return
         taken = self._filler.fill(bag, area.nodes, area.spread)
         if taken is None:
-            self._work(1 + (bag.pods // 8 if bag else 0))
+            self._work(bag.pods // _PODS_FOR_ONE if bag else 0)
             return
         self.taken.extend(taken)
         yield State(rest, around)
@@ -272,6 +276,8 @@ class Search:
                 alike = number + 1 < len(wanted) and wanted[number + 1].run.shape is run.shape
                 following = Put(wanted, nodes, number + 1, 0, at if alike else 0)
             yield State(Todo(following, rest), bag)
+        # To find nothing more is as much work as there are nodes to look at.
+        self._work((run.shape.possible & nodes).bit_count() // _NODES_FOR_ONE)
 
     def _distinct(self, found: Iterator[Option]) -> Iterator[Option]:
         """Leave out domains that are like one that was tried, where that is all that matters."""
