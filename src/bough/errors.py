@@ -7,6 +7,7 @@
     ├── Forbidden     yours: the one who asks may not
     ├── NotFound      yours: what it names does not exist
     ├── Conflict      timing: right in itself, but not in this state
+    ├── Throttled     timing: too much at once
     ├── Unavailable   ours: try again later
     └── Broken        ours: an invariant of the core does not hold; always a bug
 
@@ -22,7 +23,8 @@ class BoughError(Exception):
     """Something went wrong."""
 
     code: ClassVar[str] = "error"
-    http_status: ClassVar[int] = 500
+    #: The default of the class; an error that came over the wire keeps the status it came with.
+    http_status: int = 500
 
     def __init__(self, message: str = "", *, hint: str = "", details: tuple[str, ...] = ()) -> None:
         #: The docstring of the class is the default message.
@@ -78,6 +80,13 @@ class Conflict(BoughError):
 
     code = "conflict"
     http_status = 409
+
+
+class Throttled(BoughError):
+    """That was too much at once; try again later."""
+
+    code = "throttled"
+    http_status = 429
 
 
 class Unavailable(BoughError):
