@@ -1,0 +1,156 @@
+"""Who has what is missing: how much, whether it is guaranteed or borrowed, whether it may be taken.
+
+Must not know why anybody misses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from bough.core.cycle.gangs.claim import Claim
+from bough.core.cycle.gangs.reclaim import Reclaim
+from bough.core.cycle.gangs.tariff import amount_of
+from bough.core.cycle.gangs.world import World
+from bough.core.gang.release import core_pods
+from bough.core.gang.tree import pods_of
+from bough.core.quota.tree import QuotaTree
+from bough.model.certificate import Holder
+from bough.model.cluster import Resources
+from bough.model.gang import Pod
+from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
+
+#: How much of what is missing a pod has; 0: none.
+Measure = Callable[[Claim, Pod], int]
+
+#: From the names that placement has for resources to a request for one of it.
+_ONE_OF = {
+    "gpus": Resources(gpus=1),
+    "cpu": Resources(cpu_milli=1),
+    "memory": Resources(memory_bytes=1),
+    "pods": Resources(pods=1),
+}
+
+
+class GangHolders:
+    """The gangs that hold something in a world, once its cycle is over."""
+
+    def __init__(self, world: World, claim: Claim, request: Amounts) -> None:
+        self._world = world
+        self._claim = claim
+        self._evictable = self._find_evictable(request)
+
+    def below(self, node: TreeNode, what: FlavorResource, *, guaranteed: bool) -> list[Holder]:
+        """Who has it at a node of the quota tree; only what is guaranteed, or everything."""
+        world = self._world
+        tree = world.ledgers.total
+        queues = {each.name for each in tree.subtree(node) if each.kind is NodeKind.QUEUE}
+        holders = self._holders(queues, lambda claim, pod: world.price(claim, pod).get(what, 0))
+        if guaranteed:
+            holders = [each for each in holders if each.guaranteed]
+        return share_borrowed(holders, lambda queue: borrowed_of(tree, queue, what))
+
+    def on(self, nodes: int, resource: str) -> list[Holder]:
+        """Who has a resource, by the name that placement has for it, on some nodes."""
+        world = self._world
+        placer = world.placer
+        column = placer.index.columns.names.index(resource)
+
+        def measure(claim: Claim, pod: Pod) -> int:
+            holding = placer.holding(claim.name, pod.name)
+            on_them = holding is not None and nodes >> holding.at & 1
+            return holding.row[column] if holding is not None and on_them else 0
+
+        holders = self._holders({*world.tariffs}, measure)
+        return share_borrowed(holders, lambda queue: self._borrowed(queue, resource))
+
+    def _holders(self, queues: set[str], measure: Measure) -> list[Holder]:
+        found: list[Holder] = []
+        for name in sorted(self._world.claims):
+            claim = self._world.claims[name]
+            if claim is not self._claim and claim.queue in queues:
+                holder = self._holder(claim, measure)
+                if holder is not None:
+                    found.append(holder)
+        return found
+
+    def _holder(self, claim: Claim, measure: Measure) -> Holder | None:
+        world = self._world
+        if not claim.running and not world.has_changed(claim):
+            return None
+        held = world.held(claim)
+        pods = [
+            pod
+            for leaf, bits in zip(claim.tree.leaves, held, strict=True)
+            for pod in pods_of(leaf, bits)
+        ]
+        amount = sum(measure(claim, pod) for pod in pods)
+        if not amount:
+            return None
+        core = set[str]()
+        if not claim.gang.preemptible:
+            kept = core_pods(claim.tree, held) if world.rules.growth_borrows else pods
+            core = {pod.name for pod in kept}
+        evictable = self._evictable.get(claim.name, set())
+        return Holder(
+            workload=claim.name,
+            queue=claim.queue,
+            amount=amount,
+            guaranteed=sum(measure(claim, pod) for pod in pods if pod.name in core),
+            evictable=sum(measure(claim, pod) for pod in pods if pod.name in evictable),
+            owner=claim.gang.owner,
+            priority=claim.gang.priority,
+            since_ms=claim.gang.started_ms,
+            starting=not claim.running,
+        )
+
+    def _find_evictable(self, request: Amounts) -> dict[str, set[str]]:
+        """By gang: the pods that may be evicted for the one that waits."""
+        claim, world = self._claim, self._world
+        takes = not claim.gang.preemptible or world.rules.preemptible_takes_victims
+        found: dict[str, set[str]] = {}
+        if takes and world.takes_gangs(claim.queue):
+            reclaim = Reclaim(world, claim, request)
+            for victim in reclaim.candidates():
+                if reclaim.allowed(victim):
+                    pods = found.setdefault(victim.claim.name, set())
+                    pods.update(pod.name for pod in victim.pods)
+        return found
+
+    def _borrowed(self, queue: str, resource: str) -> int:
+        """How much a queue uses beyond its quota, on whatever flavor it does most."""
+        one = _ONE_OF.get(resource, Resources(other=((resource, 1),)))
+        tree = self._world.ledgers.total
+        node = self._world.queue_node(queue)
+        amounts = (
+            borrowed_of(tree, queue, what)
+            for what in tree.flavor_resources(node)
+            if amount_of(one, what.resource)
+        )
+        return max(amounts, default=0)
+
+
+def share_borrowed(holders: Iterable[Holder], borrowed: Callable[[str], int]) -> list[Holder]:
+    """Say whose use is what a queue has borrowed: what is not guaranteed, the newest first.
+
+    The result is in the order in which people should read it.
+    """
+    left: dict[str, int] = {}
+    found: list[Holder] = []
+    for holder in sorted(holders, key=_newest_first):
+        rest = left.setdefault(holder.queue, borrowed(holder.queue))
+        part = min(rest, holder.amount - holder.guaranteed)
+        left[holder.queue] = rest - part
+        found.append(msgspec.structs.replace(holder, borrowed=part))
+    return sorted(found, key=lambda each: (-each.evictable, -each.amount, each.workload))
+
+
+def borrowed_of(tree: QuotaTree, queue: str, what: FlavorResource) -> int:
+    """How much a queue uses beyond its quota."""
+    node = TreeNode(NodeKind.QUEUE, queue)
+    return max(0, -tree.balance(node, what)) if node in tree else 0
+
+
+def _newest_first(holder: Holder) -> tuple[bool, int, str]:
+    return (not holder.starting, -(holder.since_ms or 0), holder.workload)

@@ -1,0 +1,207 @@
+"""Certificates: why a workload waits or is evicted, who has what is missing, and what would help.
+
+Every sentence a person reads is made from these fields, so that machines can read the same.
+Must not know how any of it is found out.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from bough.model.plan import EvictionRule, PodShortage
+from bough.model.quota import FlavorResource, TreeNode
+from bough.model.reason import Refusal
+from bough.model.shortage import Lack, Short
+
+
+class Verdict(StrEnum):
+    """What a plan makes of a workload."""
+
+    WAITS = "waits"
+    #: It starts as soon as others have ended, who are told to.
+    NOMINATED = "nominated"
+    STARTS = "starts"
+    #: It has what it needs.
+    RUNS = "runs"
+
+
+class Ledger(StrEnum):
+    """Which use a violated inequality counts."""
+
+    #: Only what is guaranteed; it may exceed no quota.
+    GUARANTEED = "guaranteed"
+    #: Everything.
+    TOTAL = "total"
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """What there is not enough of."""
+
+    resource: str
+    amount: int
+    #: `None`: on the nodes, whatever flavor they are of.
+    flavor: str | None = None
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """A workload that has some of what is missing."""
+
+    workload: str
+    queue: str
+    #: How much it has.
+    amount: int
+    #: How much of that is guaranteed to it, how much is borrowed, and how much may be evicted for
+    #: the workload that waits.
+    guaranteed: int = 0
+    borrowed: int = 0
+    evictable: int = 0
+    #: Who submitted it.
+    owner: str = ""
+    priority: int = 0
+    #: Since when it has run; `None`: nobody knows.
+    since_ms: int | None = None
+    #: It gets this only by the plan that leaves the other waiting.
+    starting: bool = False
+
+
+class FlavorOption(msgspec.Struct, frozen=True):
+    """What stands against one flavor of a queue."""
+
+    flavor: str
+    #: Why its nodes do not suit the pods.
+    unsuitable: str | None = None
+    #: Why the queue cannot take it there. Neither: this flavor could be had.
+    refusal: Refusal | None = None
+
+
+class RemedyKind(StrEnum):
+    """What would help, the cheapest first."""
+
+    #: Others end by themselves.
+    WAIT = "wait"
+    #: It may borrow, and be evicted.
+    RUN_AS_LOW = "run_as_low"
+    SMALLER_MINIMUM = "smaller_minimum"
+    #: Its pods say nothing about their nodes.
+    OTHER_FLAVOR = "other_flavor"
+    #: A queue takes workloads again.
+    RESUME = "resume"
+    #: A cohort is taken out of a cycle.
+    UNTANGLE = "untangle"
+    RAISE_QUOTA = "raise_quota"
+    RAISE_LIMIT = "raise_limit"
+
+
+class Raise(msgspec.Struct, frozen=True):
+    """More for a node of the quota tree."""
+
+    node: TreeNode
+    flavor_resource: FlavorResource
+    by: int
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """A change by which the workload starts, as planning has shown; without it, it does not."""
+
+    kind: RemedyKind
+    #: WAIT: whose end is enough, those that have run longest first; none of them is superfluous.
+    ends: tuple[str, ...] = ()
+    #: SMALLER_MINIMUM: of what (`None`: of the whole), from how many down to how many.
+    subgroup: str | None = None
+    before: int = 0
+    minimum: int = 0
+    #: OTHER_FLAVOR: which it would get, as far as nodes have any.
+    flavors: tuple[str, ...] = ()
+    #: RESUME: the queue. UNTANGLE: the cohort that must lose its parent.
+    node: TreeNode | None = None
+    #: RAISE_QUOTA, RAISE_LIMIT: one less at any of them is not enough.
+    raises: tuple[Raise, ...] = ()
+    #: Whether the search came to its end; otherwise less than this may do.
+    exact: bool = True
+
+
+class Remedies(msgspec.Struct, frozen=True):
+    """What would help, the cheapest first."""
+
+    found: tuple[Remedy, ...] = ()
+    #: How many plans were made to find out.
+    plans: int = 0
+    #: Kinds whose search was given up for its length: there may be more.
+    given_up: tuple[RemedyKind, ...] = ()
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """Why a workload is where it is."""
+
+    workload: str
+    queue: str
+    verdict: Verdict
+    #: The dominant reason in one sentence.
+    sentence: str
+    #: The same as one word that programs can rely on: `GangWait`, or `WaitReason` of Kueue's form.
+    reason: str = ""
+    owner: str = ""
+    #: The violated inequality, and which use it counts.
+    refusal: Refusal | None = None
+    ledger: Ledger | None = None
+    #: The same for each flavor, where there are several or one does not suit.
+    options: tuple[FlavorOption, ...] = ()
+    #: What lacks pods, from the gang itself down.
+    shortages: tuple[PodShortage, ...] = ()
+    #: What lacks nodes, and why they are not there.
+    lacks: tuple[Lack, ...] = ()
+    short: tuple[Short, ...] = ()
+    #: Constraints on topologies, or levels, that there are not, each in one sentence.
+    unresolved: tuple[str, ...] = ()
+    #: Who is first in line.
+    head: str | None = None
+    #: For whom free nodes are kept that it could use.
+    kept_for: tuple[str, ...] = ()
+    #: The cohorts of the cycle that stops its queue, each the child of the next.
+    cycle: tuple[str, ...] = ()
+    #: Whose end it waits for, if room is being freed for it.
+    waits_for: tuple[str, ...] = ()
+    missing: Missing | None = None
+    #: Who has what is missing: what may be evicted for it first, then those who have most.
+    holders: tuple[Holder, ...] = ()
+
+
+class Excess(msgspec.Struct, frozen=True):
+    """A node of the quota tree that uses more than its quota: `T = quota - used < 0`."""
+
+    node: TreeNode
+    flavor_resource: FlavorResource
+    quota: int
+    used: int
+
+    @property
+    def balance(self) -> int:
+        """`T(x,r)`."""
+        return self.quota - self.used
+
+
+class EvictionCertificate(msgspec.Struct, frozen=True):
+    """Why a workload, or some of its pods, must end."""
+
+    workload: str
+    queue: str
+    rule: EvictionRule
+    sentence: str
+    owner: str = ""
+    #: The pods that go; empty: all of them.
+    pods: tuple[str, ...] = ()
+    #: For whom; `None` where for nobody.
+    preemptor: str | None = None
+    preemptor_queue: str | None = None
+    preemptor_owner: str = ""
+    #: What is compared where both are in the same queue.
+    priority: int = 0
+    preemptor_priority: int | None = None
+    #: The node of the quota tree at which it was decided: the lowest that both are below.
+    level: TreeNode | None = None
+    #: From the queue up to that node: who used more than its quota.
+    excesses: tuple[Excess, ...] = ()
+    #: Why the preemptor could not start beside it; `None`: quota was there, but no place.
+    need: Refusal | None = None
