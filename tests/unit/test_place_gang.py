@@ -171,6 +171,26 @@ def test_a_domain_that_serves_one_subgroup_only_is_given_up_for_one_that_serves_
     )
 
 
+def test_replicas_in_racks_use_as_few_zones_as_possible_where_these_are_preferred() -> None:
+    """Zone b holds two of the three; the tighter zones a and c hold one each."""
+    racks = ("a.x", "b.x", "b.y", "c.x")
+    nodes = [node(f"n{at}", 2, rack=rack) for at, rack in enumerate(racks)]
+    wanted = replicas([2, 2, 2], constraint=RACK)
+    wanted = msgspec.structs.replace(wanted, constraint=TopologyConstraint(preferred="zone"))
+    assert {"n1", "n2", "n0"} == set(places(nodes, wanted).values())
+
+
+def test_the_preference_of_a_subgroup_comes_before_that_of_the_gang() -> None:
+    """Three pods fit into no rack, but into a zone, which is nearer than the rest of zone a."""
+    racks = ("a.x", "a.y", "b.x", "b.y")
+    nodes = [node(f"n{at}", 2, rack=rack) for at, rack in enumerate(racks)]
+    wanted = msgspec.structs.replace(
+        replicas([3, 3], constraint=NEAR), constraint=TopologyConstraint(preferred="zone")
+    )
+    found = places(nodes, wanted)
+    assert {"n2", "n3"} == {found[f"r1-{at}"] for at in range(3)}
+
+
 def test_a_set_of_subgroups_shares_a_domain_and_others_do_not() -> None:
     wanted = msgspec.structs.replace(replicas([2, 2, 2]), sets=(SubGroupSet(("r0", "r2"), RACK),))
     found = places(RACKS, wanted)

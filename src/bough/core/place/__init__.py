@@ -9,6 +9,7 @@
                  (with layout, options, outlook, bags, filling, kinds)
     result       what comes out
     reasons      why there is no place
+    cluster      the pods on the nodes, as they are and as they would be
     placer       the object that a scheduling cycle works with
 
 Must not know queues and quotas, nor the order in which gangs are served.

@@ -8,7 +8,7 @@ needed at the very least is left out. Must not know how what is needed is placed
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from bough.core.place.bits import positions
@@ -32,6 +32,8 @@ class Option(NamedTuple):
     """A set of nodes to try."""
 
     nodes: int
+    #: The level of the domain; `None`: it is none.
+    level: int | None = None
     spread: Spread | None = None
 
 
@@ -47,9 +49,26 @@ def options(index: Index, zone: Zone, within: int) -> Iterator[Option]:
         if preferred is not None and level < preferred:
             spread = Spread(domains, preferred, zone.near)
         for nodes in _by_tightness(index, zone, level, within):
-            yield Option(nodes, spread)
+            yield Option(nodes, level, spread)
     if required is None and preferred is not None:
-        yield Option(within, Spread(domains, preferred, zone.near))
+        yield Option(within, None, Spread(domains, preferred, zone.near))
+
+
+def nearest_first(found: Iterator[Option], spread: Spread, used: int) -> Iterator[Option]:
+    """Order equally good sets of nodes so that few preferred domains of what is around are used.
+
+    Those come first in which something is placed already, then those with most room for others.
+    """
+    level = spread.domains.levels[spread.level]
+    around = level.holding(used | spread.near)
+
+    def thrift(option: Option) -> tuple[bool, int]:
+        domain = level.of_node[next(positions(option.nodes))]
+        free = spread.domains.free(spread.level, GPUS)
+        return (not option.nodes & around, 0 if domain == OUTSIDE else -free[domain])
+
+    for _, alike in groupby(found, key=lambda option: option.level):
+        yield from sorted(alike, key=thrift)
 
 
 def required_options(index: Index, zone: Zone, within: int) -> Iterator[Option]:
@@ -60,7 +79,7 @@ def required_options(index: Index, zone: Zone, within: int) -> Iterator[Option]:
     if zone.pin is not None:
         within &= zone.pin
     for nodes in _by_tightness(index, zone, zone.scope.required, within):
-        yield Option(nodes)
+        yield Option(nodes, zone.scope.required)
 
 
 def can_hold(index: Index, least: Least, nodes: int) -> bool:

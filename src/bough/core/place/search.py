@@ -13,12 +13,19 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from bough.core.place.bags import Bag, Wanted, contents, in_order, selections
+from bough.core.place.bits import mask_of
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.filling import Filler, Taken
 from bough.core.place.index import Index
 from bough.core.place.kinds import Kinds
 from bough.core.place.layout import Layout
-from bough.core.place.options import Option, Spread, options, required_options
+from bough.core.place.options import (
+    Option,
+    Spread,
+    nearest_first,
+    options,
+    required_options,
+)
 from bough.core.place.outlook import hopeful
 from bough.core.place.parts import Part
 
@@ -187,9 +194,15 @@ class Search:
         if part.zone is None:
             yield from self._inside(part, area, rest, bag)
             return
-        ways = required_options if self._exact else options
-        for nodes, spread in self._distinct(ways(self._index, part.zone, area.nodes)):
-            chosen = Area(nodes, spread, area.limits)
+        if self._exact:
+            found = required_options(self._index, part.zone, area.nodes)
+        else:
+            found = options(self._index, part.zone, area.nodes)
+            if area.spread is not None:
+                used = mask_of(spot.at for entry in self.taken for spot in entry.spots)
+                found = nearest_first(found, area.spread, used & area.nodes)
+        for option in self._distinct(found):
+            chosen = Area(option.nodes, option.spread, area.limits)
             yield from self._inside(part, chosen, Todo(Fill(chosen, bag), rest), None)
 
     def _inside(
@@ -224,8 +237,8 @@ class Search:
             return
         zone, leaves = part.sets[number]
         ways = required_options if self._exact else options
-        for nodes, spread in ways(self._index, zone, area.nodes):
-            limits = (*area.limits, Limit(leaves, nodes, spread))
+        for option in ways(self._index, zone, area.nodes):
+            limits = (*area.limits, Limit(leaves, option.nodes, option.spread))
             chosen = Confine(part, area._replace(limits=limits), number + 1)
             yield State(Todo(chosen, rest), bag)
 
