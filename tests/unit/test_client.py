@@ -9,31 +9,16 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import bough
 from bough import errors
-from bough.client import Client, Login, find_login, forget_login, store_login, transport
-from tests.answering import Answering, answering
+from bough.client import Client, Login, find_login, forget_login, store_login
+from tests.answering import Answering
 
-
-@pytest.fixture
-def server() -> Iterator[Answering]:
-    with answering() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nobody's real login is read or written."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.delenv("BOUGH_SERVER", raising=False)
-    monkeypatch.delenv("BOUGH_TOKEN", raising=False)
-    monkeypatch.setattr(transport, "PAUSE_S", 0)
-    return tmp_path / "bough" / "login.json"
+pytestmark = pytest.mark.usefixtures("login_file")
 
 
 def error_of(server: Answering, status: int, body: object) -> errors.BoughError:
@@ -376,12 +361,12 @@ def test_the_spec_and_the_figures_are_plain_text(server: Answering):
 # Logging in
 
 
-def test_a_login_is_kept_where_only_its_owner_reads_it(own_settings: Path):
+def test_a_login_is_kept_where_only_its_owner_reads_it(login_file: Path):
     path = store_login(Login("http://host:1", "secret"))
-    assert str(own_settings) == path
+    assert str(login_file) == path
     assert 0o600 == stat.S_IMODE(os.stat(path).st_mode)
     assert Login("http://host:1", "secret") == find_login()
-    assert [own_settings] == list(own_settings.parent.iterdir())
+    assert [login_file] == list(login_file.parent.iterdir())
 
 
 def test_the_environment_goes_before_what_was_stored(monkeypatch: pytest.MonkeyPatch):
@@ -404,13 +389,13 @@ def test_without_a_server_it_says_what_to_do():
     assert "bough login URL" in caught.value.hint
 
 
-def test_a_broken_login_file_is_named(own_settings: Path):
-    own_settings.parent.mkdir()
+def test_a_broken_login_file_is_named(login_file: Path):
+    login_file.parent.mkdir()
     for text in ("{", "[]", json.dumps({"token": "x"})):
-        own_settings.write_text(text)
+        login_file.write_text(text)
         with pytest.raises(errors.Invalid) as caught:
             find_login()
-        assert str(own_settings) in caught.value.message
+        assert str(login_file) in caught.value.message
 
 
 def test_a_login_is_forgotten_once():

@@ -1,7 +1,8 @@
 """The program: finds a command by its name, runs it, and turns what goes wrong into a message.
 
 Exit codes: 0 done (or the answer is yes), 1 an error, 2 wrong usage, 3 the answer is no,
-130 interrupted. Must not know any command's arguments.
+130 interrupted; commands that ask a server have those of `remote`. Must not know any command's
+arguments.
 """
 
 from __future__ import annotations
@@ -20,9 +21,25 @@ from bough.version import VERSION
 
 #: Where each command lives: a module, and the click command in it. A new command is a line here.
 COMMANDS = {
+    "audit": ("bough.cli.audit", "audit"),
+    "cohort": ("bough.cli.cohort", "cohort"),
+    "completion": ("bough.cli.completion", "completion"),
+    "config": ("bough.cli.config", "config"),
+    "credential": ("bough.cli.credential", "credential"),
     "gang": ("bough.cli.gang", "gang"),
+    "login": ("bough.cli.login", "login"),
+    "logout": ("bough.cli.login", "logout"),
     "place": ("bough.cli.place", "place"),
+    "pool": ("bough.cli.pool", "pool"),
+    "profile": ("bough.cli.profile", "profile"),
+    "queue": ("bough.cli.queue", "queue"),
     "quota": ("bough.cli.quota", "quota"),
+    "resource": ("bough.cli.resource", "resource"),
+    "task": ("bough.cli.task", "task"),
+    "token": ("bough.cli.token", "token"),
+    "user": ("bough.cli.user", "user"),
+    "version": ("bough.cli.versions", "version"),
+    "workflow": ("bough.cli.workflow", "workflow"),
 }
 
 ERROR = 1
@@ -52,7 +69,9 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done or yes, 1 error, 2 wrong usage, 3 no, 130 interrupted.",
+    epilog="Exit codes: 0 done or yes, 1 error, 2 wrong usage, 3 no, 130 interrupted. Commands "
+    "that ask a server: 0 done, 1 workflow refused, 2 other error, 3 interrupted, 10 no server, "
+    "75 too much at once.",
 )
 @click.version_option(VERSION, "-V", "--version", message="%(prog)s %(version)s")
 def program() -> None:

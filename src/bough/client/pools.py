@@ -171,10 +171,6 @@ class Resources:
         """One node."""
         return self._transport.get(path_of("resources", node))
 
-    def cordon(self, node: str, *, cordoned: bool = True) -> Any:
-        """Let nothing new onto a node, or let it again; what runs goes on."""
-        return self._transport.send("PATCH", path_of("resources", node), {"cordoned": cordoned})
-
 
 def _subpool(parent: str, name: str) -> str:
     return path_of("configs", "pool", parent, "subpool", name)

@@ -1,0 +1,216 @@
+"""`bough config`: arguments of the commands on configuration. Must not know any rule."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from bough.cli.remote import ServerGroup, client, echo, format_option, read_pairs
+from bough.cli.ruled import cell_text, render_ruled, show_time
+from bough.errors import Invalid, NotFound
+
+KINDS = click.Choice(["WORKFLOW", "POOL", "SUBPOOL", "COHORT", "ROLE"], case_sensitive=False)
+#: Where the objects of a kind are, in an answer that has all of them.
+_NAMED = ("pools", "cohorts", "roles")
+
+
+class KindAndRevision(click.ParamType):
+    """`POOL`, or `POOL:3`."""
+
+    name = "TYPE[:REVISION]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int | None]:
+        """The kind in capitals, and the number of the revision."""
+        kind, colon, revision = str(value).partition(":")
+        found: str = KINDS.convert(kind, param, ctx)
+        if colon and not revision.isdecimal():
+            self.fail(f"{value!r} is not like POOL:3", param, ctx)
+        return found, int(revision) if colon else None
+
+
+@click.group(cls=ServerGroup)
+def config() -> None:
+    """Configuration: show, change, look back, return to what was."""
+
+
+@config.command("list")
+@format_option
+def list_configs(format_type: str) -> None:
+    """List the latest revision of every kind of configuration."""
+    latest: dict[str, Any] = {}
+    for each in client().configs.history(limit=1_000):
+        latest.setdefault(each["config_type"], each)
+    rows = [latest[kind] for kind in sorted(latest)]
+    echo({"configs": rows}, format_type, lambda each: _render_revisions(each["configs"]))
+
+
+@config.command()
+@click.argument("what", type=KindAndRevision())
+@click.argument("names", nargs=-1)
+@format_option
+def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str) -> None:
+    """Show what is configured of a kind, now or right after a revision; all, or one name."""
+    kind, revision = what
+    if revision is None:
+        answer: Any = client().configs.get(kind)
+    else:
+        found = client().configs.history(kinds=(kind,), revision=revision, with_data=True)
+        if not found:
+            raise NotFound(f"{kind} has no revision {revision}.")
+        answer = found[0].get("data")
+    for name in names:
+        answer = _step(answer, name)
+    echo(answer, "json" if format_type == "text" else format_type, str, indent=4)
+
+
+@config.command()
+@click.argument("kind", type=KINDS, metavar="TYPE")
+@click.argument("name", required=False)
+@click.option("--file", "-f", required=True, help="JSON with the fields to change, or -.")
+@click.option("--description", "-d", default="", help="Why; kept in the history.")
+@format_option
+def update(kind: str, name: str | None, file: str, description: str, format_type: str) -> None:
+    """Change some fields, of one object of a kind where it has several."""
+    answer = client().configs.update(kind, _read(file), name, description)
+    echo(answer, format_type, lambda _: f"{_title(kind, name)} is updated.")
+
+
+@config.command("set")
+@click.argument("kind", type=KINDS, metavar="TYPE")
+@click.argument("fields", metavar="FIELD=VALUE...", nargs=-1, required=True)
+@click.option("--name", help="Which object, where the kind has several.")
+@click.option("--description", "-d", default="", help="Why; kept in the history.")
+@format_option
+def set_fields(
+    kind: str, fields: tuple[str, ...], name: str | None, description: str, format_type: str
+) -> None:
+    """Change single fields. A value is JSON where it can be read as such, else text."""
+    changes = {field: _value(text) for field, text in read_pairs("FIELD", fields).items()}
+    answer = client().configs.update(kind, changes, name, description)
+    echo(answer, format_type, lambda _: f"{_title(kind, name)} is updated.")
+
+
+@config.command()
+@click.argument("kind", type=KINDS, metavar="TYPE")
+@click.argument("name")
+@format_option
+def delete(kind: str, name: str, format_type: str) -> None:
+    """Remove one object of a kind."""
+    answer = client().configs.delete(kind, name)
+    echo(answer, format_type, lambda _: f"{_title(kind, name)} is deleted.")
+
+
+@config.command()
+@click.argument("kinds", type=KINDS, metavar="TYPE...", nargs=-1)
+@click.option("--name", help="Only of this object.")
+@click.option("--count", "-c", type=click.IntRange(1, 1_000), default=20, help="How many.")
+@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
+@format_option
+def history(
+    kinds: tuple[str, ...], name: str | None, count: int, offset: int, format_type: str
+) -> None:
+    """List changes, the newest first."""
+    answer = client().configs.history(
+        kinds=kinds, name=name, limit=count, offset=offset, with_data=format_type == "json"
+    )
+    echo({"configs": answer}, format_type, lambda each: _render_revisions(each["configs"]))
+
+
+@config.command()
+@click.argument("before", type=KindAndRevision())
+@click.argument("after", type=click.IntRange(1), metavar="REVISION")
+@format_option
+def diff(before: tuple[str, int | None], after: int, format_type: str) -> None:
+    """Show what is different between two revisions: TYPE:REVISION REVISION."""
+    kind, revision = before
+    if revision is None:
+        raise click.UsageError(f"Say from which revision: {kind}:REVISION.")
+    echo(client().configs.diff(kind, revision, after), format_type, _render_differences)
+
+
+@config.command()
+@click.argument("what", type=KindAndRevision())
+@format_option
+def rollback(what: tuple[str, int | None], format_type: str) -> None:
+    """Configure a kind as it was right after a revision: TYPE:REVISION."""
+    kind, revision = what
+    if revision is None:
+        raise click.UsageError(f"Say to which revision: {kind}:REVISION.")
+    answer = client().configs.rollback(kind, revision)
+    echo(answer, format_type, lambda _: f"{kind} is as it was at revision {revision}.")
+
+
+def _read(file: str) -> dict[str, Any]:
+    try:
+        if file == "-":
+            document = json.load(sys.stdin)
+        else:
+            with open(file, encoding="utf-8") as stream:
+                document = json.load(stream)
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise Invalid(f"{file} is no JSON: {error}.") from None
+    if not isinstance(document, dict):
+        raise Invalid(f"{file} must have an object with the fields to change.")
+    return document
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _step(answer: Any, name: str) -> Any:
+    """Into an answer by name, past the level that has all objects of a kind."""
+    if isinstance(answer, dict) and name not in answer:
+        for key in _NAMED:
+            if key in answer:
+                answer = answer[key]
+                break
+    if isinstance(answer, list):
+        answer = {each.get("name"): each for each in answer if isinstance(each, dict)}
+    if not isinstance(answer, dict) or name not in answer:
+        raise NotFound(f"There is no {name} in it.")
+    return answer[name]
+
+
+def _title(kind: str, name: str | None) -> str:
+    return kind if name is None else f"{kind} {name}"
+
+
+def _render_revisions(revisions: Any) -> str:
+    if not revisions:
+        return "There are no revisions."
+    rows = [
+        (
+            each["config_type"],
+            each["revision"],
+            each["name"],
+            each["username"],
+            show_time(each["created_at"]),
+            each["description"],
+        )
+        for each in revisions
+    ]
+    header = ("Config Type", "Revision", "Name", "Username", "Created At", "Description")
+    return render_ruled(header, rows)
+
+
+def _render_differences(answer: Any) -> str:
+    found = answer["differences"] if isinstance(answer, dict) else answer
+    if not found:
+        return "There is no difference."
+    rows = [(each["field"], _short(each["before"]), _short(each["after"])) for each in found]
+    return render_ruled(("Field", "Before", "After"), rows)
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, (dict, list)) else cell_text(value)

@@ -1,0 +1,147 @@
+"""`bough pool`: arguments of the commands on pools. Must not know any rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bough.cli.pool_text import render_pool, render_pools, render_usage
+from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.subpool import subpool
+from bough.errors import NotFound
+
+#: What an option says for "as if it had never been set".
+NO_LIMIT = -1
+
+
+@click.group(cls=ServerGroup)
+def pool() -> None:
+    """Pools of GPUs, and how they are divided."""
+
+
+pool.add_command(subpool)
+
+
+@pool.command("list")
+@click.option("--pool", "-p", "pools", multiple=True, help="Only this pool; may be repeated.")
+@click.option(
+    "--mode",
+    "-m",
+    type=click.Choice(["used", "free"]),
+    help="Quota and nodes with their sums instead of the tree.",
+)
+@click.option("--quota", is_flag=True, hidden=True, help="Accepted for old scripts.")
+@format_option
+def list_pools(
+    pools: tuple[str, ...],
+    mode: str | None,
+    quota: bool,  # noqa: ARG001  accepted for old scripts
+    format_type: str,
+) -> None:
+    """Show what pools have, use and have left, as trees with their subpools.
+
+    Only HIGH and NORMAL count. A negative number is still to drain.
+    """
+    answer: Any = client().pools.quotas(pools)
+    found = {each["name"] for node_set in answer["node_sets"] for each in node_set["pools"]}
+    missing = [name for name in pools if name not in found]
+    if missing:
+        raise NotFound(f"Pools {', '.join(missing)} not found")
+    if mode:
+        echo(answer, format_type, lambda each: render_usage(each, mode), indent=4)
+    else:
+        echo(answer, format_type, render_pools, indent=4)
+
+
+def _quota_options(function: Any) -> Any:
+    for option in (
+        click.option("--description", help="What the pool is for."),
+        click.option("--backend", help="Where its workflows run."),
+        click.option("--cohort", help='The cohort it belongs to; "" for none.'),
+        click.option(
+            "--lending-limit", type=int, help="The most GPUs it lends; -1: all that are idle."
+        ),
+        click.option("--borrowing-limit", type=int, help="The most GPUs it borrows; -1: no limit."),
+        click.option(
+            "--user-gpu-limit",
+            type=int,
+            help="The most GPUs that one user may hold; -1: no limit.",
+        ),
+        click.option("--weight", type=int, help="Its share of what all may borrow."),
+        click.option("--maximum", type=int, help="The most GPUs it may use at once; -1: no limit."),
+        click.option("--quota", type=int, help="The GPUs that it is guaranteed; -1: no limit."),
+    ):
+        function = option(function)
+    return function
+
+
+@pool.command()
+@click.argument("name")
+@_quota_options
+@format_option
+def create(name: str, format_type: str, **fields: Any) -> None:
+    """Make a pool."""
+    asked = client()
+    asked.pools.create(name, _config(fields))
+    answer = asked.pools.get(name) if format_type == "json" else None
+    echo(answer, format_type, lambda _: f"Pool {name} is created.", indent=4)
+
+
+@pool.command()
+@click.argument("name")
+@_quota_options
+@format_option
+def update(name: str, format_type: str, **fields: Any) -> None:
+    """Change some fields of a pool."""
+    changes = _config(fields)
+    if not changes:
+        raise click.UsageError("Say what to change; --help lists the options.")
+    asked = client()
+    asked.pools.update(name, changes)
+    answer = asked.pools.get(name) if format_type == "json" else None
+    echo(answer, format_type, lambda _: f"Pool {name} is updated.", indent=4)
+
+
+@pool.command()
+@click.argument("name")
+@format_option
+def show(name: str, format_type: str) -> None:
+    """Show what is configured for a pool."""
+    echo(client().pools.get(name), format_type, render_pool, indent=4)
+
+
+@pool.command()
+@click.argument("name")
+@click.argument("new_name")
+@format_option
+def rename(name: str, new_name: str, format_type: str) -> None:
+    """Give a pool another name; its workflows go with it."""
+    answer = client().pools.rename(name, new_name)
+    echo(answer, format_type, lambda _: f"Pool {name} is now {new_name}.", indent=4)
+
+
+@pool.command()
+@click.argument("name")
+@format_option
+def delete(name: str, format_type: str) -> None:
+    """Remove a pool that has neither subpools nor unfinished workflows."""
+    answer = client().pools.delete(name)
+    echo(answer, format_type, lambda _: f"Pool {name} is deleted.", indent=4)
+
+
+def _config(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the wire, of those options that were given."""
+    config = {name: value for name, value in fields.items() if value is not None}
+    gpu: dict[str, int] = {}
+    for option, field in (("quota", "guarantee"), ("maximum", "maximum"), ("weight", "weight")):
+        if option in config:
+            gpu[field] = config.pop(option)
+    if gpu:
+        config["resources"] = {"gpu": gpu}
+    for name in ("borrowing_limit", "lending_limit", "user_gpu_limit"):
+        if config.get(name) == NO_LIMIT:
+            config[name] = None
+    if config.get("cohort") == "":
+        config["cohort"] = None
+    return config

@@ -1,0 +1,143 @@
+"""What all commands that ask a server have in common: the client, errors, exit codes, pools.
+
+Exit codes: 0 done, 1 a workflow was refused, 2 another error (wrong usage too), 3 interrupted,
+10 the server cannot be reached or has failed, 75 too much at once. Must not know any command.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bough.cli.output import printable
+from bough.errors import BoughError, Invalid, Refused
+
+if TYPE_CHECKING:
+    from bough.client import Client
+
+SUBMISSION = 1
+ERROR = 2
+INTERRUPTED = 3
+SERVER = 10
+TOO_MUCH = 75
+
+#: As `output.format_option`, with the short form that server commands have.
+format_option = click.option(
+    "--format-type",
+    "-t",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people, or JSON for programs.",
+)
+#: For commands whose `-t` is something else.
+long_format_option = click.option(
+    "--format-type",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people, or JSON for programs.",
+)
+pool_option = click.option("--pool", "-p", help="The pool, or subpool; your default pool if not.")
+
+
+class ServerCommand(click.Command):
+    """A command that asks a server, and ends with the exit codes above."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, and turn what goes wrong into a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except BoughError as error:
+            _echo_failure(error, ctx.params.get("format_type", "text"))
+            ctx.exit(exit_code(error))
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+class ServerGroup(click.Group):
+    """Commands that ask a server."""
+
+    command_class = ServerCommand
+    group_class = type
+
+
+def client() -> Client:
+    """The client, as the environment or a stored login says."""
+    from bough.client import Client  # noqa: PLC0415  help needs no network
+
+    return Client()
+
+
+def exit_code(error: BoughError) -> int:
+    """How a command ends that failed so."""
+    if isinstance(error, Refused):
+        return SUBMISSION
+    if error.http_status == 429:
+        return TOO_MUCH
+    return SERVER if error.http_status >= 500 else ERROR
+
+
+def echo(answer: Any, format_type: str, render: Callable[[Any], str], indent: int = 2) -> None:
+    """Print an answer, either as JSON or as the text that `render` makes of it."""
+    if format_type == "json":
+        click.echo(json.dumps(answer, indent=indent, ensure_ascii=False))
+    else:
+        text = render(answer)
+        if text:
+            click.echo(text)
+
+
+def choose_pool(asked: Client, pool: str | None) -> str:
+    """The pool that was named, or the default pool, or the only one there is."""
+    if pool:
+        return pool
+    default = (asked.profile.get().get("profile") or {}).get("pool")
+    if default:
+        return default
+    names = asked.pools.names()
+    if len(names) == 1:
+        return names[0]
+    raise Invalid(
+        'No default pool set. Set a default pool using "osmo profile set pool <pool>" or specify a '
+        "pool using --pool or -p."
+    )
+
+
+def read_pairs(what: str, pairs: tuple[str, ...]) -> dict[str, str]:
+    """`NAME=VALUE`, several times."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"{what}: expected NAME=VALUE, not {pair!r}.")
+        found[name] = value
+    return found
+
+
+def _echo_failure(error: BoughError, format_type: str) -> None:
+    # What did not come from a server has no status of its own.
+    code = vars(error).get("http_status", exit_code(error))
+    code = SUBMISSION if isinstance(error, Refused) else code
+    message = _message(error)
+    if format_type == "json":
+        click.echo(json.dumps({"message": message, "code": code}, ensure_ascii=False))
+        return
+    first, *rest = message.splitlines() or [""]
+    click.echo(f"Error message: {printable(first)}", err=True)
+    for line in (*rest, *(f"  {detail}" for detail in error.details)):
+        click.echo(printable(line), err=True)
+    click.echo(f"Error code: {code}", err=True)
+    if error.hint:
+        click.echo(f"Hint: {printable(error.hint)}", err=True)
+
+
+def _message(error: BoughError) -> str:
+    if not isinstance(error, Refused):
+        return error.message
+    name = f" {error.workflow_id}" if error.workflow_id else ""
+    return f"Workflow{name} submit failed: {error.message}"

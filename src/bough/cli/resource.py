@@ -1,0 +1,50 @@
+"""`bough resource`: arguments of the commands on nodes. Must not know any rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.resource_text import render_node, render_resources
+
+
+@click.group(cls=ServerGroup)
+def resource() -> None:
+    """Nodes: what they have, and what is used of it."""
+
+
+@resource.command("list")
+@click.option("--pool", "-p", "pools", multiple=True, help="Only of this pool; repeatable.")
+@click.option("--platform", "platforms", multiple=True, help="Only of this platform; repeatable.")
+@click.option("--all", "-a", "everything", is_flag=True, help="Of all pools, which is the default.")
+@click.option(
+    "--mode",
+    "-m",
+    type=click.Choice(["used", "free"]),
+    default="used",
+    show_default=True,
+    help="What is used of what there is, or what is left.",
+)
+@format_option
+def list_resources(
+    pools: tuple[str, ...],
+    platforms: tuple[str, ...],
+    everything: bool,
+    mode: str,
+    format_type: str,
+) -> None:
+    """List nodes, a line for each pool they are in."""
+    if pools and everything:
+        raise click.UsageError("--pool and --all exclude each other.")
+    answer: Any = client().resources.list(pools, platforms)
+    echo(answer, format_type, lambda each: render_resources(each, pools, mode), indent=4)
+
+
+@resource.command()
+@click.argument("node")
+@format_option
+def info(node: str, format_type: str) -> None:
+    """Show one node."""
+    echo(client().resources.get(node), format_type, render_node, indent=4)

@@ -1,0 +1,110 @@
+"""`bough serve` and `bough db`: arguments of the server's commands. Must not know the server."""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bough.errors import Invalid
+
+data_option = click.option(
+    "--data",
+    metavar="DIR",
+    default=".bough",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="The folder for the database and the first administrator's token.",
+)
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    envvar="BOUGH_DATABASE",
+    help="A database instead of a file in the data folder, like postgresql://user@host/name.",
+)
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    default=8265,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port to listen on; 0 takes one that is free.",
+)
+@data_option
+@database_option
+@click.option(
+    "--backend",
+    type=click.Choice(["virtual"]),
+    default="virtual",
+    show_default=True,
+    help="What runs the tasks. With virtual they only hold their GPUs, and nothing runs.",
+)
+@click.option(
+    "--gpus", type=click.IntRange(0, 1_000_000), help="GPUs to offer, in nodes of eight. [8]"
+)
+@click.option(
+    "--nodes", metavar="FILE", type=click.Path(), help="A file with Nodes to offer instead."
+)
+@click.option(
+    "--namespace", default="default", show_default=True, help="A part of the names of queues."
+)
+@click.option("--example", is_flag=True, help="Make an organisation to look at.")
+@click.option(
+    "--trust-proxy",
+    "trusted",
+    metavar="NETWORK",
+    multiple=True,
+    help="Believe x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. "
+    "May be repeated.",
+)
+def serve(data: str, nodes: str | None, trusted: tuple[str, ...], **options: Any) -> None:
+    """Answer requests, and schedule, until told to stop.
+
+    The first start writes a token for the first administrator to admin-token in the data folder.
+    """
+    settings = _server("settings").Settings(
+        data=Path(data),
+        nodes=None if nodes is None else Path(nodes),
+        trusted_proxies=tuple(map(_network, trusted)),
+        **options,
+    )
+    _server("process").serve(settings)
+
+
+@click.group()
+def db() -> None:
+    """Look after the database of a server."""
+
+
+@db.command()
+@data_option
+@database_option
+def upgrade(data: str, database: str | None) -> None:
+    """Bring the database up to date; a server does this by itself when it starts."""
+    settings = _server("settings").Settings(data=Path(data), database=database)
+    revision = _server("process").upgrade_database(settings)
+    click.echo(f"the database has revision {revision}")
+
+
+def _network(text: str) -> Any:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--trust-proxy") from None
+
+
+def _server(name: str) -> Any:
+    """The module `bough.server.NAME`, imported when a command runs and not before."""
+    try:
+        return importlib.import_module(f"bough.server.{name}")
+    except ModuleNotFoundError as error:
+        raise Invalid(
+            f"The server needs {error.name}, which is not installed.",
+            hint="install Bough with its server: pip install 'bough[server]'",
+        ) from None

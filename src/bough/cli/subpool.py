@@ -1,0 +1,99 @@
+"""`bough pool subpool`: arguments of the commands on subpools. Must not know any rule."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import click
+
+from bough.cli.pool_text import render_history, render_pool, render_subpools
+from bough.cli.remote import ServerGroup, client, echo, format_option
+
+quota_option = click.option(
+    "--quota", type=float, required=True, metavar="GPUS", help="Whole GPUs; a fraction is dropped."
+)
+
+
+@click.group(cls=ServerGroup)
+def subpool() -> None:
+    """Parts of a pool, each with a guaranteed quota."""
+
+
+@subpool.command()
+@click.argument("parent")
+@click.argument("name", metavar="SUBPOOL")
+@quota_option
+@format_option
+def create(parent: str, name: str, quota: float, format_type: str) -> None:
+    """Reserve a part of a pool; a name that was archived comes back."""
+    answer: Any = client().subpools.create(parent, name, whole(quota))
+    echo(answer, format_type, lambda each: _told(each, "is created"), indent=4)
+
+
+@subpool.command()
+@click.argument("parent")
+@click.argument("name", metavar="SUBPOOL")
+@quota_option
+@format_option
+def update(parent: str, name: str, quota: float, format_type: str) -> None:
+    """Change the quota of a subpool; what runs goes on, also above it."""
+    answer: Any = client().subpools.update(parent, name, whole(quota))
+    echo(answer, format_type, lambda each: _told(each, "is updated"), indent=4)
+
+
+@subpool.command()
+@click.argument("parent")
+@click.argument("name", metavar="SUBPOOL")
+@format_option
+def delete(parent: str, name: str, format_type: str) -> None:
+    """Give a subpool's quota back; it is archived as soon as nothing is left in it."""
+    answer: Any = client().subpools.delete(parent, name)
+    echo(answer, format_type, _deleted, indent=4)
+
+
+@subpool.command("list")
+@click.argument("parent")
+@click.option("--include-archived", "-a", is_flag=True, help="Also those that are gone.")
+@format_option
+def list_subpools(parent: str, include_archived: bool, format_type: str) -> None:
+    """List the subpools of a pool."""
+    answer = client().subpools.list(parent, include_archived=include_archived)
+    echo(answer, format_type, render_subpools, indent=4)
+
+
+@subpool.command()
+@click.argument("parent")
+@click.argument("name", metavar="SUBPOOL")
+@format_option
+def show(parent: str, name: str, format_type: str) -> None:
+    """Show one subpool, whatever its state."""
+    echo(client().subpools.get(parent, name), format_type, render_pool, indent=4)
+
+
+@subpool.command()
+@click.argument("parent")
+@click.argument("name", metavar="SUBPOOL")
+@format_option
+def history(parent: str, name: str, format_type: str) -> None:
+    """List everything that was ever changed about a subpool, over all its lives."""
+    echo(client().subpools.history(parent, name), format_type, render_history, indent=4)
+
+
+def whole(quota: float) -> float:
+    """A whole number as such; a fraction is for the server to round."""
+    if not isfinite(quota):
+        raise click.UsageError(f"--quota must be a number of GPUs, not {quota}.")
+    return int(quota) if quota.is_integer() else quota
+
+
+def _told(answer: Any, what: str) -> str:
+    gpus = f"{answer['quota']} GPU{'' if answer['quota'] == 1 else 's'}"
+    return f"Subpool {answer['name']} {what}: {answer['subpool_state']}, quota {gpus}."
+
+
+def _deleted(answer: Any) -> str:
+    name, state = answer["name"], answer["subpool_state"]
+    if state == "DELETING":
+        return f"Subpool {name} is {state}: it is archived when its workflows have ended."
+    return f"Subpool {name} is {state}."

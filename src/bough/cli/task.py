@@ -1,0 +1,85 @@
+"""`bough task`: arguments of the commands on tasks. Must not know any rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.workflow_text import render_summaries, render_tasks
+
+ACTIVE = ("PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
+
+
+@click.group(cls=ServerGroup)
+def task() -> None:
+    """Tasks of all workflows."""
+
+
+@task.command("list")
+@click.option(
+    "--status",
+    "-s",
+    "statuses",
+    multiple=True,
+    default=ACTIVE,
+    help="Only this status; repeatable. Without it, what waits or runs.",
+)
+@click.option("--workflow", "-w", "workflow_id", metavar="ID", help="Only of this workflow.")
+@click.option("--user", "-u", "users", multiple=True, help="Only this user's; repeatable.")
+@click.option("--all-users", "-a", is_flag=True, help="Everybody's.")
+@click.option("--pool", "-p", "pools", multiple=True, help="Only in this pool; repeatable.")
+@click.option("--node", "-n", "nodes", multiple=True, help="Only on this node; repeatable.")
+@click.option("--started-after", metavar="YYYY-MM-DD", help="Only from this day on.")
+@click.option("--started-before", metavar="YYYY-MM-DD", help="Only before this day.")
+@click.option("--count", "-c", type=click.IntRange(1, 1_000), default=20, help="How many.")
+@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
+@click.option(
+    "--order",
+    "-o",
+    type=click.Choice(["asc", "desc"]),
+    default="asc",
+    show_default=True,
+    help="The newest last, or first.",
+)
+@click.option(
+    "--priority",
+    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
+    help="Only this priority.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="With what each task asks for.")
+@click.option("--summary", "-S", is_flag=True, help="Sums by user, pool and priority.")
+@click.option("--aggregate-by-workflow", "-W", is_flag=True, help="Sums by workflow.")
+@format_option
+def list_tasks(
+    pools: tuple[str, ...],
+    count: int,
+    offset: int,
+    verbose: bool,
+    summary: bool,
+    aggregate_by_workflow: bool,
+    format_type: str,
+    **filters: Any,
+) -> None:
+    """List tasks; yours, unless somebody else's are asked for."""
+    users, everybody = filters.pop("users"), filters.pop("all_users")
+    if users and everybody:
+        raise click.UsageError("--user and --all-users exclude each other.")
+    query = {
+        **filters,
+        "order": filters["order"].upper(),
+        "statuses": [status.upper() for status in filters["statuses"]],
+        "nodes": list(filters["nodes"]),
+        "summary": summary,
+        "aggregate_by_workflow": aggregate_by_workflow,
+    }
+    query = {name: value for name, value in query.items() if value}
+    if not users and not everybody:
+        query["all_users"] = False
+    answer = client().tasks.list(pools=pools, users=users, limit=count, offset=offset, query=query)
+    if summary or aggregate_by_workflow:
+        by_workflow = aggregate_by_workflow
+        echo(answer, format_type, lambda each: render_summaries(each, by_workflow=by_workflow))
+    else:
+        echo(answer, format_type, lambda each: render_tasks(each, verbose=verbose))

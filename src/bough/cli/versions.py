@@ -1,0 +1,32 @@
+"""`bough version`: of this program, and of the server. Must not know what they differ in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bough.cli.remote import ServerCommand, client, echo, format_option
+from bough.errors import BoughError
+from bough.version import VERSION
+
+
+@click.command(cls=ServerCommand)
+@format_option
+def version(format_type: str) -> None:
+    """Show the version of this program, and of the server if one answers."""
+    server = None
+    try:
+        found = client().version()
+        server = ".".join(str(found[part]) for part in ("major", "minor", "revision"))
+    except BoughError as error:
+        if error.http_status == 500:
+            raise
+    echo({"client": VERSION, "server": server}, format_type, _render, indent=4)
+
+
+def _render(answer: Any) -> str:
+    lines = [f"Client version: {answer['client']}"]
+    if answer["server"]:
+        lines.append(f"Server version: {answer['server']}")
+    return "\n".join(lines)

@@ -1,0 +1,235 @@
+"""`bough workflow`: arguments of the commands on workflows. Must not know any rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from bough.cli import workflow_submit
+from bough.cli.output import printable
+from bough.cli.remote import (
+    ERROR,
+    ServerGroup,
+    client,
+    echo,
+    format_option,
+    long_format_option,
+)
+from bough.cli.workflow_text import render_list, render_query, render_why
+from bough.errors import BoughError, Refused
+
+#: The most that a server gives at once.
+PAGE = 1_000
+PRIORITIES = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
+
+
+@click.group(cls=ServerGroup)
+def workflow() -> None:
+    """Workflows: submit, watch, explain, end."""
+
+
+for command in (
+    workflow_submit.submit,
+    workflow_submit.validate,
+    workflow_submit.restart,
+):
+    workflow.add_command(command)
+
+
+@workflow.command("list")
+@click.option(
+    "--count", "-c", type=click.IntRange(1), default=20, show_default=True, help="How many."
+)
+@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
+@click.option("--name", "-n", help="Only those whose name contains this.")
+@click.option(
+    "--order",
+    "-o",
+    type=click.Choice(["asc", "desc"]),
+    default="asc",
+    show_default=True,
+    help="The newest last, or first.",
+)
+@click.option("--status", "-s", "statuses", multiple=True, help="Only this status; repeatable.")
+@click.option("--priority", type=PRIORITIES, help="Only this priority.")
+@click.option("--pool", "-p", "pools", multiple=True, help="Only this pool; repeatable.")
+@click.option("--user", "-u", "users", multiple=True, help="Only this user's; repeatable.")
+@click.option("--all-users", "-a", is_flag=True, help="Everybody's.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only with this label."
+)
+@click.option("--no-label", "no_labels", multiple=True, metavar="NAME", help="Only without it.")
+@click.option("--tags", multiple=True, help="Only with this tag; repeatable.")
+@click.option("--submitted-after", metavar="YYYY-MM-DD", help="Only from this day on.")
+@click.option("--submitted-before", metavar="YYYY-MM-DD", help="Only before this day.")
+@format_option
+def list_workflows(
+    count: int,
+    offset: int,
+    order: str,
+    pools: tuple[str, ...],
+    format_type: str,
+    **filters: Any,
+) -> None:
+    """List the newest workflows; yours, unless somebody else's are asked for."""
+    asked = client()
+    users, everybody = filters.pop("users"), filters.pop("all_users")
+    if users and everybody:
+        raise click.UsageError("--user and --all-users exclude each other.")
+    query = {
+        "statuses": [status.upper() for status in filters.pop("statuses")],
+        "label": list(filters.pop("labels")),
+        "no_label": list(filters.pop("no_labels")),
+        "tags": list(filters.pop("tags")),
+        **filters,
+    }
+    query = {name: value for name, value in query.items() if value}
+    if not users and not everybody:
+        # Without this the server lists those of the one who asks.
+        query["all_users"] = False
+    found = list(_pages(asked, count, offset, pools, users, query))
+    if order == "asc":
+        found.reverse()
+    echo({"workflows": found}, format_type, render_list)
+
+
+def _pages(
+    asked: Any,
+    count: int,
+    offset: int,
+    pools: tuple[str, ...],
+    users: tuple[str, ...],
+    query: dict[str, Any],
+) -> Iterator[Any]:
+    """As many pages as are needed."""
+    while count > 0:
+        limit = min(count, PAGE)
+        page: Any = asked.workflows.list(
+            pools=pools, users=users, limit=limit, offset=offset, query=query
+        )
+        yield from page["workflows"]
+        if not page.get("more_entries"):
+            return
+        count -= limit
+        offset += limit
+
+
+@workflow.command()
+@click.argument("name", metavar="ID")
+@click.option("--verbose", "-v", is_flag=True, help="Earlier attempts too.")
+@format_option
+def query(name: str, verbose: bool, format_type: str) -> None:
+    """Show one workflow with its tasks."""
+    answer = client().workflows.get(name, every_attempt=verbose)
+    echo(answer, format_type, lambda each: render_query(each, verbose=verbose))
+
+
+@workflow.command()
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.option("--message", "-m", help="Why; it is kept with the workflow.")
+@click.option("--force", "-f", is_flag=True, help="Do not wait for tasks to end.")
+@format_option
+@click.pass_context
+def cancel(
+    context: click.Context,
+    names: tuple[str, ...],
+    message: str | None,
+    force: bool,
+    format_type: str,
+) -> None:
+    """End workflows; all are tried, and exit code 2 says that one could not be."""
+    asked = client()
+    failed = False
+    for name in names:
+        try:
+            answer = asked.workflows.cancel(name, message=message, force=force)
+        except BoughError as error:
+            if error.http_status >= 500 or isinstance(error, Refused):
+                raise
+            failed = True
+            text = f"Workflow cancelation failed for workflow {name}: {error.message}"
+            click.echo(printable(text), err=True)
+        else:
+            told = f"Cancel job for workflow {name} is submitted!"
+            echo(answer, format_type, lambda _, told=told: told, indent=4)
+    if failed:
+        context.exit(ERROR)
+
+
+@workflow.command()
+@click.argument("name", metavar="ID")
+@click.option("--task", "-t", help="Only this task.")
+@click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
+@click.option("--error", "errors", is_flag=True, help="What tasks wrote as errors.")
+@click.option("-n", "lines", type=click.IntRange(1), help="Only the last lines.")
+@long_format_option
+def logs(
+    name: str,
+    task: str | None,
+    retry_id: int | None,
+    errors: bool,
+    lines: int | None,
+    format_type: str,
+) -> None:
+    """Print what the tasks of a workflow wrote, as it comes while it runs."""
+    found = client().workflows.logs(
+        name, task=task, retry=retry_id, last_lines=lines, errors=errors
+    )
+    _stream(found, f"Workflow {name} has logs:", format_type)
+
+
+@workflow.command()
+@click.argument("name", metavar="ID")
+@click.option("--task", "-t", help="Only this task.")
+@click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
+@long_format_option
+def events(name: str, task: str | None, retry_id: int | None, format_type: str) -> None:
+    """Print what happened to a workflow, as it happens while it runs."""
+    found = client().workflows.events(name, task=task, retry=retry_id)
+    _stream(found, f"Workflow {name} has events:", format_type)
+
+
+@workflow.command()
+@click.argument("name", metavar="ID")
+@click.option("--template", is_flag=True, help="As it was before it was rendered.")
+def spec(name: str, template: bool) -> None:
+    """Print what was submitted."""
+    click.echo(client().workflows.spec(name, template=template), nl=False)
+
+
+@workflow.command()
+@click.argument("name", metavar="ID")
+@format_option
+def why(name: str, format_type: str) -> None:
+    """Say why a workflow waits: what stands against each of its groups, with the numbers."""
+    echo(client().workflows.why(name), format_type, lambda each: render_why(name, each))
+
+
+@workflow.command()
+@click.option("--workflow", "-w", "names", metavar="ID", multiple=True, required=True)
+@click.option("--add", "-a", multiple=True, help="A tag to add; repeatable.")
+@click.option("--remove", "-r", multiple=True, help="A tag to remove; repeatable.")
+@format_option
+def tag(
+    names: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...], format_type: str
+) -> None:
+    """Add and remove tags of workflows."""
+    asked = client()
+    for name in names:
+        asked.workflows.tag(name, add=add, remove=remove)
+    echo({"workflows": list(names)}, format_type, lambda _: f"Tags of {', '.join(names)} are set.")
+
+
+def _stream(lines: Iterator[str], heading: str, format_type: str) -> None:
+    """Lines as they come; as JSON, a list of them when they have all come."""
+    if format_type == "json":
+        echo([line.rstrip("\n") for line in lines], format_type, str)
+        return
+    first = next(lines, None)
+    click.echo(heading)
+    if first is not None:
+        click.echo(first, nl=False)
+    for line in lines:
+        click.echo(line, nl=False)

@@ -1,0 +1,137 @@
+"""Workflows and tasks as text. Must not know how they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bough.cli.output import printable
+from bough.cli.ruled import NOTHING, cell_text, render_fields, render_ruled, show_time
+
+_LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
+_LINE = "-" * 68
+
+
+def render_list(answer: Any) -> str:
+    """A line for each workflow."""
+    if not answer["workflows"]:
+        return "There are no workflows to view."
+    rows = [
+        (
+            each.get("user"),
+            each.get("name"),
+            show_time(each["submit_time"]),
+            each.get("status"),
+            each.get("priority"),
+            each.get("labels"),
+            each.get("overview"),
+        )
+        for each in answer["workflows"]
+    ]
+    return render_ruled(_LIST, rows)
+
+
+def render_query(answer: Any, *, verbose: bool) -> str:
+    """One workflow with its tasks."""
+    fields = render_fields(
+        [
+            ("Workflow ID", answer["name"]),
+            ("Status", answer["status"]),
+            ("User", answer["submitted_by"]),
+            ("Submit Time", show_time(answer["submit_time"])),
+            ("Labels", answer.get("labels") or NOTHING),
+            ("Overview", answer["overview"]),
+        ]
+    )
+    header = ("Task Name", *(("Retry ID",) if verbose else ()), "Start Time", "Status")
+    rows = [
+        (
+            task["name"],
+            *((task["retry_id"],) if verbose else ()),
+            show_time(task["start_time"]),
+            task["status"],
+        )
+        for group in answer["groups"]
+        for task in group["tasks"]
+    ]
+    parts = [_LINE, "", fields, "", render_ruled(header, rows)]
+    if answer.get("failure_message"):
+        parts += ["", f"Failure: {printable(answer['failure_message'])}"]
+    return "\n".join(parts)
+
+
+def render_why(name: str, answer: Any) -> str:
+    """What stands against each group that waits."""
+    if not answer["groups"]:
+        return printable(answer.get("message") or f"Workflow {name} does not wait.")
+    return "\n".join(line for group in answer["groups"] for line in _why_lines(group))
+
+
+def _why_lines(group: Any) -> Iterator[str]:
+    reason = group.get("reason") or group["status"]
+    yield f"Group {printable(group['group'])} waits ({reason}):"
+    for line in (group.get("message") or "it has not been looked at yet").splitlines():
+        yield f"  {printable(line)}"
+    yield from _certificate_lines(group.get("certificate"), "  ")
+
+
+def _certificate_lines(value: Any, indent: str) -> Iterator[str]:
+    """Numbers behind a sentence, as far as the server sends some."""
+    if not isinstance(value, dict):
+        return
+    for key, each in value.items():
+        if isinstance(each, dict):
+            yield f"{indent}{printable(key)}:"
+            yield from _certificate_lines(each, f"{indent}  ")
+        elif each is not None and not (isinstance(each, list) and not each):
+            yield f"{indent}{printable(key)}: {cell_text(each)}"
+
+
+def render_tasks(answer: Any, *, verbose: bool) -> str:
+    """A line for each task."""
+    if not answer["tasks"]:
+        return "There are no tasks to view."
+    header = ["User", "Workflow ID", "Task", "Status", "Pool", "Priority", "Node", "Start Time"]
+    rows = [
+        [
+            each.get("user"),
+            each.get("workflow_id"),
+            each.get("task_name"),
+            each.get("status"),
+            each.get("pool"),
+            each.get("priority"),
+            each.get("node"),
+            show_time(each["start_time"]),
+            *(_amounts(each) if verbose else ()),
+        ]
+        for each in answer["tasks"]
+    ]
+    totals = ["", "", "", "", "", "", "", "", *_sums(answer["tasks"])] if verbose else None
+    return render_ruled([*header, *(_AMOUNTS if verbose else ())], rows, totals=totals)
+
+
+def render_summaries(answer: Any, *, by_workflow: bool) -> str:
+    """A line for each user and pool, or each workflow."""
+    if not answer["summaries"]:
+        return "There are no tasks to view."
+    keys = ["user", *(["workflow_id"] if by_workflow else []), "pool", "priority"]
+    titles = {"user": "User", "workflow_id": "Workflow ID", "pool": "Pool", "priority": "Priority"}
+    rows = [[*(each.get(key) for key in keys), *_amounts(each)] for each in answer["summaries"]]
+    totals = [*([""] * len(keys)), *_sums(answer["summaries"])]
+    return render_ruled([*(titles[key] for key in keys), *_AMOUNTS], rows, totals=totals)
+
+
+_AMOUNTS = ("Storage [Gi]", "CPU [#]", "Memory [Gi]", "GPU [#]")
+_KEYS = ("storage", "cpu", "memory", "gpu")
+
+
+def _amounts(each: Any) -> list[Any]:
+    return [_number(each[key]) for key in _KEYS]
+
+
+def _sums(rows: Any) -> list[Any]:
+    return [_number(sum(each[key] for each in rows)) for key in _KEYS]
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

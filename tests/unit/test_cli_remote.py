@@ -1,0 +1,110 @@
+"""What all commands that ask a server have in common."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import click
+import pytest
+
+from bough.cli import main as cli
+from bough.cli.remote import ServerCommand
+from tests.answering import Answering
+from tests.unit.conftest import Osmo
+
+
+@click.command(cls=ServerCommand)
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("status", "error_code", "code"),
+    [
+        (400, "USER", 2),
+        (400, "USAGE", 1),
+        (400, "RESOURCE", 1),
+        (403, "USER", 2),
+        (404, "USER", 2),
+        (409, "USER", 2),
+        (422, "USER", 2),
+        (429, "USER", 75),
+        (500, "SERVER", 10),
+        (503, "DATABASE", 10),
+    ],
+)
+def test_the_exit_code_says_whose_fault_it_is(
+    osmo: Osmo, server: Answering, status: int, error_code: str, code: int
+):
+    server.answer("GET", "/api/pool_quota", {"message": "No.", "error_code": error_code}, status)
+    assert code == osmo("pool", "list").code
+
+
+def test_an_interrupt_ends_with_3(osmo: Osmo, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(cli.COMMANDS, "interrupted", (__name__, "interrupted"))
+    assert (3, "", "interrupted\n") == osmo("interrupted")
+
+
+def test_a_server_that_is_not_there_is_an_error_that_helps(
+    osmo: Osmo, monkeypatch: pytest.MonkeyPatch
+):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    monkeypatch.setenv("BOUGH_SERVER", address)
+    ended = osmo("pool", "list")
+    assert (10, "") == ended[:2]
+    assert [
+        f"Error message: Cannot reach the server at {address}: Connection refused.",
+        "Error code: 10",
+        "Hint: is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_SERVER",
+    ] == ended.errors.splitlines()
+
+
+def test_without_a_server_it_says_how_to_name_one(osmo: Osmo, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("BOUGH_SERVER")
+    ended = osmo("pool", "list")
+    assert (10, "") == ended[:2]
+    assert "bough login URL" in ended.errors
+
+
+def test_details_and_hint_of_an_error_are_printed(osmo: Osmo, server: Answering):
+    body = {"message": "Wrong.", "error_code": "USER", "hint": "do this", "details": ["a\x1b[1m"]}
+    server.answer("GET", "/api/pool_quota", body, 400)
+    expected = "Error message: Wrong.\n  a\\x1b[1m\nError code: 400\nHint: do this\n"
+    assert expected == osmo("pool", "list").errors
+
+
+def test_who_is_not_known_is_told_how_to_log_in(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/pool_quota", {"message": "Who?", "error_code": "USER"}, 401)
+    assert "bough login URL" in osmo("pool", "list").errors
+
+
+def test_an_error_is_json_with_message_and_code(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/pool_quota", {"message": "No.", "error_code": "USER"}, 403)
+    ended = osmo("pool", "list", "--format-type", "json")
+    assert (2, "") == (ended.code, ended.errors)
+    assert {"message": "No.", "code": 403} == json.loads(ended.output)
+
+
+def test_every_server_command_speaks_json():
+    def leaves(command: click.Command, path: str):
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                yield from leaves(found, f"{path} {name}")
+        elif isinstance(command, ServerCommand):
+            yield path, command
+
+    found = dict(leaves(cli.program, "osmo"))
+    assert len(found) > 50
+    silent = [
+        path
+        for path, command in found.items()
+        if "format_type" not in {each.name for each in command.params}
+    ]
+    # A spec is YAML, and nothing else.
+    assert ["osmo workflow spec"] == silent
