@@ -111,6 +111,15 @@ class Fields:
         quote = "; put it in quotes" if isinstance(value, (bool, int, Decimal)) else ""
         return self._wrong(name, value, "text", quote)
 
+    def written(self, name: str) -> str | None:
+        """A text, or a number as it is written, or None."""
+        value = self._take(name)
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+            return str(value)
+        return self._wrong(name, value, "text or a number")
+
     def integer(self, name: str, *, minimum: int | None = None) -> int:
         """A whole number that must be there."""
         self._require(name)

@@ -1,0 +1,101 @@
+"""All routes as one application. Must not know how it is started, nor what a route does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Litestar, Request, Router
+from litestar.datastructures import State
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.routes import BaseRoute, HTTPRoute
+
+from bough.errors import Invalid
+from bough.server import failures
+from bough.server.engine import Engine
+from bough.server.identity import Desk
+from bough.server.metrics import Gauges
+from bough.server.permission import Permit, admit, permit_of
+from bough.server.routes import (
+    cohorts,
+    nodes,
+    people,
+    personal,
+    pools,
+    records,
+    streams,
+    subpools,
+    system,
+    workflows,
+)
+from bough.server.settings import MAXIMUM_BODY_BYTES
+from bough.version import VERSION
+
+_MODULES = (
+    cohorts,
+    nodes,
+    people,
+    personal,
+    pools,
+    records,
+    streams,
+    subpools,
+    system,
+    workflows,
+)
+
+
+class _NoPages(Router):
+    """The description is a route like every other (`system`); there are no pages beside it."""
+
+    def register(self, value: Any) -> list[BaseRoute]:  # noqa: ARG002  the framework's signature
+        return []
+
+
+def make_application(
+    desk: Desk, engine: Engine, *, maximum_body_bytes: int = MAXIMUM_BODY_BYTES
+) -> Litestar:
+    """Put all routes together."""
+    return Litestar(
+        route_handlers=[handler for module in _MODULES for handler in module.HANDLERS],
+        guards=[admit],
+        before_request=_check_body,
+        exception_handlers=failures.handlers(),
+        openapi_config=_description(),
+        request_max_body_size=maximum_body_bytes,
+        logging_config=None,
+        state=State({"desk": desk, "engine": engine, "gauges": Gauges(desk.site, engine)}),
+        debug=False,
+    )
+
+
+def routes(application: Litestar) -> list[tuple[str, str, Permit | None]]:
+    """Every route: its method, its path, and what one must be allowed to do."""
+    found: list[tuple[str, str, Permit | None]] = []
+    for route in application.routes:
+        if isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                for method in sorted(handler.http_methods):
+                    found.append((str(method), route.path_format, permit_of(handler)))
+    return sorted(found, key=lambda each: each[:2])
+
+
+async def _check_body(request: Request[Any, Any, Any]) -> None:
+    """No name or text can have the character NUL, and not every database can keep it."""
+    if b"\\u0000" in await request.body():
+        raise Invalid("The body contains the character NUL, which no text may have.")
+
+
+def _description() -> OpenAPIConfig:
+    scheme = SecurityScheme(
+        type="http", scheme="bearer", description="A personal access token, or one made from it."
+    )
+    return OpenAPIConfig(
+        title="Bough",
+        version=VERSION,
+        description="Hierarchical GPU quota and elastic gang scheduling.",
+        components=Components(security_schemes={"token": scheme}),
+        security=[{"token": []}],
+        use_handler_docstrings=True,
+        openapi_router=_NoPages("/api", route_handlers=[]),
+    )

@@ -1,0 +1,103 @@
+"""The scheduler in its thread, and what is counted about it. Must not know what it decides."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from time import perf_counter
+
+import msgspec
+
+from bough.control.loop import Bell, Cycle, Scheduler
+from bough.control.site import Site
+from bough.model.backend import Backend
+
+LOG = logging.getLogger(__name__)
+
+#: How long a stop waits for the cycle that is under way.
+STOP_S = 30
+#: How long to wait after something that nobody expected.
+PAUSE_S = 1.0
+
+
+class Counts(msgspec.Struct):
+    """What the scheduler did since this server started."""
+
+    cycles: int = 0
+    seconds: float = 0.0
+    planning_seconds: float = 0.0
+    last_seconds: float = 0.0
+    started: int = 0
+    evicted: int = 0
+    void: int = 0
+    failures: int = 0
+
+
+class Engine:
+    """Starts and stops the scheduler."""
+
+    def __init__(self, site: Site, backends: Iterable[Backend], bell: Bell) -> None:
+        self.counts = Counts()
+        self.leads = False
+        #: Set when the server is told to stop: nothing new is begun, and streams end.
+        self.stopping = threading.Event()
+        self._bell = bell
+        self._scheduler = _Counted(site, backends, self)
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+
+    def start(self) -> None:
+        """Begin to decide, as soon as the lease can be had."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the cycle that is under way, and let another server decide."""
+        self.stopping.set()
+        self._bell()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+        self.leads = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread is there at all."""
+        return self._thread.is_alive()
+
+    def count(self, cycle: Cycle, seconds: float) -> None:
+        """Add up what a cycle did."""
+        self.leads = cycle.leads
+        if not cycle.leads:
+            return
+        counts = self.counts
+        counts.cycles += 1
+        counts.seconds += seconds
+        counts.last_seconds = seconds
+        counts.planning_seconds += cycle.planned_us / 1_000_000
+        counts.started += cycle.applied.started
+        counts.evicted += cycle.applied.evicted
+        counts.void += cycle.applied.void
+
+    def _run(self) -> None:
+        """The loop goes on whatever happens in it; what nobody expected is logged."""
+        while not self.stopping.is_set():
+            try:
+                self._scheduler.run(self._bell, self.stopping)
+            except Exception:
+                self.counts.failures += 1
+                LOG.exception("the scheduler failed, and goes on")
+                self.stopping.wait(PAUSE_S)
+        self._scheduler.release()
+
+
+class _Counted(Scheduler):
+    """A scheduler that says what each cycle did."""
+
+    def __init__(self, site: Site, backends: Iterable[Backend], engine: Engine) -> None:
+        super().__init__(site, backends)
+        self._engine = engine
+
+    def cycle(self) -> Cycle:
+        started = perf_counter()
+        done = super().cycle()
+        self._engine.count(done, perf_counter() - started)
+        return done

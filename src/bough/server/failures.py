@@ -1,0 +1,110 @@
+"""Errors as answers: one body for all of them, with the status of whose fault it is.
+
+What nobody expected is logged with a number, and the one who asked is told the number alone.
+Must not know where an error comes from.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+
+from bough.errors import BoughError, Refused, Unavailable
+from bough.server.shapes import ErrorBody
+
+LOG = logging.getLogger(__name__)
+
+USER = "USER"
+USAGE = "USAGE"
+DATABASE = "DATABASE"
+SERVER = "SERVER"
+
+_CODES = {
+    400: "invalid",
+    401: "unauthenticated",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    429: "throttled",
+    415: "invalid",
+}
+
+
+def answer_error(_request: Request[Any, Any, Any], error: BoughError) -> Response[ErrorBody]:
+    """An error of ours."""
+    if error.http_status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return answer_bug(_request, error)
+    body = ErrorBody(
+        message=error.message,
+        error_code=_error_code(error),
+        workflow_id=error.workflow_id if isinstance(error, Refused) else None,
+        code=error.code,
+        hint=error.hint,
+        details=error.details,
+    )
+    headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
+    return Response(body, status_code=error.http_status, headers=headers)
+
+
+def answer_http(_request: Request[Any, Any, Any], error: HTTPException) -> Response[ErrorBody]:
+    """What the framework refuses: no such path, a body or a parameter of the wrong form."""
+    status = error.status_code
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return answer_bug(_request, error)
+    details = _details(error) if isinstance(error, ValidationException) else ()
+    message = details[0] if details else f"{error.detail or HTTPStatus(status).phrase}."
+    body = ErrorBody(
+        message=message.replace("..", "."),
+        error_code=USER,
+        code=_CODES.get(status, "invalid"),
+        details=details,
+    )
+    return Response(body, status_code=status, headers=error.headers)
+
+
+def answer_bug(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
+    """What should not have happened."""
+    number = secrets.token_hex(4)
+    path = request.url.path
+    LOG.error("%s: %s %s failed", number, request.method, path, exc_info=error)
+    body = ErrorBody(
+        message=f"Internal server error; the server's log has more under {number}.",
+        error_code=SERVER,
+        code="broken",
+    )
+    return Response(body, status_code=HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _error_code(error: BoughError) -> str:
+    if isinstance(error, Refused):
+        return USAGE
+    return DATABASE if isinstance(error, Unavailable) else USER
+
+
+def _details(error: ValidationException) -> tuple[str, ...]:
+    """A line for each parameter or field that is wrong."""
+    extra = error.extra if isinstance(error.extra, list) else []
+    found: list[str] = []
+    for each in extra:
+        if isinstance(each, dict):
+            what = " ".join(str(each[key]) for key in ("source", "key") if each.get(key))
+            found.append(f"{what}: {each.get('message', '')}" if what else str(each["message"]))
+    return tuple(found) or (str(error.detail),)
+
+
+def handlers() -> dict[Any, Any]:
+    """What each kind of error is answered by."""
+    return {
+        BoughError: answer_error,
+        HTTPException: answer_http,
+        msgspec.ValidationError: answer_bug,
+        Exception: answer_bug,
+    }

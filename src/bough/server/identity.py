@@ -1,0 +1,166 @@
+"""Who asks: by a personal token, by a short-lived pass made from one, or by a trusted proxy.
+
+A pass is what clients want who can only work with tokens that carry their own expiry. It is signed
+by this site and worth no more than the token it was made from, which is looked up every time.
+Must not know what somebody may do.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from ipaddress import ip_address
+from typing import Any
+
+import msgspec
+from litestar.connection import ASGIConnection
+
+from bough.control import access, tokens
+from bough.control.site import Site
+from bough.errors import Unauthenticated
+from bough.model.access import ANONYMOUS, Actor, Token
+from bough.server.settings import Network
+
+#: How long a pass is valid.
+PASS_S = 60 * 60
+USER_HEADER = "x-osmo-user"
+ROLES_HEADER = "x-osmo-roles"
+_FORWARDED_HEADER = "x-forwarded-for"
+_HEADER = {"alg": "HS256", "typ": "JWT"}
+
+Connection = ASGIConnection[Any, Any, Any, Any]
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    """What a pass says."""
+
+    sub: str
+    name: str
+    #: The name of the token that it was made from.
+    tok: str
+    exp: int
+    iat: int
+
+
+#: Made once: a type must not be learnt by two threads at the same time.
+_CLAIMS = msgspec.json.Decoder(_Claims)
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """A pass, and when it ends."""
+
+    text: str
+    expires_ms: int
+
+
+class Desk:
+    """Where everybody says who they are."""
+
+    def __init__(self, site: Site, trusted_proxies: tuple[Network, ...] = ()) -> None:
+        self.site = site
+        self._trusted = trusted_proxies
+        self._key: bytes | None = None
+
+    def identify(self, connection: Connection) -> Actor:
+        """The one who asks; nobody in particular, if they do not say."""
+        origin = origin_of(connection)
+        trusted = self._trusts(origin)
+        if trusted:
+            forwarded = connection.headers.get(_FORWARDED_HEADER, "").rpartition(",")[2].strip()
+            origin = _short(forwarded) or origin
+        shown = _bearer(connection.headers.get("authorization"))
+        if shown is not None:
+            return self._by_secret(shown, origin)
+        user = connection.headers.get(USER_HEADER) if trusted else None
+        if user:
+            return self._by_proxy(user, connection.headers.get(ROLES_HEADER), origin)
+        return msgspec.structs.replace(ANONYMOUS, origin=origin)
+
+    def make_pass(self, secret: str, origin: str) -> Pass:
+        """A pass for somebody who shows the secret of a token."""
+        actor = access.authenticate(self.site, secret, origin)
+        token = self._token(actor, actor.token or "")
+        now_s = self.site.clock.now_ms() // 1_000
+        expires_s = min(now_s + PASS_S, token.expires_ms // 1_000)
+        claims = _Claims(actor.name, actor.name, token.name, expires_s, now_s)
+        signed = ".".join(_encoded(msgspec.json.encode(part)) for part in (_HEADER, claims))
+        return Pass(f"{signed}.{self._signature(signed)}", expires_s * 1_000)
+
+    def _by_secret(self, shown: str, origin: str) -> Actor:
+        if shown.count(".") == 2:
+            return self._by_pass(shown, origin)
+        return access.authenticate(self.site, shown, origin)
+
+    def _by_pass(self, shown: str, origin: str) -> Actor:
+        signed, _, signature = shown.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
+            raise Unauthenticated("The token is not one of this server's; log in again.")
+        claims = _read_claims(signed)
+        if claims.exp * 1_000 <= self.site.clock.now_ms():
+            raise Unauthenticated("The login has expired; log in again.")
+        owner = access.recognise(self.site, claims.sub, origin)
+        token = self._token(owner, claims.tok)
+        if token.expires_ms <= self.site.clock.now_ms():
+            raise Unauthenticated(f"The token {token.name} has expired; make a new one.")
+        actor = access.introduce(self.site, claims.sub, token.roles, origin)
+        return msgspec.structs.replace(actor, token=token.name)
+
+    def _by_proxy(self, user: str, roles: str | None, origin: str) -> Actor:
+        if roles is None:
+            return access.recognise(self.site, user, origin)
+        named = tuple(role.strip() for role in roles.split(",") if role.strip())
+        return access.introduce(self.site, user, named, origin)
+
+    def _token(self, owner: Actor, name: str) -> Token:
+        """A token as it is now, however long ago a pass was made from it."""
+        for token in tokens.list_tokens(self.site, owner):
+            if token.name == name:
+                return token
+        raise Unauthenticated("The token is not known; it may have been deleted.")
+
+    def _trusts(self, origin: str) -> bool:
+        try:
+            address = ip_address(origin)
+        except ValueError:
+            return False
+        return any(
+            address.version == network.version and address in network for network in self._trusted
+        )
+
+    def _signature(self, signed: str) -> str:
+        if self._key is None:
+            self._key = tokens.signing_key(self.site).encode()
+        return _encoded(hmac.digest(self._key, signed.encode(), hashlib.sha256))
+
+
+def origin_of(connection: Connection) -> str:
+    """The address that a request comes from."""
+    client = connection.client
+    return "" if client is None else client.host
+
+
+def _bearer(header: str | None) -> str | None:
+    if header is None:
+        return None
+    scheme, _, secret = header.partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise Unauthenticated("The Authorization header must be like: Bearer <token>.")
+    return secret.strip()
+
+
+def _read_claims(signed: str) -> _Claims:
+    try:
+        body = signed.partition(".")[2]
+        padded = body + "=" * (-len(body) % 4)
+        return _CLAIMS.decode(base64.urlsafe_b64decode(padded))
+    except (ValueError, msgspec.MsgspecError):
+        raise Unauthenticated("The token cannot be read; log in again.") from None
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _short(text: str) -> str:
+    return text[:64] if text.isprintable() else ""

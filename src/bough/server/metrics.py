@@ -1,0 +1,155 @@
+"""Numbers for Prometheus, in its text form. Must not know who reads them.
+
+What is counted (evictions) is counted from the start of this server, by reading what happened
+since; what is measured (queues, quotas) is read at the moment of asking.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from bough.control import history, quotas, tasks
+from bough.control.site import Site
+from bough.control.watching import follow
+from bough.model.access import Actor
+from bough.model.record import EventKind
+from bough.server.engine import Engine
+
+Labels = dict[str, str]
+Sample = tuple[Labels, float | int]
+
+
+class Gauges:
+    """Reads everything that is measured."""
+
+    def __init__(self, site: Site, engine: Engine) -> None:
+        self._site = site
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._seen: int | None = None
+        self._evictions: dict[tuple[str, str], int] = {}
+
+    def begin(self) -> None:
+        """Count from here on."""
+        with self._lock:
+            self._seen = history.last_event(self._site)
+
+    def text(self, actor: Actor) -> str:
+        """All numbers as text."""
+        families = [*self._waiting(actor), *self._pools(actor), *self._queues(actor)]
+        families += [*self._subpools(), *self._counts(), *self._evicted()]
+        return "".join(_family(*family) for family in families)
+
+    def _waiting(self, actor: Actor) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        now_ms = self._site.clock.now_ms()
+        depths = tasks.waiting(self._site, actor)
+        labels = [{"pool": each.pool, "priority": each.priority.value} for each in depths]
+        counts: list[Sample] = [
+            (each, depth.workflows) for each, depth in zip(labels, depths, strict=True)
+        ]
+        waits: list[Sample] = [
+            (each, max(0, now_ms - depth.oldest_ms) / 1_000)
+            for each, depth in zip(labels, depths, strict=True)
+        ]
+        yield "bough_workflows_waiting", "gauge", "Workflows that wait.", counts
+        help_text = "How long the oldest workflow waits."
+        yield "bough_oldest_wait_seconds", "gauge", help_text, waits
+
+    def _pools(self, actor: Actor) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        report = quotas.pool_quotas(self._site, actor)
+        rows = [row for each in report.node_sets for row in each.rows]
+        for name, help_text, values in (
+            ("bough_pool_quota_gpus", "Guaranteed GPUs.", [r.usage.quota_limit for r in rows]),
+            (
+                "bough_pool_guaranteed_gpus",
+                "GPUs that HIGH and NORMAL use.",
+                [r.usage.quota_used for r in rows],
+            ),
+            ("bough_pool_used_gpus", "GPUs in use.", [r.usage.total_usage for r in rows]),
+            (
+                "bough_pool_borrowed_gpus",
+                "GPUs in use beyond the quota.",
+                [max(0, r.usage.total_usage - r.usage.quota_limit) for r in rows],
+            ),
+        ):
+            labels = [{"pool": row.name} for row in rows]
+            yield name, "gauge", help_text, list(zip(labels, values, strict=True))
+        yield (
+            "bough_gpus_to_drain",
+            "gauge",
+            "GPUs that HIGH and NORMAL use beyond their quota.",
+            [({}, quotas.gpus_to_drain(report))],
+        )
+        capacity: list[Sample] = [({}, report.total.total_capacity)]
+        yield "bough_capacity_gpus", "gauge", "GPUs of all nodes.", capacity
+
+    def _queues(self, actor: Actor) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        queues = quotas.list_queues(self._site, actor)
+        used: list[Sample] = [({"queue": each.row.name}, each.used) for each in queues]
+        yield "bough_queue_used_gpus", "gauge", "GPUs in use at and below a queue.", used
+
+    def _subpools(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        states = quotas.subpools_by_state(self._site)
+        samples: list[Sample] = [({"state": state.value}, n) for state, n in states.items()]
+        yield "bough_subpools", "gauge", "Subpools by state.", samples
+
+    def _counts(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        counts = self._engine.counts
+        for name, kind, help_text, value in (
+            ("bough_leads", "gauge", "Whether this server decides.", int(self._engine.leads)),
+            ("bough_cycles_total", "counter", "Cycles of the scheduler.", counts.cycles),
+            ("bough_cycle_seconds_total", "counter", "Time in cycles.", counts.seconds),
+            (
+                "bough_planning_seconds_total",
+                "counter",
+                "Time in planning alone.",
+                counts.planning_seconds,
+            ),
+            ("bough_cycle_seconds", "gauge", "Time of the latest cycle.", counts.last_seconds),
+            ("bough_gangs_started_total", "counter", "Groups that started.", counts.started),
+            ("bough_decisions_void_total", "counter", "Decisions that came late.", counts.void),
+            ("bough_cycle_failures_total", "counter", "Cycles that failed.", counts.failures),
+        ):
+            yield name, kind, help_text, [({}, value)]
+
+    def _evicted(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        with self._lock:
+            self._read_events()
+            samples: list[Sample] = [
+                ({"level": level, "rule": rule}, number)
+                for (level, rule), number in sorted(self._evictions.items())
+            ]
+        yield "bough_evictions_total", "counter", "Evictions by level of the tree.", samples
+
+    def _read_events(self) -> None:
+        watcher = Actor("metrics", (self._site.role_names.admin,))
+        while self._seen is not None:
+            events, last = follow(self._site, watcher, self._seen)
+            if last == self._seen:
+                return
+            self._seen = last
+            for event in events:
+                if event.kind is EventKind.PREEMPTED:
+                    key = (str(event.data.get("level") or ""), str(event.data.get("rule") or ""))
+                    self._evictions[key] = self._evictions.get(key, 0) + 1
+
+
+def _family(name: str, kind: str, help_text: str, samples: list[Sample]) -> str:
+    lines = [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
+    lines += [f"{name}{_labels(labels)} {_number(value)}" for labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Labels) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items()) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float | int) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6f}"

@@ -1,0 +1,82 @@
+"""What each route needs, declared beside its handler, and the guard that asks for it.
+
+A route that declares nothing is denied to everybody. The use case asks the same function again, in
+its own transaction. Must not know who has which role.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from litestar.connection import ASGIConnection
+from litestar.handlers.base import BaseRouteHandler
+
+from bough.control.access import DENIED, authorise
+from bough.control.scopes import resource_of_pool, resource_of_workflow
+from bough.control.site import Site
+from bough.errors import Forbidden
+from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor
+from bough.server.identity import Desk, origin_of
+
+_KEY = "permit"
+
+
+class Scope(StrEnum):
+    """What the action is about."""
+
+    #: Nothing in particular.
+    NOTHING = "nothing"
+    #: The pool of the path parameter `pool`; for a subpool, the one above it.
+    POOL = "pool"
+    #: The pool of the workflow of the path parameter `workflow`.
+    WORKFLOW = "workflow"
+    #: Pools that only the body names; the use case asks for each of them.
+    BODY = "body"
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """What one must be allowed to do to come through."""
+
+    action: Action
+    scope: Scope = Scope.NOTHING
+
+
+def permit(action: Action, scope: Scope = Scope.NOTHING) -> dict[str, Any]:
+    """The declaration of a route."""
+    return {_KEY: Permit(action, scope)}
+
+
+def permit_of(handler: BaseRouteHandler) -> Permit | None:
+    """What a route declares; `None`: nothing, so nobody comes through."""
+    found = handler.opt.get(_KEY)
+    return found if isinstance(found, Permit) else None
+
+
+def admit(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Find out who asks, and refuse unless the route's permit is theirs. Runs before everything."""
+    declared = permit_of(handler)
+    if declared is None:
+        raise Forbidden(DENIED)
+    desk: Desk = connection.app.state.desk
+    if declared.action in PUBLIC_ACTIONS:
+        connection.scope["user"] = msgspec.structs.replace(ANONYMOUS, origin=origin_of(connection))
+        return
+    actor = desk.identify(connection)
+    connection.scope["user"] = actor
+    _authorise(desk.site, actor, declared, connection.path_params)
+
+
+def _authorise(site: Site, actor: Actor, declared: Permit, names: dict[str, Any]) -> None:
+    resource: str | None = None
+    if declared.scope is Scope.POOL and actor.name:
+        resource = resource_of_pool(site, names["pool"])
+    elif declared.scope is Scope.WORKFLOW and actor.name:
+        resource = resource_of_workflow(site, names["workflow"])
+    if declared.scope is not Scope.NOTHING and resource is None:
+        # Names are no secret: who may list them is told by the use case what is missing.
+        base = Action.WORKFLOW_LIST if declared.scope is Scope.WORKFLOW else Action.POOL_LIST
+        authorise(actor, base, names=site.role_names)
+        return
+    authorise(actor, declared.action, resource, site.role_names)

@@ -1,0 +1,223 @@
+"""A server from its start to its end: everything is made here, and everything is ended here.
+
+Must not know any route, nor any rule.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import uvicorn
+from litestar import Litestar
+
+from bough.backends.virtual import VirtualBackend, make_machines
+from bough.control.loop import Bell
+from bough.control.site import Site, SystemClock
+from bough.control.start import Started, start
+from bough.errors import Invalid, Unavailable
+from bough.formats.documents import read_documents
+from bough.formats.nodes import read_nodes
+from bough.model.backend import Backend
+from bough.model.cluster import Node
+from bough.model.names import plain_name_fault
+from bough.model.pool import Machine
+from bough.server.application import make_application
+from bough.server.engine import Engine
+from bough.server.example import GPUS as EXAMPLE_GPUS
+from bough.server.example import make_example
+from bough.server.gate import Gate
+from bough.server.identity import Desk
+from bough.server.settings import Settings
+from bough.store import Store
+from bough.store.migration import upgrade
+
+LOG = logging.getLogger(__name__)
+
+#: How long requests that are under way may take once the server is told to stop.
+GRACE_S = 10
+DEFAULT_GPUS = 8
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A server that is put together, and not yet answering."""
+
+    application: Litestar
+    site: Site
+    engine: Engine
+    started: Started
+
+
+def serve(settings: Settings) -> None:
+    """Answer requests until told to stop."""
+    _log_to_standard_error()
+    with put_together(settings) as running:
+        listener = _listen(settings)
+        host, port = listener.getsockname()[:2]
+        for warning in running.started.warnings:
+            LOG.warning("%s", warning)
+        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        _announce(settings, address, running.started)
+        config = uvicorn.Config(
+            Gate(running.application),
+            access_log=False,
+            log_config=None,
+            timeout_graceful_shutdown=GRACE_S,
+            server_header=False,
+            ws="none",
+        )
+        _Server(config, running.engine).run(sockets=[listener])
+
+
+def upgrade_database(settings: Settings) -> str:
+    """Bring the database up to date, and say which revision it has now."""
+    _make_folder(settings.data)
+    store = Store.open(settings.address)
+    try:
+        return upgrade(store)
+    finally:
+        store.close()
+
+
+@contextmanager
+def put_together(settings: Settings) -> Iterator[Running]:
+    """Make everything, and end it afterwards: the scheduler first, then the database."""
+    _make_folder(settings.data)
+    fault = plain_name_fault("Namespace", settings.namespace)
+    if fault is not None:
+        raise Invalid(fault)
+    bell = Bell()
+    site = Site(Store.open(settings.address), namespace=settings.namespace, wake=bell)
+    try:
+        # The example has pools of its own.
+        started = start(site, default_pool=not settings.example)
+        if started.admin_token is not None:
+            _keep_secret(settings.admin_token_file, started.admin_token)
+        engine = Engine(site, (_backend(settings),), bell)
+        if settings.example:
+            make_example(site)
+        desk = Desk(site, settings.trusted_proxies)
+        application = make_application(desk, engine, maximum_body_bytes=settings.maximum_body_bytes)
+        application.state.gauges.begin()
+        engine.start()
+        try:
+            yield Running(application, site, engine, started)
+        finally:
+            engine.stop()
+    finally:
+        site.store.close()
+
+
+class _Server(uvicorn.Server):
+    """Tells the engine as soon as it is told to stop, so that open streams end."""
+
+    def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
+        super().__init__(config)
+        self._engine = engine
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let signals end the server and nothing more, so that the rest is ended in order."""
+        before = {each: signal.signal(each, self.handle_exit) for each in _SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop; the second time without waiting for requests."""
+        self._engine.stopping.set()
+        super().handle_exit(sig, frame)
+
+
+def _backend(settings: Settings) -> Backend:
+    if settings.backend != "virtual":
+        raise Invalid(f"There is no backend {settings.backend!r}; there is: virtual.")
+    if settings.nodes is not None:
+        machines = _machines(settings.nodes)
+    else:
+        default = EXAMPLE_GPUS if settings.example else DEFAULT_GPUS
+        machines = make_machines(default if settings.gpus is None else settings.gpus)
+    return VirtualBackend(machines, SystemClock().now_ms)
+
+
+def _machines(path: Path) -> tuple[Machine, ...]:
+    nodes, problems = read_nodes(read_documents([str(path)]))
+    if problems:
+        lines = tuple(
+            f"{each.source}:{each.line}: {each.field}: {each.message}" for each in problems
+        )
+        raise Invalid(f"The nodes of {path} cannot be used.", details=lines)
+    return tuple(map(_machine, nodes))
+
+
+def _machine(node: Node) -> Machine:
+    other = dict(node.capacity.other)
+    return Machine(
+        name=node.name,
+        gpus=node.capacity.gpus,
+        cpu_milli=node.capacity.cpu_milli,
+        memory_bytes=node.capacity.memory_bytes,
+        storage_bytes=other.get("ephemeral-storage", 0),
+        task_slots=node.capacity.pods,
+        labels=node.labels,
+        cordoned=node.cordoned,
+    )
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Unavailable(
+            f"Cannot listen on {settings.host}:{settings.port}: {reason}.",
+            hint="choose another --port; --port 0 takes one that is free",
+        ) from None
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be the data folder: {error.strerror}.") from None
+
+
+def _keep_secret(path: Path, secret: str) -> None:
+    """Write a secret so that only its owner can read it, from the first moment on."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secret + "\n")
+
+
+def _announce(settings: Settings, address: str, started: Started) -> None:
+    """Say on standard output where to find the server; it is there when this can be read."""
+    lines = [f"Bough listens on {address}"]
+    if settings.admin_token_file.exists():
+        made = "A token for the first administrator is in"
+        again = "The first administrator's token is in"
+        known = made if started.admin_token is not None else again
+        lines.append(f"{known} {settings.admin_token_file}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _log_to_standard_error() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    for name in ("uvicorn.error", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)

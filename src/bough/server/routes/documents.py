@@ -1,0 +1,155 @@
+"""Workflows, groups and tasks as documents. Must not know how they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bough.control.workflows import WorkflowView
+from bough.model.workflow import Group, Task, Workflow
+from bough.server.routes.declare import Visit
+from bough.server.shapes import GroupDocument, TaskDocument, WorkflowDocument, WorkflowLine
+from bough.server.wire import duration_text, seconds_between, time_text
+
+
+class Links:
+    """Addresses of things on this server, as the one who asks reached it."""
+
+    def __init__(self, request: Visit) -> None:
+        self._start = str(request.base_url).rstrip("/")
+
+    def overview(self, workflow: str) -> str:
+        """Where a person looks at a workflow."""
+        return f"{self._start}/workflows/{workflow}"
+
+    def logs(self, workflow: str, task: Task | None = None) -> str:
+        """Where its logs are."""
+        address = f"{self._start}/api/workflow/{workflow}/logs"
+        if task is None:
+            return address
+        return f"{address}?task_name={task.name}&retry_id={task.retry_id}"
+
+    def part(self, workflow: str, what: str) -> str:
+        """Where another part of it is."""
+        return f"{self._start}/api/workflow/{workflow}/{what}"
+
+
+def workflow_line(workflow: Workflow, links: Links, now_ms: int) -> WorkflowLine:
+    """A workflow in a list."""
+    name = workflow.workflow_id
+    return WorkflowLine(
+        user=workflow.submitted_by,
+        name=name,
+        workflow_uuid=workflow.uuid,
+        submit_time=time_text(workflow.submitted_ms) or "",
+        start_time=time_text(workflow.started_ms),
+        end_time=time_text(workflow.ended_ms),
+        queued_time=_queued(workflow, now_ms),
+        duration=_duration(workflow, now_ms),
+        status=workflow.status,
+        overview=links.overview(name),
+        logs=links.logs(name),
+        error_logs=None,
+        grafana_url=None,
+        dashboard_url=None,
+        pool=workflow.pool,
+        app_owner=None,
+        app_name=None,
+        app_version=None,
+        priority=workflow.priority,
+        labels=workflow.labels,
+        tags=list(workflow.tags),
+    )
+
+
+def workflow_document(view: WorkflowView, links: Links, now_ms: int) -> WorkflowDocument:
+    """A workflow with everything below it."""
+    workflow = view.workflow
+    name = workflow.workflow_id
+    parent, _, number = (workflow.restarts or "").rpartition("-")
+    return WorkflowDocument(
+        name=name,
+        uuid=workflow.uuid,
+        submitted_by=workflow.submitted_by,
+        cancelled_by=workflow.cancelled_by,
+        spec=links.part(name, "spec"),
+        template_spec=links.part(name, "spec?use_template=True"),
+        logs=links.logs(name),
+        events=links.part(name, "events"),
+        overview=links.overview(name),
+        parent_name=parent or None,
+        parent_job_id=int(number) if number.isdigit() else None,
+        dashboard_url=None,
+        grafana_url=None,
+        tags=list(workflow.tags),
+        submit_time=time_text(workflow.submitted_ms) or "",
+        start_time=time_text(workflow.started_ms),
+        end_time=time_text(workflow.ended_ms),
+        exec_timeout=duration_text(workflow.exec_timeout_s),
+        queue_timeout=duration_text(workflow.queue_timeout_s),
+        duration=_duration(workflow, now_ms),
+        queued_time=_queued(workflow, now_ms),
+        status=workflow.status,
+        failure_message=workflow.failure_message,
+        outputs="",
+        groups=[_group(group, view, links) for group in view.groups],
+        pool=workflow.pool,
+        backend=workflow.backend,
+        app_owner=None,
+        app_name=None,
+        app_version=None,
+        plugins={"rsync": False},
+        priority=workflow.priority,
+        labels=workflow.labels,
+        warnings=list(workflow.warnings),
+    )
+
+
+def _group(group: Group, view: WorkflowView, links: Links) -> GroupDocument:
+    tasks: Sequence[Task] = view.tasks.get(group.name, ())
+    return GroupDocument(
+        name=group.name,
+        status=group.status,
+        processing_start_time=time_text(group.queued_ms),
+        scheduling_start_time=time_text(group.queued_ms),
+        initializing_start_time=time_text(group.scheduled_ms),
+        start_time=time_text(group.started_ms),
+        end_time=time_text(group.ended_ms),
+        remaining_upstream_groups=list(group.remaining_upstream),
+        downstream_groups=[each.name for each in view.groups if group.name in each.spec.upstream],
+        failure_message=group.failure_message,
+        wait_reason=group.wait_reason,
+        wait_message=group.wait_message,
+        tasks=[_task(task, view.workflow, links) for task in tasks],
+    )
+
+
+def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
+    return TaskDocument(
+        name=task.name,
+        retry_id=task.retry_id,
+        status=task.status,
+        failure_message=task.failure_message,
+        exit_code=task.exit_code,
+        logs=links.logs(workflow.workflow_id, task),
+        error_logs=None,
+        processing_start_time=time_text(task.queued_ms),
+        scheduling_start_time=time_text(task.queued_ms),
+        initializing_start_time=time_text(task.scheduled_ms),
+        start_time=time_text(task.started_ms),
+        end_time=time_text(task.ended_ms),
+        pod_name=f"{workflow.uuid[:16]}-{task.uuid[:16]}",
+        pod_ip=None,
+        task_uuid=task.uuid,
+        node_name=task.node,
+        lead=task.lead,
+        gpus=task.gpus,
+    )
+
+
+def _queued(workflow: Workflow, now_ms: int) -> float | None:
+    until = workflow.started_ms or workflow.ended_ms or now_ms
+    return seconds_between(workflow.submitted_ms, until)
+
+
+def _duration(workflow: Workflow, now_ms: int) -> float | None:
+    return seconds_between(workflow.started_ms, workflow.ended_ms or now_ms)

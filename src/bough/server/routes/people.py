@@ -1,0 +1,254 @@
+"""Users, their roles, their tokens, and logging in."""
+
+from __future__ import annotations
+
+from litestar.params import FromPath, FromQuery, JSONBody
+
+from bough.control import people, tokens
+from bough.control.people import UserView
+from bough.model.access import Action, Token, User
+from bough.server.identity import origin_of
+from bough.server.routes.declare import Limit, Visit, caller, route
+from bough.server.shapes import (
+    ChangeRoles,
+    CreateUser,
+    LoginBody,
+    PassBody,
+    RoleAssignment,
+    RoleName,
+    RoleUsers,
+    TokenLine,
+    TokenRoles,
+    TokenSecret,
+    UserBody,
+    UserLine,
+    UserList,
+)
+from bough.server.wire import read_date_ms, time_text
+
+_USER = "/api/auth/user/{user:str}"
+_OWN = "/api/auth/access_token"
+_OTHERS = f"{_USER}/access_token"
+
+
+# Logging in
+
+
+@route("GET", "/api/auth/login", Action.AUTH_LOGIN)
+def login(request: Visit) -> LoginBody:
+    """How to log in: with a personal token."""
+    del request
+    return LoginBody(methods=["token"])
+
+
+@route("POST", "/api/auth/jwt/access_token", Action.AUTH_LOGIN)
+def make_pass(request: Visit, data: JSONBody[TokenSecret]) -> PassBody:
+    """A short-lived token in exchange for a personal one."""
+    made = request.app.state.desk.make_pass(data.token, origin_of(request))
+    return PassBody(made.text, made.expires_ms // 1_000)
+
+
+# Users
+
+
+@route("GET", "/api/auth/user", Action.USER_READ)
+def list_users(
+    request: Visit,
+    count: Limit = 100,
+    id_prefix: FromQuery[str] = "",
+    roles: FromQuery[list[str] | None] = None,
+) -> UserList:
+    """Users by name, all or those whose names begin so, or who have one of some roles."""
+    site, actor = caller(request)
+    found: dict[str, User] = {}
+    for role in roles or (None,):
+        for user in people.list_users(site, actor, id_prefix, role):
+            found[user.name] = user
+    ordered = [found[name] for name in sorted(found)]
+    shown = [_user_line(user) for user in ordered[:count]]
+    return UserList(shown, total_results=len(ordered))
+
+
+@route("POST", "/api/auth/user", Action.USER_UPDATE, status=201)
+def create_user(request: Visit, data: JSONBody[CreateUser]) -> UserBody:
+    """Add a user."""
+    site, actor = caller(request)
+    return _user(people.create_user(site, actor, data.id, data.roles))
+
+
+@route("GET", _USER, Action.USER_READ)
+def get_user(request: Visit, user: FromPath[str]) -> UserBody:
+    """One user with the roles that were given."""
+    site, actor = caller(request)
+    return _user(people.get_user(site, actor, user))
+
+
+@route("PATCH", _USER, Action.USER_UPDATE)
+def change_user(request: Visit, user: FromPath[str], data: JSONBody[ChangeRoles]) -> UserBody:
+    """Give roles and take some away, from the user's tokens too."""
+    site, actor = caller(request)
+    return _user(people.change_roles(site, actor, user, data.add, data.remove))
+
+
+@route("DELETE", _USER, Action.USER_UPDATE)
+def delete_user(request: Visit, user: FromPath[str]) -> None:
+    """Remove a user with roles, tokens and credentials."""
+    site, actor = caller(request)
+    people.delete_user(site, actor, user)
+
+
+@route("POST", f"{_USER}/roles", Action.USER_UPDATE)
+def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> UserBody:
+    """Give a role to a user."""
+    site, actor = caller(request)
+    return _user(people.change_roles(site, actor, user, add=(data.role_name,)))
+
+
+@route("DELETE", f"{_USER}/roles/{{role:str}}", Action.USER_UPDATE)
+def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserBody:
+    """Take a role from a user."""
+    site, actor = caller(request)
+    return _user(people.change_roles(site, actor, user, remove=(role,)))
+
+
+@route("GET", "/api/auth/roles/{role:str}/users", Action.USER_READ)
+def users_of_role(request: Visit, role: FromPath[str]) -> RoleUsers:
+    """Who has a role."""
+    site, actor = caller(request)
+    return RoleUsers(role, [user.name for user in people.list_users(site, actor, role=role)])
+
+
+# Tokens
+
+
+@route("GET", _OWN, Action.TOKEN_READ)
+def list_tokens(request: Visit) -> list[TokenLine]:
+    """One's own tokens, without their secrets."""
+    site, actor = caller(request)
+    return [_token(each) for each in tokens.list_tokens(site, actor)]
+
+
+@route("POST", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE)
+def create_token(
+    request: Visit,
+    token: FromPath[str],
+    expires_at: FromQuery[str | None] = None,
+    description: FromQuery[str] = "",
+    roles: FromQuery[list[str] | None] = None,
+) -> str:
+    """Make a token for oneself; the answer is its secret, which nobody will see again."""
+    site, actor = caller(request)
+    expires_ms = read_date_ms("expires_at", expires_at)
+    made = tokens.create_token(
+        site, actor, token, expires_ms=expires_ms, description=description, roles=roles
+    )
+    return made.secret
+
+
+@route("DELETE", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE)
+def delete_token(request: Visit, token: FromPath[str]) -> None:
+    """Make one of one's own tokens worthless at once."""
+    site, actor = caller(request)
+    tokens.delete_token(site, actor, token)
+
+
+@route("GET", f"{_OWN}/{{token:str}}/roles", Action.TOKEN_READ)
+def token_roles(request: Visit, token: FromPath[str]) -> TokenRoles:
+    """What one of one's own tokens may do."""
+    site, actor = caller(request)
+    found = tokens.get_token(site, actor, token)
+    return TokenRoles(found.name, found.user, list(found.roles))
+
+
+@route("GET", _OTHERS, Action.USER_READ)
+def list_tokens_of(request: Visit, user: FromPath[str]) -> list[TokenLine]:
+    """The tokens of a user, without their secrets."""
+    site, actor = caller(request)
+    return [_token(each) for each in tokens.list_tokens(site, actor, user=user)]
+
+
+@route("POST", f"{_OTHERS}/{{token:str}}", Action.USER_UPDATE)
+def create_token_of(
+    request: Visit,
+    user: FromPath[str],
+    token: FromPath[str],
+    expires_at: FromQuery[str | None] = None,
+    description: FromQuery[str] = "",
+    roles: FromQuery[list[str] | None] = None,
+) -> str:
+    """Make a token for a user; the answer is its secret, which nobody will see again."""
+    site, actor = caller(request)
+    made = tokens.create_token(
+        site,
+        actor,
+        token,
+        user=user,
+        expires_ms=read_date_ms("expires_at", expires_at),
+        description=description,
+        roles=roles,
+    )
+    return made.secret
+
+
+@route("GET", f"{_OTHERS}/{{token:str}}/roles", Action.USER_READ)
+def token_roles_of(request: Visit, user: FromPath[str], token: FromPath[str]) -> TokenRoles:
+    """What a token of a user may do."""
+    site, actor = caller(request)
+    found = tokens.get_token(site, actor, token, user=user)
+    return TokenRoles(found.name, found.user, list(found.roles))
+
+
+@route("DELETE", f"{_OTHERS}/{{token:str}}", Action.USER_UPDATE)
+def delete_token_of(request: Visit, user: FromPath[str], token: FromPath[str]) -> None:
+    """Make a token of a user worthless at once."""
+    site, actor = caller(request)
+    tokens.delete_token(site, actor, token, user=user)
+
+
+def _user_line(user: User) -> UserLine:
+    return UserLine(user.name, time_text(user.created_ms), user.created_by)
+
+
+def _user(view: UserView) -> UserBody:
+    return UserBody(
+        id=view.user.name,
+        created_at=time_text(view.user.created_ms),
+        created_by=view.user.created_by,
+        roles=[
+            RoleAssignment(each.role, each.assigned_by, time_text(each.assigned_ms))
+            for each in view.roles
+        ],
+    )
+
+
+def _token(token: Token) -> TokenLine:
+    return TokenLine(
+        token_name=token.name,
+        user_name=token.user,
+        description=token.description,
+        expires_at=time_text(token.expires_ms) or "",
+        created_at=time_text(token.created_ms),
+        roles=list(token.roles),
+    )
+
+
+HANDLERS = (
+    login,
+    make_pass,
+    list_users,
+    create_user,
+    get_user,
+    change_user,
+    delete_user,
+    give_role,
+    take_role,
+    users_of_role,
+    list_tokens,
+    create_token,
+    delete_token,
+    token_roles,
+    list_tokens_of,
+    create_token_of,
+    token_roles_of,
+    delete_token_of,
+)

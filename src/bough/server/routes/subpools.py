@@ -1,0 +1,84 @@
+"""Subpools: parts of a pool, with a quota and a state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Response
+from litestar.params import FromPath, FromQuery, JSONBody
+
+from bough.control import subpools
+from bough.control.subpools import SubpoolChange
+from bough.model.access import Action
+from bough.server.permission import Scope
+from bough.server.routes.declare import Visit, caller, route
+from bough.server.routes.records import revision_body
+from bough.server.shapes import ConfigHistory, CreateSubpool, SubpoolList
+
+_ALL = "/api/configs/pool/{pool:str}/subpool"
+_ONE = "/api/configs/pool/{pool:str}/subpool/{subpool:str}"
+
+
+@route("GET", _ALL, Action.SUBPOOL_READ, Scope.POOL)
+def list_subpools(
+    request: Visit, pool: FromPath[str], include_archived: FromQuery[bool] = False
+) -> SubpoolList:
+    """The subpools of a pool, by name; archived ones only if they are asked for."""
+    site, actor = caller(request)
+    views = subpools.list_subpools(site, actor, pool, include_archived=include_archived)
+    return SubpoolList([view.document for view in views])
+
+
+@route("POST", _ALL, Action.SUBPOOL_CREATE, Scope.POOL, status=201)
+def create_subpool(
+    request: Visit, pool: FromPath[str], data: JSONBody[CreateSubpool]
+) -> Response[dict[str, Any]]:
+    """Give a part of a pool to a new subpool, or to one that was archived."""
+    site, actor = caller(request)
+    change = subpools.create_subpool(site, actor, pool, data.name, data.quota)
+    return Response(_changed(change), status_code=201)
+
+
+@route("GET", _ONE, Action.SUBPOOL_READ, Scope.POOL)
+def get_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> dict[str, Any]:
+    """One subpool, whatever its state."""
+    site, actor = caller(request)
+    return subpools.get_subpool(site, actor, pool, subpool).document
+
+
+@route("PATCH", _ONE, Action.SUBPOOL_UPDATE, Scope.POOL)
+def update_subpool(
+    request: Visit, pool: FromPath[str], subpool: FromPath[str], data: JSONBody[dict[str, Any]]
+) -> dict[str, Any]:
+    """Change the quota, which is all that can be changed; a decrease ends nothing."""
+    site, actor = caller(request)
+    return _changed(subpools.update_subpool(site, actor, pool, subpool, data))
+
+
+@route("DELETE", _ONE, Action.SUBPOOL_DELETE, Scope.POOL)
+def delete_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> dict[str, Any]:
+    """Give the quota back at once; the subpool is archived when nothing is left in it."""
+    site, actor = caller(request)
+    return _changed(subpools.delete_subpool(site, actor, pool, subpool))
+
+
+@route("GET", f"{_ONE}/history", Action.SUBPOOL_READ, Scope.POOL)
+def subpool_history(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> ConfigHistory:
+    """Everything that was ever changed, over all lives of the name, in order."""
+    site, actor = caller(request)
+    found = subpools.subpool_history(site, actor, pool, subpool)
+    return ConfigHistory([revision_body(each) for each in found])
+
+
+def _changed(change: SubpoolChange) -> dict[str, Any]:
+    return {**change.view.document, "reactivated": change.reactivated}
+
+
+HANDLERS = (
+    list_subpools,
+    create_subpool,
+    get_subpool,
+    update_subpool,
+    delete_subpool,
+    subpool_history,
+)

@@ -1,0 +1,117 @@
+"""The server itself: version, health, metrics, its own description; and everything that happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from anyio import sleep, to_thread
+from litestar import MediaType, Response
+from litestar.response import Stream
+
+from bough.control import history
+from bough.control.access import authorise
+from bough.control.watching import follow
+from bough.errors import BoughError, Invalid, Unavailable
+from bough.model.access import Action
+from bough.model.record import StoredEvent
+from bough.server.engine import Engine
+from bough.server.routes.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
+from bough.server.shapes import HealthBody, VersionBody
+from bough.server.wire import time_text
+from bough.version import VERSION
+
+#: How often to look for something new, and how many looks there are between two signs of life.
+_LOOK_S = 0.5
+_LOOKS = 30
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@route("GET", "/api/version", Action.SYSTEM_VERSION)
+def version(request: Visit) -> VersionBody:
+    """The version of the server."""
+    del request
+    major, minor, revision = VERSION.split(".")[:3]
+    return VersionBody(major, minor, revision)
+
+
+@route("GET", "/health", Action.SYSTEM_HEALTH)
+def health(request: Visit) -> HealthBody:
+    """Whether the server can answer: the database does, and the scheduler is alive."""
+    site, _ = caller(request)
+    engine: Engine = request.app.state.engine
+    history.last_event(site)
+    if not engine.alive or engine.stopping.is_set():
+        raise Unavailable("The scheduler does not run.")
+    return HealthBody("ok", engine.leads)
+
+
+@route("GET", "/metrics", Action.METRICS_READ, media_type=MediaType.TEXT)
+def metrics(request: Visit) -> Response[str]:
+    """Numbers for Prometheus."""
+    site, actor = caller(request)
+    authorise(actor, Action.METRICS_READ, names=site.role_names)
+    return Response(request.app.state.gauges.text(actor), media_type=_PROMETHEUS)
+
+
+@route("GET", "/api/openapi.json", Action.SYSTEM_VERSION, include_in_schema=False)
+def openapi(request: Visit) -> dict[str, Any]:
+    """The whole interface, described for programs."""
+    return request.app.openapi_schema.to_schema()
+
+
+@route("GET", "/api/events", Action.EVENT_READ)
+async def events(request: Visit, after: OptionalNumber = None) -> Stream:
+    """Everything that happens from now on, or after an event by its number, as it happens."""
+    sent = request.headers.get("last-event-id")
+    if after is None and sent is not None:
+        if not sent.isdigit() or int(sent) > MAXIMUM_NUMBER:
+            raise Invalid("Last-Event-ID must be the number of an event.")
+        after = int(sent)
+    site, _ = caller(request)
+    begin = await to_thread.run_sync(history.last_event, site) if after is None else after
+    return Stream(
+        _events(request, begin),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
+    )
+
+
+async def _events(request: Visit, number: int) -> AsyncIterator[str]:
+    site, actor = caller(request)
+    engine: Engine = request.app.state.engine
+    # Sent at once, so that those who listen know that they are connected.
+    yield f": after {number}\n\n"
+    looks = 0
+    while not engine.stopping.is_set():
+        try:
+            found, number = await to_thread.run_sync(follow, site, actor, number)
+            looks += 1
+            if looks % _LOOKS == 0:
+                # A token may have been deleted, or a role taken, since then.
+                actor = await to_thread.run_sync(request.app.state.desk.identify, request)
+                yield ": still here\n\n"
+        except BoughError:
+            return
+        for event in found:
+            yield _framed(event)
+        if not found:
+            await sleep(_LOOK_S)
+
+
+def _framed(event: StoredEvent) -> str:
+    body = {
+        "number": event.number,
+        "kind": event.kind.value,
+        "at": time_text(event.at_ms),
+        "subject": event.subject,
+        "pool": event.pool,
+        "message": event.message,
+        "data": event.data,
+    }
+    text = msgspec.json.encode(body).decode()
+    return f"id: {event.number}\nevent: {event.kind.value}\ndata: {text}\n\n"
+
+
+HANDLERS = (version, health, metrics, openapi, events)

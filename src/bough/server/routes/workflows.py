@@ -1,0 +1,245 @@
+"""Workflows: submit, list, look at, cancel, and why they wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from litestar.params import FromPath, FromQuery, JSONBody
+
+from bough.control import explanation, personal, submission, workflows
+from bough.control.explanation import Explained
+from bough.control.site import Site
+from bough.control.specs import read_spec
+from bough.control.submission import Accepted, Mode
+from bough.errors import Invalid
+from bough.model.access import Action, Actor
+from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec, WorkflowStatus
+from bough.server.permission import Scope
+from bough.server.routes.declare import Limit, Offset, Visit, caller, route
+from bough.server.routes.documents import Links, workflow_document, workflow_line
+from bough.server.shapes import (
+    Named,
+    Submission,
+    TemplateSpec,
+    WhyBody,
+    WhyGroup,
+    WorkflowDocument,
+    WorkflowPage,
+)
+from bough.server.wire import read_pairs, read_time_ms
+
+VALIDATED = "Workflow validation succeeded."
+
+
+@route("POST", "/api/pool/{pool:str}/workflow", Action.WORKFLOW_CREATE, Scope.POOL)
+def submit(
+    request: Visit,
+    pool: FromPath[str],
+    data: JSONBody[TemplateSpec | None] = None,
+    workflow_id: FromQuery[str | None] = None,
+    priority: FromQuery[Priority] = Priority.NORMAL,
+    dry_run: FromQuery[bool] = False,
+    validation_only: FromQuery[bool] = False,
+    label: FromQuery[list[str] | None] = None,
+    env_vars: FromQuery[list[str] | None] = None,
+) -> Submission:
+    """Submit a workflow, or one that was submitted before; what is accepted is kept."""
+    site, actor = caller(request)
+    text, template = _sent(site, actor, data, workflow_id)
+    spec = read_spec(text, read_pairs("label", label))
+    spec = _with_environment(spec, read_pairs("env_vars", env_vars))
+    spec = msgspec.structs.replace(spec, template=template)
+    mode = Mode.VALIDATE if validation_only else Mode.SUBMIT
+    accepted = submission.submit(
+        site, actor, pool, spec, priority, mode=Mode.DRY_RUN if dry_run else mode
+    )
+    links = Links(request)
+    if accepted.workflow is None:
+        return Submission(
+            name=spec.name,
+            overview=links.overview(spec.name),
+            logs=None if dry_run else VALIDATED,
+            spec=spec.text if dry_run else None,
+            warnings=list(accepted.warnings),
+        )
+    return _submission(links, accepted)
+
+
+@route(
+    "POST",
+    "/api/pool/{pool:str}/workflow/{workflow:str}/restart",
+    Action.WORKFLOW_CREATE,
+    Scope.POOL,
+)
+def restart(request: Visit, pool: FromPath[str], workflow: FromPath[str]) -> Submission:
+    """Submit a failed workflow again, without the groups that were completed."""
+    site, actor = caller(request)
+    return _submission(Links(request), submission.restart(site, actor, workflow, pool))
+
+
+@route("GET", "/api/workflow", Action.WORKFLOW_LIST)
+def list_workflows(
+    request: Visit,
+    users: FromQuery[list[str] | None] = None,
+    all_users: FromQuery[bool] = False,
+    name: FromQuery[str] = "",
+    statuses: FromQuery[list[WorkflowStatus] | None] = None,
+    pools: FromQuery[list[str] | None] = None,
+    all_pools: FromQuery[bool] = False,
+    priority: FromQuery[list[Priority] | None] = None,
+    label: FromQuery[list[str] | None] = None,
+    no_label: FromQuery[list[str] | None] = None,
+    tags: FromQuery[list[str] | None] = None,
+    app: FromQuery[str | None] = None,
+    submitted_after: FromQuery[str | None] = None,
+    submitted_before: FromQuery[str | None] = None,
+    order: FromQuery[str] = "DESC",
+    limit: Limit = 20,
+    offset: Offset = 0,
+) -> WorkflowPage:
+    """A page of workflows: one's own, unless others are asked for."""
+    site, actor = caller(request)
+    if app is not None:
+        # There are no apps, so there are no workflows of one.
+        return WorkflowPage([], more_entries=False)
+    wanted = workflows.Filter(
+        users=() if all_users else tuple(users or (actor.name,)),
+        name=name,
+        statuses=tuple(statuses or ()),
+        pools=chosen_pools(site, actor, pools, all_pools=all_pools),
+        priorities=tuple(priority or ()),
+        submitted_after_ms=read_time_ms("submitted_after", submitted_after),
+        submitted_before_ms=read_time_ms("submitted_before", submitted_before),
+        labels=tuple(label or ()),
+        no_labels=tuple(no_label or ()),
+        tags=tuple(tags or ()),
+        newest_first=order.upper() != "ASC",
+        limit=limit,
+        offset=offset,
+    )
+    page = workflows.list_workflows(site, actor, wanted)
+    links, now_ms = Links(request), site.clock.now_ms()
+    return WorkflowPage(
+        [workflow_line(each, links, now_ms) for each in page.workflows], more_entries=page.more
+    )
+
+
+@route("GET", "/api/workflow/{workflow:str}", Action.WORKFLOW_READ, Scope.WORKFLOW)
+def get_workflow(
+    request: Visit,
+    workflow: FromPath[str],
+    verbose: FromQuery[bool] = False,
+    skip_groups: FromQuery[bool] = False,
+) -> WorkflowDocument:
+    """One workflow, by identifier or uuid; with all attempts of its tasks if asked for."""
+    site, actor = caller(request)
+    view = workflows.get_workflow(site, actor, workflow, every_attempt=verbose)
+    if skip_groups:
+        view = msgspec.structs.replace(view, groups=())
+    return workflow_document(view, Links(request), site.clock.now_ms())
+
+
+@route("POST", "/api/workflow/{workflow:str}/cancel", Action.WORKFLOW_CANCEL, Scope.WORKFLOW)
+def cancel(
+    request: Visit,
+    workflow: FromPath[str],
+    message: FromQuery[str] = "",
+    force: FromQuery[bool] = False,
+) -> Named:
+    """End a workflow. What is on a node is told to end."""
+    site, actor = caller(request)
+    return Named(workflows.cancel(site, actor, workflow, message=message, force=force).workflow_id)
+
+
+@route("POST", "/api/workflow/{workflow:str}/tag", Action.WORKFLOW_UPDATE, Scope.WORKFLOW)
+def tag(
+    request: Visit,
+    workflow: FromPath[str],
+    add: FromQuery[list[str] | None] = None,
+    remove: FromQuery[list[str] | None] = None,
+) -> None:
+    """Add and remove tags."""
+    site, actor = caller(request)
+    workflows.tag(site, actor, workflow, add or (), remove or ())
+
+
+@route("GET", "/api/workflow/{workflow:str}/why", Action.WORKFLOW_READ, Scope.WORKFLOW)
+def why(request: Visit, workflow: FromPath[str], remedies: FromQuery[bool] = False) -> WhyBody:
+    """Why it waits, group by group, with certificates; and what would help, if asked for."""
+    site, actor = caller(request)
+    found = explanation.explain(site, actor, workflow, with_remedies=remedies)
+    groups = [_why_group(each) for each in found.groups]
+    name, status = found.workflow.workflow_id, found.workflow.status
+    if groups:
+        message = f"{groups[0].group}: {groups[0].message}"
+    else:
+        message = f"Nothing of {name} waits; it is {status}."
+    return WhyBody(name, status, message, groups)
+
+
+def chosen_pools(
+    site: Site, actor: Actor, pools: list[str] | None, *, all_pools: bool
+) -> tuple[str, ...] | None:
+    """The pools to list: those that are named, or all, or the one that the user has chosen."""
+    if all_pools:
+        return None
+    if pools:
+        return tuple(pools)
+    chosen = personal.get_profile(site, actor).profile.pool
+    if chosen is None:
+        raise Invalid(
+            "No pool selected!", hint="send pools or all_pools, or choose a pool in the profile"
+        )
+    return (chosen,)
+
+
+def _sent(
+    site: Site, actor: Actor, data: TemplateSpec | None, workflow_id: str | None
+) -> tuple[str, str | None]:
+    """The text of the workflow, and that of its template."""
+    if (data is None) == (workflow_id is None):
+        raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
+    if data is not None:
+        return data.file, data.uploaded_templated_spec
+    return workflows.get_spec(site, actor, workflow_id or ""), None
+
+
+def _with_environment(spec: WorkflowSpec, variables: dict[str, str]) -> WorkflowSpec:
+    if not variables:
+        return spec
+
+    def task_with(task: TaskSpec) -> TaskSpec:
+        launch: dict[str, Any] = dict(task.launch or {})
+        launch["environment"] = {**launch.get("environment", {}), **variables}
+        return msgspec.structs.replace(task, launch=launch)
+
+    def group_with(group: GroupSpec) -> GroupSpec:
+        return msgspec.structs.replace(group, tasks=tuple(map(task_with, group.tasks)))
+
+    return msgspec.structs.replace(spec, groups=tuple(map(group_with, spec.groups)))
+
+
+def _why_group(explained: Explained) -> WhyGroup:
+    why, certificate = explained.why, explained.certificate
+    return WhyGroup(
+        group=why.group,
+        status=why.status,
+        reason=why.reason if certificate is None else certificate.reason,
+        message=why.message if certificate is None else certificate.sentence,
+        certificate=msgspec.to_builtins(certificate),
+        remedies=msgspec.to_builtins(explained.remedies),
+    )
+
+
+def _submission(links: Links, accepted: Accepted) -> Submission:
+    name = "" if accepted.workflow is None else accepted.workflow.workflow_id
+    return Submission(
+        name=name,
+        overview=links.overview(name),
+        logs=links.logs(name),
+        warnings=list(accepted.warnings),
+    )
+
+
+HANDLERS = (submit, restart, list_workflows, get_workflow, cancel, tag, why)

@@ -1,0 +1,83 @@
+"""Times, durations and amounts as they are sent. Must not know what they are of.
+
+Times are UTC without a zone, which is what existing clients read.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from bough.errors import Invalid
+
+
+def time_text(at_ms: int | None) -> str | None:
+    """A time, to the millisecond."""
+    if at_ms is None:
+        return None
+    at = datetime.fromtimestamp(at_ms / 1_000, UTC).replace(tzinfo=None)
+    return at.isoformat(timespec="milliseconds")
+
+
+def read_time_ms(what: str, text: str | None) -> int | None:
+    """A time that was sent: UTC, unless it says otherwise; a date is its first moment."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Invalid(
+            f"{what} must be a time like 2026-01-31T12:00:00, not {text[:40]!r}"
+        ) from None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    try:
+        return int(at.timestamp() * 1_000)
+    except (OverflowError, ValueError):
+        raise Invalid(f"{what} is out of range: {text[:40]!r}") from None
+
+
+def read_date_ms(what: str, text: str | None) -> int | None:
+    """The first moment of a day that was sent, in UTC."""
+    if text is None:
+        return None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise Invalid(f"{what} must be a date like 2026-01-31, not {text[:40]!r}.") from None
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1_000)
+
+
+def duration_text(seconds: int | None) -> str | None:
+    """A duration with a unit."""
+    if seconds is None:
+        return None
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def seconds_between(start_ms: int | None, end_ms: int | None) -> float | None:
+    """How long something took."""
+    return None if start_ms is None or end_ms is None else max(0, end_ms - start_ms) / 1_000
+
+
+def cores(milli: int) -> float | int:
+    """Cores, without a suffix, whole where they are."""
+    return milli // 1_000 if milli % 1_000 == 0 else milli / 1_000
+
+
+def gibibytes(amount: int) -> str:
+    """Memory or storage with a suffix that every client knows."""
+    return f"{amount // 2**20}Mi" if amount % 2**30 else f"{amount // 2**30}Gi"
+
+
+def read_pairs(what: str, pairs: list[str] | None) -> dict[str, str]:
+    """`key=value`, as often as it was sent."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise Invalid(f"{what} must be like key=value, not {pair[:60]!r}.")
+        found[key] = value
+    return found

@@ -1,0 +1,135 @@
+"""Attempts of tasks with what their workflows say of them, filtered. Must not know who asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.workflow import Group, Priority, Task, TaskSpec, TaskStatus, WorkflowStatus
+from bough.store.rows import read_all
+from bough.store.schema import GROUPS, TASKS, WORKFLOWS
+
+
+class TaskFilter(msgspec.Struct, frozen=True):
+    """Which attempts to list; an empty field does not matter."""
+
+    statuses: tuple[TaskStatus, ...] = ()
+    #: An identifier or a uuid.
+    workflow: str = ""
+    users: tuple[str, ...] = ()
+    #: `None`: all pools; none at all if it is empty.
+    pools: tuple[str, ...] | None = None
+    nodes: tuple[str, ...] = ()
+    priorities: tuple[Priority, ...] = ()
+    started_after_ms: int | None = None
+    started_before_ms: int | None = None
+    #: `None`: no limit.
+    limit: int | None = 20
+    offset: int = 0
+
+
+class TaskRow(msgspec.Struct, frozen=True):
+    """An attempt, and what it belongs to."""
+
+    task: Task
+    spec: TaskSpec
+    workflow_id: str
+    user: str
+    pool: str
+    priority: Priority
+
+
+def search(connection: sa.Connection, wanted: TaskFilter) -> list[TaskRow]:
+    """The attempts that a filter lets through, the newest first."""
+    newest = sa.func.coalesce(TASKS.c.started_ms, TASKS.c.queued_ms, WORKFLOWS.c.submitted_ms)
+    query = (
+        sa.select(TASKS.c.uuid, TASKS.c.retry_id, TASKS.c.group_uuid, *_OF_WORKFLOW)
+        .join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
+        .order_by(newest.desc(), TASKS.c.uuid, TASKS.c.retry_id.desc())
+        .limit(wanted.limit)
+        .offset(wanted.offset)
+    )
+    for condition in _conditions(wanted):
+        query = query.where(condition)
+    rows = connection.execute(query).all()
+    groups = sorted({row.group_uuid for row in rows})
+    tasks = {task.attempt: task for task in _in_parts(connection, TASKS, groups, Task)}
+    specs = {
+        (group.uuid, spec.name): spec
+        for group in _in_parts(connection, GROUPS, groups, Group)
+        for spec in group.spec.tasks
+    }
+    found: list[TaskRow] = []
+    for row in rows:
+        task = tasks[f"{row.uuid}/{row.retry_id}"]
+        of_workflow = (row.workflow_id, row.submitted_by, row.pool, Priority(row.priority))
+        found.append(TaskRow(task, specs[task.group_uuid, task.name], *of_workflow))
+    return found
+
+
+_OF_WORKFLOW = (
+    WORKFLOWS.c.workflow_id,
+    WORKFLOWS.c.submitted_by,
+    WORKFLOWS.c.pool,
+    WORKFLOWS.c.priority,
+)
+
+
+def _in_parts(
+    connection: sa.Connection, table: sa.Table, groups: list[str], kind: type[Any]
+) -> list[Any]:
+    """Databases take only so many parameters at once."""
+    column = table.c.uuid if table is GROUPS else table.c.group_uuid
+    found: list[Any] = []
+    for start in range(0, len(groups), 500):
+        query = sa.select(table).where(column.in_(groups[start : start + 500]))
+        found += read_all(connection, query, kind)
+    return found
+
+
+def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
+    found: list[sa.ColumnElement[bool]] = []
+    for column, values in (
+        (TASKS.c.status, tuple(status.value for status in wanted.statuses)),
+        (WORKFLOWS.c.submitted_by, wanted.users),
+        (TASKS.c.node, wanted.nodes),
+        (WORKFLOWS.c.priority, tuple(priority.value for priority in wanted.priorities)),
+    ):
+        if values:
+            found.append(column.in_(values))
+    if wanted.pools is not None:
+        found.append(WORKFLOWS.c.pool.in_(wanted.pools))
+    if wanted.workflow:
+        named = (WORKFLOWS.c.workflow_id == wanted.workflow, WORKFLOWS.c.uuid == wanted.workflow)
+        found.append(sa.or_(*named))
+    if wanted.started_after_ms is not None:
+        found.append(TASKS.c.started_ms >= wanted.started_after_ms)
+    if wanted.started_before_ms is not None:
+        found.append(TASKS.c.started_ms < wanted.started_before_ms)
+    return found
+
+
+class Depth(msgspec.Struct, frozen=True):
+    """How many workflows wait in a pool with one priority, and since when the oldest does."""
+
+    pool: str
+    priority: Priority
+    workflows: int
+    oldest_ms: int
+
+
+def depths(connection: sa.Connection) -> list[Depth]:
+    """What waits, by pool and priority."""
+    columns = (WORKFLOWS.c.pool, WORKFLOWS.c.priority)
+    query = (
+        sa.select(*columns, sa.func.count(), sa.func.min(WORKFLOWS.c.submitted_ms))
+        .where(WORKFLOWS.c.status == WorkflowStatus.PENDING.value)
+        .group_by(*columns)
+        .order_by(*columns)
+    )
+    return [
+        Depth(pool, Priority(priority), int(number), int(oldest))
+        for pool, priority, number, oldest in connection.execute(query)
+    ]
