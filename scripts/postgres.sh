@@ -45,7 +45,7 @@ start)
     as_user "$bin/initdb" --pgdata "$folder/data" --username bough --auth trust \
         --encoding UTF8 --locale C --no-sync >"$folder/initdb.log"
     as_user "$bin/pg_ctl" --pgdata "$folder/data" --log "$folder/server.log" --wait \
-        --options "-c listen_addresses= -c unix_socket_directories=$folder -c fsync=off -c max_connections=200" \
+        --options "-c listen_addresses= -c unix_socket_directories=$folder -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=200" \
         start >"$folder/start.log"
     echo "postgresql://bough@/postgres?host=$folder"
     ;;

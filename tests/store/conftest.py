@@ -45,7 +45,7 @@ def world(store):
     """An empty site with 100 GPUs."""
     made = World(store)
     yield made
-    made.scheduler.release()
+    made.close()
 
 
 @pytest.fixture

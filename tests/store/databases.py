@@ -73,9 +73,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     """Start a server for this run. Without the program the tests are skipped, but not in CI."""
     folder = Path(tempfile.mkdtemp(prefix="bough-postgres-"))
     folder.chmod(0o755)
-    started = subprocess.run(
-        [SCRIPT, "start", folder], capture_output=True, text=True, check=False
-    )
+    started = subprocess.run([SCRIPT, "start", folder], capture_output=True, text=True, check=False)
     try:
         if started.returncode:
             message = f"PostgreSQL cannot be had: {started.stderr.strip()}"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bough.control import history, pools, subpools
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus
 from tests.store.world import refusal
-
-INVALID = "is not valid! Name can only be alphanumeric and contain dash or underscore."
 
 
 def test_scenario_044_a_new_subpool_is_active_and_knows_its_pool(team):
@@ -18,8 +14,7 @@ def test_scenario_044_a_new_subpool_is_active_and_knows_its_pool(team):
 
     document = change.view.document
     assert ("team--a", "team", "a", "ACTIVE", 30) == tuple(
-        document[key]
-        for key in ("name", "parent_pool", "subpool_name", "subpool_state", "quota")
+        document[key] for key in ("name", "parent_pool", "subpool_name", "subpool_state", "quota")
     )
     assert not change.reactivated
 
@@ -34,12 +29,11 @@ def test_scenario_045_subpools_have_no_more_together_than_their_pool(team):
     assert 0 == team.leaf_quotas()["_shared"]
 
 
-@pytest.mark.parametrize("name", ["x--y", "_shared", "_foo", "", "-a", "a-", "1a", "a b", "a/b"])
-def test_scenarios_046_to_049_names_that_are_refused(team, name):
-    status, message = refusal(team.create, name, 1)
+def test_scenarios_046_to_049_names_that_are_refused(team):
+    for name in ("x--y", "_shared", "_foo", "", "-a", "a-", "1a", "a b", "a/b"):
+        status, message = refusal(team.create, name, 1)
+        assert (400, True) == (status, f'"{name}" is not valid!' in message)
 
-    assert 400 == status
-    assert f'"{name}" is not valid!' in message
     assert {"_shared": 100} == team.leaf_quotas()
 
 
@@ -49,9 +43,9 @@ def test_scenario_049_a_very_long_name_is_refused_shortly(team):
     assert (400, True) == (status, len(message) < 250)
 
 
-@pytest.mark.parametrize("name", ["a", "A1", "x_y", "x-y", "x.y"])
-def test_scenario_049_names_that_are_taken(team, name):
-    assert name == team.create(name, 1).subpool
+def test_scenario_049_names_that_are_taken(team):
+    for name in ("a", "A1", "x_y", "x-y", "x.y"):
+        assert name == team.create(name, 1).subpool
 
 
 def test_scenario_050_a_subpool_cannot_be_divided(divided):
@@ -73,10 +67,11 @@ def test_scenario_052_a_pool_without_quota_cannot_be_divided(world):
     assert (400, True) == (status, "no GPU quota to partition" in message)
 
 
-@pytest.mark.parametrize(("sent", "kept"), [(30.9, 30), (0.5, 0), (0, 0), (50.7, 50)])
-def test_scenarios_053_to_056_quotas_are_rounded_down(team, sent, kept):
-    assert kept == team.create("a", sent).quota
-    assert 100 - kept == team.leaf_quotas()["_shared"]
+def test_scenarios_053_to_056_quotas_are_rounded_down(team):
+    for number, (sent, kept) in enumerate([(30.9, 30), (0.5, 0), (0, 0), (50.7, 50)]):
+        before = team.leaf_quotas()["_shared"]
+        assert kept == team.create(f"a{number}", sent).quota
+        assert before - kept == team.leaf_quotas()["_shared"]
 
 
 def test_scenario_054_the_rest_of_three_thirds_stays_in_the_pool(team):
@@ -86,13 +81,10 @@ def test_scenario_054_the_rest_of_three_thirds_stays_in_the_pool(team):
     assert {"_shared": 1, "a": 33, "b": 33, "c": 33} == team.leaf_quotas()
 
 
-@pytest.mark.parametrize(
-    "quota", [-1, "abc", "30", float("nan"), float("inf"), None, True, [], 1e300]
-)
-def test_scenario_055_quotas_that_are_none(team, quota):
-    status, message = refusal(team.create, "a", quota)
-
-    assert (400, True) == (status, "The quota of subpool team--a" in message)
+def test_scenario_055_quotas_that_are_none(team):
+    for quota in (-1, "abc", "30", float("nan"), float("inf"), None, True, [], 1e300):
+        status, message = refusal(team.create, "a", quota)
+        assert (400, True) == (status, "The quota of subpool team--a" in message)
 
 
 def test_scenario_055_a_subpool_of_nothing_runs_low_only(team):
@@ -185,16 +177,19 @@ def test_scenarios_066_and_075_a_quota_is_changed_and_rounded_down(divided):
     assert 0 == divided.leaf_quotas()["_shared"]
 
 
-@pytest.mark.parametrize(
-    "changes", [{"description": "x", "platforms": {}}, {"subpool_state": "ACTIVE"}, {}, None,
-                {"quota": 1, "name": "x"}]
-)
-def test_scenario_067_only_the_quota_can_be_changed(divided, changes):
-    status, message = refusal(
-        subpools.update_subpool, divided.site, divided.admin, "team", "b", changes
-    )
+def test_scenario_067_only_the_quota_can_be_changed(divided):
+    for changes in (
+        {"description": "x", "platforms": {}},
+        {"subpool_state": "ACTIVE"},
+        {"quota": 1, "name": "x"},
+        {},
+        None,
+    ):
+        status, message = refusal(
+            subpools.update_subpool, divided.site, divided.admin, "team", "b", changes
+        )
+        assert (400, True) == (status, message.startswith("Only the quota of subpool team--b"))
 
-    assert (400, True) == (status, message.startswith("Only the quota of subpool team--b"))
     assert 40 == divided.leaf_quotas()["b"]
 
 
@@ -278,6 +273,4 @@ def test_scenario_078_a_new_subpool_may_leave_less_than_is_used(team):
     change = subpools.create_subpool(team.site, team.admin, "team", "a", 60)
 
     assert (40, 50, -10) == team.numbers()
-    assert ["osmo-pool-ns-team--_shared"] == [
-        debt.node.name for debt in change.effects.debts if debt.node.name.endswith("_shared")
-    ] or not change.effects.debts
+    assert () == change.effects.debts

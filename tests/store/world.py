@@ -81,12 +81,21 @@ class World:
         self.admin = Actor("root", ("osmo-admin", "osmo-default"), origin="127.0.0.1")
         self.backend = VirtualBackend((big_machine(gpus),), self.time.now_ms)
         self.scheduler = Scheduler(self.site, (self.backend,))
+        self._after: list[World] = []
+
+    def close(self) -> None:
+        """Let go of the lease, here and in all that came after a restart."""
+        for world in (*self._after, self):
+            world.scheduler.release()
 
     # Configuration
 
     def pool(self, name: str = "team", quota: int = 100, **fields: object) -> None:
-        gpu = {"guarantee": quota, "maximum": fields.pop("maximum", -1),
-               "weight": fields.pop("weight", 1)}
+        gpu = {
+            "guarantee": quota,
+            "maximum": fields.pop("maximum", -1),
+            "weight": fields.pop("weight", 1),
+        }
         config = {"resources": {"gpu": gpu}, **fields}
         pools.put_pools(self.site, self.admin, {name: config})
 
@@ -132,9 +141,7 @@ class World:
         assert accepted.workflow is not None
         return accepted.workflow
 
-    def run(
-        self, gpus: int, pool: str = "team", priority: Priority = Priority.HIGH
-    ) -> Workflow:
+    def run(self, gpus: int, pool: str = "team", priority: Priority = Priority.HIGH) -> Workflow:
         """Submit, and let it start."""
         workflow = self.submit(gpus, pool, priority)
         self.settle()
@@ -170,9 +177,7 @@ class World:
         return self.get(workflow).status
 
     def tasks(self, workflow: Workflow, *, every: bool = False):
-        view = workflows.get_workflow(
-            self.site, self.admin, workflow.uuid, every_attempt=every
-        )
+        view = workflows.get_workflow(self.site, self.admin, workflow.uuid, every_attempt=every)
         return [task for tasks in view.tasks.values() for task in tasks]
 
     def queue_of(self, workflow: Workflow) -> str:
@@ -232,14 +237,20 @@ class World:
         again.admin = self.admin
         again.backend = VirtualBackend(self.backend.machines(), self.time.now_ms)
         again.scheduler = Scheduler(again.site, (again.backend,))
+        again._after = []
+        self._after.append(again)
         return again
 
 
 def big_machine(gpus: int, name: str = "node-0", **fields: object) -> Machine:
     """One node with all GPUs, so that placement is never what is in the way."""
     return Machine(
-        name, gpus=gpus, cpu_milli=gpus * 32_000, memory_bytes=gpus * 2**38,
-        storage_bytes=gpus * 2**40, **fields,  # type: ignore[arg-type]
+        name,
+        gpus=gpus,
+        cpu_milli=gpus * 32_000,
+        memory_bytes=gpus * 2**38,
+        storage_bytes=gpus * 2**40,
+        **fields,  # type: ignore[arg-type]
     )
 
 

@@ -20,6 +20,7 @@ from bough.model.workflow import Task
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
+from bough.store.conversion import convert
 
 
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
@@ -84,10 +85,10 @@ def remind(site: Site, backend: Backend) -> int:
 
 def _tell(backend: Backend, errand: Errand, wanted: set[str]) -> None:
     if errand.kind == START:
-        start = msgspec.convert(errand.payload, Start)
+        start = convert(errand.payload, Start)
         # What was cancelled, or has ended, since then is not started any more.
         launches = tuple(each for each in start.launches if each.attempt in wanted)
         if launches:
             backend.start(msgspec.structs.replace(start, launches=launches))
     else:
-        backend.stop(msgspec.convert(errand.payload, Stop))
+        backend.stop(convert(errand.payload, Stop))

@@ -14,6 +14,7 @@ from bough.model.access import Action, Actor, Credential, CredentialType, Profil
 from bough.model.names import plain_name_fault
 from bough.model.pool import Json
 from bough.store import people as people_store
+from bough.store.conversion import convert
 
 _CHOICES = ("pool", "email_notification", "slack_notification")
 
@@ -49,7 +50,7 @@ def set_profile(site: Site, actor: Actor, changes: Json) -> Profile:
     with site.store.write() as connection:
         before = people_store.find_profile(connection, actor.name)
         try:
-            after = msgspec.convert({**msgspec.to_builtins(before), **changes}, Profile)
+            after = convert({**msgspec.to_builtins(before), **changes}, Profile)
         except msgspec.ValidationError as error:
             raise Invalid(f"Profile: {error}") from None
         if after.pool is not None and after.pool != before.pool:
@@ -78,7 +79,7 @@ def set_credential(
     if not isinstance(payload, Mapping) or not payload:
         raise Invalid(f"Credential {name} needs a payload of keys and values.")
     try:
-        secret = msgspec.convert(dict(payload), dict[str, str])
+        secret = convert(dict(payload), dict[str, str])
     except msgspec.ValidationError:
         raise Invalid(f"Credential {name}: every key and every value must be text.") from None
     now_ms = site.clock.now_ms()

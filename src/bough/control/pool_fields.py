@@ -16,6 +16,7 @@ from bough.errors import Invalid
 from bough.model.names import plain_name_fault
 from bough.model.pool import GpuQuota, Json, Pool, PoolStatus
 from bough.model.subpool import Subpool
+from bough.store.conversion import convert
 
 #: Shown, and so sent back by those who edit what they were shown; never configured.
 _COMPUTED = {
@@ -58,7 +59,7 @@ def read_pool(name: str, document: Json) -> Pool:
         values[field] = values.get(field) or ""
     values["platforms"] = _read_platforms(where, values.get("platforms"))
     try:
-        pool = msgspec.convert({**values, "name": name}, Pool)
+        pool = convert({**values, "name": name}, Pool)
     except msgspec.ValidationError as error:
         raise Invalid(f"{where}: {error}") from None
     pool = msgspec.structs.replace(pool, gpu=gpu)

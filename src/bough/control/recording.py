@@ -75,6 +75,8 @@ def revise(
     """Write down how a configured object is now; `None`: it is gone."""
     last = records.last_revision(connection, config_type, name)
     before = None if last is None else last.data
+    # As it will be read again, so that only what differs is told.
+    after = msgspec.json.decode(msgspec.json.encode(after))
     revision = Revision(
         config_type=config_type,
         revision=0,

@@ -19,6 +19,7 @@ from bough.model.record import ConfigType
 from bough.model.settings import WorkflowSettings
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
+from bough.store.conversion import convert
 
 _WORKFLOW = "workflow"
 #: On the wire without their unit, as text with one.
@@ -31,7 +32,7 @@ _DURATIONS = {
 
 def read_workflow_settings(connection: sa.Connection) -> WorkflowSettings:
     """The workflow configuration as it is."""
-    return msgspec.convert(setting_store.get(connection, _WORKFLOW) or {}, WorkflowSettings)
+    return convert(setting_store.get(connection, _WORKFLOW) or {}, WorkflowSettings)
 
 
 def get_workflow_settings(site: Site, actor: Actor) -> WorkflowSettings:
@@ -80,7 +81,7 @@ def _changed(settings: WorkflowSettings, changes: Json) -> WorkflowSettings:
         else:
             raise Invalid(f"Workflow configuration: there is no field {key}.")
     try:
-        changed = msgspec.convert(values, WorkflowSettings)
+        changed = convert(values, WorkflowSettings)
     except msgspec.ValidationError as error:
         raise Invalid(f"Workflow configuration: {error}") from None
     _check(changed)

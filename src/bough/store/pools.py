@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from bough.model.pool import GpuQuota, Pool
 from bough.model.subpool import Subpool, SubpoolState
+from bough.store.conversion import convert
 from bough.store.schema import DRAIN_MONITORS, POOLS
 
 #: What has a column of its own; everything else that is configured is in `config`.
@@ -176,7 +177,7 @@ def _pool(row: sa.RowMapping) -> Pool:
     gpu = GpuQuota(row["gpu_guarantee"], row["gpu_maximum"], row["gpu_weight"])
     apart = {column: row[column] for column in _COLUMNS}
     values = {**(row["config"] or {}), **apart, "name": row["name"]}
-    return msgspec.structs.replace(msgspec.convert(values, Pool), gpu=gpu)
+    return msgspec.structs.replace(convert(values, Pool), gpu=gpu)
 
 
 def _subpool(row: sa.RowMapping) -> Subpool:

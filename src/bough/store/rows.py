@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import msgspec
 import sqlalchemy as sa
+
+from bough.store.conversion import convert
 
 Record = TypeVar("Record")
 
@@ -15,7 +16,7 @@ def read_all(connection: sa.Connection, query: sa.Select[Any], kind: type[Record
     result = connection.execute(query)
     # The names of columns are a kind of text of their own.
     names = [str(name) for name in result.keys()]  # noqa: SIM118 - a result is no mapping
-    return [msgspec.convert(dict(zip(names, row, strict=True)), kind) for row in result]
+    return [convert(dict(zip(names, row, strict=True)), kind) for row in result]
 
 
 def read_first(

@@ -34,7 +34,8 @@ def upgrade() -> None:
         "ALTER TABLE pools ADD COLUMN subpool_state TEXT"
         " CONSTRAINT subpool_has_state CHECK ((parent_pool IS NULL) = (subpool_state IS NULL))"
         f" CONSTRAINT subpool_state_is_known CHECK (subpool_state IN {STATES})"
-        " CONSTRAINT subpool_has_quota CHECK (parent_pool IS NULL OR gpu_guarantee >= 0)"
+        " CONSTRAINT subpool_has_quota"
+        " CHECK (parent_pool IS NULL OR (gpu_guarantee IS NOT NULL AND gpu_guarantee >= 0))"
     )
     op.create_index("pools_parent_subpool", "pools", ["parent_pool", "subpool_name"], unique=True)
     op.create_table(

@@ -1,0 +1,285 @@
+"""The history of the tables: scenarios 134 to 139; the last step is what queries expect."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from bough.control import history, workflows
+from bough.control.start import start
+from bough.errors import Conflict, Unavailable
+from bough.model.record import AuditEntry, EventKind, StoredEvent
+from bough.model.workflow import TaskStatus, WorkflowStatus
+from bough.store import Store, records
+from bough.store.migration import FOUNDATION, current_revision, upgrade
+from bough.store.schema import METADATA
+from tests.store.world import START_MS, World, refusal
+
+
+def run(store: Store, statement: str, **values: object) -> None:
+    with store.write() as connection:
+        connection.execute(sa.text(statement), values)
+
+
+@pytest.fixture
+def old(databases):
+    """A database of the first revision, with pools, and workflows that run and wait."""
+    store = Store.open(databases.make(migrated=False))
+    upgrade(store, FOUNDATION)
+    for name, guarantee in (("team", 100), ("default", None)):
+        run(
+            store,
+            "INSERT INTO pools (name, gpu_guarantee, gpu_weight, config, created_ms) "
+            "VALUES (:name, :guarantee, 1, :config, 0)",
+            name=name,
+            guarantee=guarantee,
+            config=json.dumps({"description": name}),
+        )
+    run(
+        store,
+        "INSERT INTO nodes (name, backend, gpus, cpu_milli, memory_bytes, storage_bytes, "
+        "task_slots, labels, cordoned) VALUES ('node-0', 'default', 100, 1000, 1000, 1000, 100, "
+        "'{}', false)",
+    )
+    insert_workflow(store, 1, "RUNNING", 60, "node-0")
+    insert_workflow(store, 2, "SCHEDULING", 50, None)
+    yield store
+    store.close()
+
+
+def insert_workflow(store: Store, number: int, status: str, gpus: int, node: str | None) -> None:
+    spec = {
+        "name": "group",
+        "tasks": [{"name": "task", "requests": {"gpus": gpus}, "lead": True}],
+    }
+    workflow_status = "RUNNING" if node else "PENDING"
+    run(
+        store,
+        "INSERT INTO workflows (uuid, workflow_id, name, number, submitted_by, pool, backend, "
+        "priority, status, submitted_ms, labels, tags, warnings) VALUES (:uuid, :id, 'job', "
+        ":number, 'ann', 'team', 'default', 'NORMAL', :status, :submitted, '{}', '[]', '[]')",
+        uuid=f"w{number}",
+        id=f"job-{number}",
+        number=number,
+        status=workflow_status,
+        submitted=START_MS + number,
+    )
+    run(
+        store,
+        "INSERT INTO task_groups (uuid, workflow_uuid, name, position, queue, status, spec, gpus, "
+        "remaining_upstream) VALUES (:uuid, :workflow, 'group', 0, 'osmo-pool-ns-team', :status, "
+        ":spec, :gpus, '[]')",
+        uuid=f"g{number}",
+        workflow=f"w{number}",
+        status=status,
+        gpus=gpus,
+        spec=json.dumps(spec),
+    )
+    run(
+        store,
+        "INSERT INTO tasks (uuid, retry_id, workflow_uuid, group_uuid, name, status, gpus, lead, "
+        "node, growth) VALUES (:uuid, 0, :workflow, :group, 'task', :status, :gpus, true, :node, "
+        "false)",
+        uuid=f"t{number}",
+        workflow=f"w{number}",
+        group=f"g{number}",
+        status=status,
+        gpus=gpus,
+        node=node,
+    )
+    run(
+        store,
+        "INSERT INTO counters (name, value) VALUES ('workflow:job', :number) "
+        "ON CONFLICT (name) DO UPDATE SET value = :number",
+        number=number,
+    )
+
+
+@pytest.fixture
+def migrated(old):
+    upgrade(old)
+    world = World(old)
+    yield world
+    world.close()
+
+
+def of(world: World, number: int):
+    return workflows.get_workflow(world.site, world.admin, f"job-{number}")
+
+
+def test_the_last_revision_has_the_tables_that_queries_expect(store):
+    with store.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert [] == compare_metadata(context, METADATA)
+
+
+def test_scenario_135_what_runs_goes_on_untouched_and_new_work_goes_to_the_shared_leaf(migrated):
+    assert migrated.leaf_quotas() == {"_shared": 100}
+    assert "osmo-pool-ns-team" == of(migrated, 1).groups[0].queue
+    migrated.settle()
+
+    assert WorkflowStatus.RUNNING is of(migrated, 1).workflow.status
+    assert "osmo-pool-ns-team--_shared" == migrated.queue_of(migrated.submit(5))
+
+
+def test_scenario_136_what_waits_is_moved_and_starts_when_there_is_room(migrated):
+    assert "osmo-pool-ns-team--_shared" == of(migrated, 2).groups[0].queue
+    migrated.settle()
+    assert WorkflowStatus.PENDING is of(migrated, 2).workflow.status
+
+    migrated.finish(of(migrated, 1).workflow)
+
+    assert WorkflowStatus.RUNNING is of(migrated, 2).workflow.status
+
+
+def test_scenario_136_a_retry_of_what_ran_goes_to_the_shared_leaf(migrated):
+    run(migrated.site.store, "UPDATE workflows SET priority = 'LOW' WHERE uuid = 'w1'")
+    migrated.settle()
+    assert WorkflowStatus.PENDING is of(migrated, 1).workflow.status
+
+    assert "osmo-pool-ns-team--_shared" == of(migrated, 1).groups[0].queue
+
+
+def test_scenario_137_use_from_before_counts_as_the_pools_own(migrated):
+    migrated.settle()
+    assert (100, 60, 40) == migrated.numbers()
+
+    migrated.create("a", 50)
+
+    assert (50, 60, -10) == migrated.numbers()
+
+
+def test_scenario_138_migrating_twice_changes_nothing(migrated):
+    def everything() -> list[object]:
+        with migrated.site.store.read() as connection:
+            return [connection.execute(sa.select(table)).all() for table in METADATA.sorted_tables]
+
+    before = everything()
+    assert "0002" == upgrade(migrated.site.store)
+    assert before == everything()
+    with migrated.site.store.read() as connection:
+        columns = "parent_pool, subpool_name, subpool_state"
+        rows = connection.execute(sa.text(f"SELECT {columns} FROM pools")).all()  # noqa: S608
+    assert {(None, None, None)} == {tuple(row) for row in rows}
+
+
+def test_scenario_134_a_pool_that_is_not_divided_behaves_as_before(migrated):
+    migrated.settle()
+    next_one = migrated.submit(40)
+    assert "job-3" == next_one.workflow_id
+    migrated.settle()
+    migrated.cancel(of(migrated, 1).workflow)
+
+    assert WorkflowStatus.FAILED_CANCELED is of(migrated, 1).workflow.status
+    assert [WorkflowStatus.RUNNING] * 2 == [
+        of(migrated, number).workflow.status for number in (2, 3)
+    ]
+
+
+SUBPOOL = (
+    "INSERT INTO pools (name, gpu_guarantee, created_ms, parent_pool, subpool_name, subpool_state) "
+    "VALUES (:name, :quota, 0, :parent, :short, :state)"
+)
+
+
+def insert_subpool(store: Store, **values: object) -> None:
+    given = {"name": "team--a", "quota": 30, "parent": "team", "short": "a", "state": "ACTIVE"}
+    run(store, SUBPOOL, **{**given, **values})
+
+
+def test_scenario_139_the_database_refuses_what_cannot_be(team):
+    store = team.site.store
+    insert_subpool(store)
+    for values in (
+        {},
+        {"name": "team--b"},
+        {"name": "x", "parent": None},
+        {"name": "x", "short": None, "state": None},
+        {"name": "team--x--y", "short": "x--y"},
+        {"name": "team--_x", "short": "_x"},
+        {"name": "nope--b", "parent": "nope", "short": "b"},
+        {"name": "team--b", "short": "b", "state": "GONE"},
+        {"name": "team--b", "short": "b", "state": None},
+        {"name": "team--b", "short": "b", "quota": None},
+        {"name": "team--b", "short": "b", "quota": -1},
+        {"name": "other", "short": "b"},
+        {"name": "team--b", "short": "b", "quota": 71},
+    ):
+        with pytest.raises(Conflict):
+            insert_subpool(store, **values)
+    assert team.invariant_holds()
+
+
+def test_scenario_139_the_database_keeps_the_sum_whatever_is_changed(divided):
+    store = divided.site.store
+    for statement in (
+        "UPDATE pools SET gpu_guarantee = 89 WHERE name = 'team'",
+        "UPDATE pools SET gpu_guarantee = NULL WHERE name = 'team'",
+        "UPDATE pools SET gpu_guarantee = 41 WHERE name = 'team--a'",
+        "DELETE FROM pools WHERE name = 'team'",
+    ):
+        with pytest.raises(Conflict):
+            run(store, statement)
+    divided.delete("a")
+    divided.update("b", 80)
+    with pytest.raises(Conflict):
+        run(store, "UPDATE pools SET subpool_state = 'ACTIVE' WHERE name = 'team--a'")
+    assert divided.invariant_holds()
+
+
+def test_audit_and_events_are_only_added_to_and_history_is_never_deleted(team):
+    store = team.site.store
+    with store.write() as connection:
+        records.add_audit(connection, AuditEntry(0, "ann", "x", "y"))
+        records.add_events(connection, [StoredEvent(EventKind.POOL_CHANGED, 0, "team")])
+    for statement in (
+        "UPDATE audit SET actor = 'eve'",
+        "DELETE FROM audit",
+        "UPDATE events SET message = ''",
+        "DELETE FROM events",
+        "DELETE FROM config_history",
+    ):
+        with pytest.raises(Conflict):
+            run(store, statement)
+    assert history.list_audit(team.site, team.admin)
+
+
+def test_a_database_of_a_newer_program_is_left_alone(store):
+    run(store, "UPDATE alembic_version SET version_num = '9999'")
+
+    status, message = refusal(upgrade, store)
+
+    assert (Unavailable.http_status, True) == (status, "newer than this program" in message)
+
+
+def test_an_empty_database_gets_tables_a_pool_and_an_administrator(databases):
+    store = Store.open(databases.make(migrated=False))
+    world = World(store)
+    with store.read() as connection:
+        assert current_revision(connection) is None
+
+    started = start(world.site)
+
+    assert ("0002", ()) == (started.revision, started.warnings)
+    assert started.admin_token is not None
+    world.settle()
+    assert (100, 0, 100) == world.numbers("default")
+    assert start(world.site).admin_token is None
+    world.close()
+    store.close()
+
+
+def test_what_runs_before_a_restart_is_found_again(team):
+    workflow = team.run(5)
+
+    again = team.restarted()
+    again.settle()
+
+    assert WorkflowStatus.RUNNING is again.status(workflow)
+    assert [TaskStatus.RUNNING] == [task.status for task in again.tasks(workflow)]
+    again.finish(workflow)
+    assert WorkflowStatus.COMPLETED is again.status(workflow)

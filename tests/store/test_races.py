@@ -1,0 +1,342 @@
+"""Scenarios 97 and 99 to 108: nothing is lost, and the sum holds, whoever comes at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bough.backends.virtual import VirtualBackend
+from bough.control import drain, machines, pools, progress, subpools, workflows
+from bough.control.application import apply
+from bough.control.loop import Bell, Scheduler
+from bough.control.snapshot import Photographer
+from bough.control.submission import submit
+from bough.core.cycle.plan import plan
+from bough.errors import Conflict, Invalid, NotFound
+from bough.model.backend import Observation, Sight
+from bough.model.policy import OSMO
+from bough.model.subpool import TRANSITIONS, SubpoolState
+from bough.model.workflow import TaskStatus, WorkflowStatus
+from bough.store import Store
+from bough.store import pools as pool_store
+from bough.store.lease import Lease
+from bough.store.migration import upgrade
+from tests.store.racers import at_once, create_in_processes
+from tests.store.world import World, big_machine, job
+
+#: How often a race is run; more in a soak.
+ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "40"))
+
+
+def resize(world: World, guarantee: int):
+    changes = {"resources": {"gpu": {"guarantee": guarantee}}}
+    return lambda: pools.patch_pool(world.site, world.admin, "team", changes)
+
+
+def refused(results: list[object]) -> list[object]:
+    return sorted(each for each in results if isinstance(each, int))
+
+
+def test_scenario_100_of_two_that_do_not_both_fit_exactly_one_is_created(team):
+    for _ in range(5):
+        results = at_once(lambda: team.create("a", 60), lambda: team.create("b", 60))
+
+        assert [409] == refused(results)
+        assert 40 == team.leaf_quotas()["_shared"]
+        for name in team.leaf_quotas():
+            if name != "_shared":
+                team.delete(name)
+
+
+def test_scenario_101_fifty_at_once_from_several_processes(team, database):
+    names = [f"s{number}" for number in range(50)]
+
+    results = create_in_processes(database, names, quota=3, processes=3)
+
+    assert (33, [409] * 17) == (results.count("created"), refused(results))
+    assert 1 == team.leaf_quotas()["_shared"]
+    assert team.invariant_holds()
+
+
+def test_scenario_102_one_name_is_created_once(team):
+    results = at_once(*[lambda: team.create("a", 1)] * 8)
+
+    assert [409] * 7 == refused(results)
+    assert {"_shared": 99, "a": 1} == team.leaf_quotas()
+
+
+def test_scenario_103_an_update_and_a_delete_at_once_leave_a_legal_state(divided):
+    for _ in range(5):
+        results = at_once(lambda: divided.update("b", 60), lambda: divided.delete("a"))
+
+        shared = divided.leaf_quotas()["_shared"]
+        assert (shared, refused(results)) in [(20, []), (40, [409])]
+        divided.update("b", 40)
+        divided.create("a", 30)
+
+
+def test_scenario_104_a_workflow_is_refused_or_counted_but_never_lost(divided):
+    """A delete and a submission at once, over and over."""
+    seen = set()
+    for _ in range(ROUNDS):
+        deleted, accepted = at_once(
+            lambda: divided.delete("a").state,
+            lambda: submit(divided.site, divided.admin, "team--a", job(5)).workflow,
+        )
+        seen.add((str(deleted), accepted == 409))
+        if accepted == 409:
+            assert SubpoolState.ARCHIVED is deleted
+        else:
+            assert SubpoolState.DELETING is deleted
+            workflows.cancel(divided.site, divided.admin, accepted.workflow_id)
+        assert SubpoolState.ARCHIVED is divided.state("a")
+        divided.create("a", 30)
+    assert seen <= {("ARCHIVED", True), ("DELETING", False)}
+    assert divided.invariant_holds()
+
+
+def test_scenario_106_a_drain_and_a_create_at_once_lose_no_quota(divided):
+    for _ in range(5):
+        workflow = divided.submit(5, "team--a")
+        divided.delete("a")
+        (task,) = divided.tasks(workflow)
+        ended = Observation(task.attempt, Sight.ENDED, divided.time.ms, exit_code=0)
+        progress._write(divided.site, {workflow.uuid: [ended]})
+
+        archived, created = at_once(
+            lambda: drain.check_drain(divided.site, "team--a"),
+            lambda: divided.create("a", 25).quota,
+        )
+
+        assert (archived, created) in [(True, 25), (True, 409)]
+        assert divided.invariant_holds()
+        if created == 409:
+            divided.create("a", 25)
+        divided.update("a", 30)
+
+
+def test_scenario_106_two_checks_at_once_archive_once(divided):
+    workflow = divided.submit(5, "team--a")
+    divided.delete("a")
+    (task,) = divided.tasks(workflow)
+    ended = Observation(task.attempt, Sight.ENDED, divided.time.ms, exit_code=0)
+    progress._write(divided.site, {workflow.uuid: [ended]})
+
+    results = at_once(*[lambda: drain.check_drain(divided.site, "team--a")] * 4)
+
+    assert [False, False, False, True] == sorted(results)
+    entries = subpools.subpool_history(divided.site, divided.admin, "team", "a")
+    assert ["ACTIVE", "DELETING", "ARCHIVED"] == [each.data["state"] for each in entries]
+
+
+def test_scenario_107_a_pool_that_shrinks_while_it_is_divided(team):
+    team.split(a=30, b=40)
+    assert [] == refused(at_once(resize(team, 90), lambda: team.create("c", 20)))
+    assert 0 == team.leaf_quotas()["_shared"]
+    team.delete("c")
+    resize(team, 100)()
+
+    results = at_once(resize(team, 89), lambda: team.create("d", 20))
+
+    assert 1 == len(refused(results))
+    assert team.invariant_holds()
+
+
+def test_scenario_108_a_plan_that_comes_too_late_changes_nothing(team):
+    workflow = team.submit(50)
+    picture = Photographer(team.site).take()
+    decided = plan(picture.snapshot, OSMO)
+    team.create("a", 60)
+
+    assert apply(team.site, picture, decided).stale
+    assert WorkflowStatus.PENDING is team.status(workflow)
+    assert {TaskStatus.SCHEDULING} == {task.status for task in team.tasks(workflow)}
+
+
+def test_a_plan_is_applied_once_whoever_made_it(team):
+    workflow = team.submit(50)
+    picture = Photographer(team.site).take()
+    decided = plan(picture.snapshot, OSMO)
+
+    assert [1, 0] == [apply(team.site, picture, decided).started for _ in range(2)]
+    assert 1 == len(team.tasks(workflow, every=True))
+
+
+def test_what_was_cancelled_while_it_was_planned_does_not_start(team):
+    cancelled, other = team.submit(50), team.submit(50)
+    picture = Photographer(team.site).take()
+    decided = plan(picture.snapshot, OSMO)
+    workflows.cancel(team.site, team.admin, cancelled.workflow_id)
+
+    applied = apply(team.site, picture, decided)
+
+    assert (False, 1, 1) == (applied.stale, applied.started, applied.void)
+    assert WorkflowStatus.FAILED_CANCELED is team.status(cancelled)
+    team.settle()
+    assert WorkflowStatus.RUNNING is team.status(other)
+
+
+def test_submissions_while_the_scheduler_works_are_all_kept_and_run(team):
+    bell, stop = Bell(), threading.Event()
+    thread = threading.Thread(target=team.scheduler.run, args=(bell, stop, 0.01))
+    thread.start()
+
+    def submit_some(count: int) -> list[str]:
+        found = []
+        for _ in range(count):
+            accepted = submit(team.site, team.admin, "team", job(1)).workflow
+            found.append(accepted.workflow_id)
+            bell()
+        return found
+
+    results = at_once(*[lambda: submit_some(5)] * 4)
+    deadline = time.monotonic() + 60
+    while team.rows()["team"].usage.quota_used < 20 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    stop.set()
+    bell()
+    thread.join(30)
+
+    names = [name for part in results for name in part]
+    assert sorted(f"job-{number}" for number in range(1, 21)) == sorted(names)
+    assert (100, 20, 80) == team.numbers()
+
+
+# Who decides
+
+HOLD = """
+import sys, time
+from bough.store import Store
+from bough.store.lease import Lease
+lease = Lease(Store.open(sys.argv[1]))
+print(lease.held(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_lease_of_a_server_that_is_killed_goes_to_another(store, database):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, database], stdout=subprocess.PIPE, text=True
+    )
+    lease = Lease(store)
+    try:
+        assert holder.stdout is not None
+        assert "True" == holder.stdout.readline().strip()
+        assert not lease.held()
+        holder.kill()
+        holder.wait(30)
+        deadline = time.monotonic() + 30
+        while not lease.held() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert lease.held()
+    finally:
+        holder.kill()
+        holder.communicate()
+        lease.release()
+
+
+def test_of_two_servers_one_decides_until_it_lets_go(team):
+    workflow = team.submit(5)
+    other = Scheduler(team.site, (VirtualBackend(team.backend.machines(), team.time.now_ms),))
+    try:
+        assert not other.cycle().leads
+        team.scheduler.release()
+        assert other.cycle().leads
+        assert not team.scheduler.cycle().leads
+        assert WorkflowStatus.RUNNING is team.status(workflow)
+    finally:
+        other.release()
+
+
+def test_a_node_that_changes_makes_a_plan_for_the_old_one_void(team):
+    team.submit(50)
+    picture = Photographer(team.site).take()
+    decided = plan(picture.snapshot, OSMO)
+    team.backend.offer((big_machine(10),))
+    machines.sync(team.site, team.backend)
+
+    assert apply(team.site, picture, decided).stale
+
+
+# Any sequence of operations
+
+NAMES = ("a", "b", "c")
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "update", "delete", "submit", "finish", "resize"]),
+        st.sampled_from(NAMES),
+        st.integers(0, 70),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("sequences") / "template.db"
+    store = Store.open(path)
+    upgrade(store)
+    World(store).pool("team", 100)
+    store.close()
+    return path
+
+
+@given(OPERATIONS)
+@settings(max_examples=30)
+def test_scenarios_097_and_099_any_sequence_keeps_the_sum_and_the_diagram(template, operations):
+    path = template.with_name(f"{time.monotonic_ns()}.db")
+    path.write_bytes(template.read_bytes())
+    store = Store.open(path)
+    world = World(store)
+    states: dict[str, SubpoolState | None] = dict.fromkeys(NAMES)
+    try:
+        for operation in operations:
+            _attempt(world, *operation)
+            assert world.invariant_holds()
+            with store.read() as connection:
+                now = {
+                    each.subpool: each.state
+                    for each in pool_store.list_subpools(connection, "team")
+                }
+            for name in NAMES:
+                before, after = states[name], now.get(name)
+                legal = {end for (start, _), end in TRANSITIONS.items() if start is before}
+                assert after is before or after in legal
+                states[name] = after
+    finally:
+        world.close()
+        store.close()
+        for each in path.parent.glob(f"{path.name}*"):
+            each.unlink()
+
+
+def _attempt(world: World, operation: str, name: str, number: int) -> None:
+    try:
+        if operation == "create":
+            world.create(name, number)
+        elif operation == "update":
+            world.update(name, number)
+        elif operation == "delete":
+            world.delete(name)
+        elif operation == "submit":
+            world.submit(number, f"team--{name}")
+            world.settle()
+        elif operation == "finish":
+            for each in workflows.list_workflows(
+                world.site, world.admin, workflows.Filter(pools=(f"team--{name}",))
+            ).workflows:
+                if not each.status.finished:
+                    world.cancel(each)
+        else:
+            resize(world, 40 + number)()
+    except (Invalid, NotFound, Conflict):
+        pass

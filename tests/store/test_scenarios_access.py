@@ -1,0 +1,391 @@
+"""Scenarios 125 to 142: names, roles, history; and who may do what at all."""
+
+from __future__ import annotations
+
+from bough.control import (
+    access,
+    history,
+    people,
+    personal,
+    pools,
+    subpools,
+    tokens,
+    workflows,
+)
+from bough.control.start import faults
+from bough.control.submission import submit
+from bough.errors import BoughError
+from bough.model.access import (
+    DEFAULT_ACTIONS,
+    POOL_ADMIN_ACTIONS,
+    POOL_USER_ACTIONS,
+    PUBLIC_ACTIONS,
+    Action,
+    Actor,
+    CredentialType,
+    Effect,
+    Role,
+    Statement,
+)
+from bough.model.pool import GpuQuota, Pool
+from bough.model.record import ConfigType
+from bough.model.subpool import SubpoolState
+from bough.store import pools as pool_store
+from tests.store.world import job, refusal
+
+
+def test_scenario_125_no_pool_has_the_delimiter_in_its_name(team):
+    site, admin = team.site, team.admin
+    status, message = refusal(team.pool, "a--b", 1)
+    assert (400, True) == (status, message.startswith('Pool name "a--b" is not valid!'))
+    assert 400 == refusal(pools.rename_pool, site, admin, "team", "a--b")[0]
+
+    refused = refusal(pools.put_pools, site, admin, {"good": {}, "bad--name": {}})
+
+    assert 400 == refused[0]
+    assert ["team"] == [each.name for each in pools.list_pools(site, admin)]
+
+
+def test_scenario_126_an_old_pool_with_the_delimiter_works_but_is_not_divided(team):
+    with team.site.store.write() as connection:
+        pool_store.insert_pool(connection, Pool("x--y", gpu=GpuQuota(10)), 0)
+
+    assert ["x--y"] == [fault.split()[1] for fault in faults(team.site)]
+    team.submit(5, "x--y")
+    status, message = refusal(team.create, "a", 1, "x--y")
+    assert (400, True) == (status, "rename it first" in message)
+
+
+def test_scenarios_127_and_128_only_the_pools_admin_divides_it(team):
+    chief = team.user("chief", "osmo-team-admin")
+    user = team.user("ann", "osmo-team-user")
+    site = team.site
+
+    subpools.create_subpool(site, chief, "team", "a", 30)
+    subpools.update_subpool(site, chief, "team", "a", {"quota": 20})
+    denied = (403, "access denied")
+    assert denied == refusal(subpools.create_subpool, site, user, "team", "b", 1)
+    assert denied == refusal(subpools.update_subpool, site, user, "team", "a", {"quota": 1})
+    assert denied == refusal(subpools.delete_subpool, site, user, "team", "a")
+    subpools.delete_subpool(site, chief, "team", "a")
+
+    assert SubpoolState.ARCHIVED is team.state("a")
+
+
+def test_scenario_129_a_pools_users_submit_to_all_its_subpools_also_to_later_ones(team):
+    team.pool("other", 0)
+    user = team.user("ann", "osmo-team-user")
+    team.submit(1, actor=user)
+    team.create("later", 10)
+    team.submit(1, "team--later", actor=user)
+
+    team.pool("other", 10)
+    team.create("a", 5, "other")
+    for name in ("other", "other--a"):
+        assert (403, "access denied") == refusal(team.submit, 0, name, actor=user)
+
+
+def test_scenario_130_a_role_is_for_one_pool_whatever_other_names_begin_with(world):
+    for name in ("team", "team2", "team-b"):
+        world.pool(name, 10)
+    world.create("x", 5, "team-b")
+    user = world.user("ann", "osmo-team-user")
+    chief = world.user("chief", "osmo-team-b-admin")
+
+    for name in ("team2", "team-b", "team-b--x"):
+        assert 403 == refusal(world.submit, 1, name, actor=user)[0]
+    refused = refusal(subpools.create_subpool, world.site, chief, "team", "a", 1)
+    assert (403, "access denied") == refused
+
+
+def test_scenario_131_a_role_for_a_subpool_alone_grants_nothing(divided):
+    role = Role("narrow", "", (Statement(Effect.ALLOW, ("*:*",), ("pool/team--a",)),))
+    people.put_role(divided.site, divided.admin, role)
+    people.create_user(divided.site, divided.admin, "ann", ("narrow",))
+    user = access.recognise(divided.site, "ann")
+
+    for name in ("team", "team--a"):
+        assert 403 == refusal(divided.submit, 1, name, actor=user)[0]
+
+
+def test_scenario_131_a_role_for_the_pool_reaches_its_subpools(divided):
+    statements = (Statement(Effect.ALLOW, ("workflow:*",), ("pool/team",)),)
+    people.put_role(divided.site, divided.admin, Role("writers", "", statements))
+    people.create_user(divided.site, divided.admin, "ann", ("writers",))
+    user = access.recognise(divided.site, "ann")
+
+    divided.submit(1, "team--a", actor=user)
+    refused = refusal(subpools.create_subpool, divided.site, user, "team", "x", 0)
+    assert 403 == refused[0]
+
+
+def test_scenario_132_who_may_submit_where_is_in_the_profile(divided):
+    divided.pool("other", 0)
+    divided.delete("c")
+    user = divided.user("ann", "osmo-team-user")
+
+    assert ("team", "team--a", "team--b") == personal.get_profile(divided.site, user).pools
+    every = personal.get_profile(divided.site, divided.admin).pools
+    assert ("other", "team", "team--a", "team--b") == every
+    assert 403 == refusal(personal.get_profile, divided.site, Actor("eve"))[0]
+
+
+def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided):
+    workflow = divided.submit(5, "team--a")
+    ours = divided.user("ann", "osmo-team-user")
+    theirs = divided.user("ben", "osmo-other-user")
+    site = divided.site
+
+    for action in (
+        workflows.get_workflow,
+        workflows.get_events,
+        workflows.why,
+        workflows.get_spec,
+        workflows.cancel,
+    ):
+        assert 403 == refusal(action, site, theirs, workflow.workflow_id)[0]
+    assert workflow.uuid == workflows.get_workflow(site, ours, workflow.uuid).workflow.uuid
+    workflows.cancel(site, ours, workflow.workflow_id)
+
+
+def test_scenario_140_a_rollback_of_pools_leaves_subpools_alone(team):
+    site, admin = team.site, team.admin
+    (first,) = history.list_revisions(site, admin, types=(ConfigType.POOL,))
+    pools.patch_pool(site, admin, "team", {"description": "later"})
+    team.create("a", 30)
+
+    history.rollback_pools(site, admin, first.revision)
+
+    assert "" == pools.get_pool(site, admin, "team").pool.description
+    assert {"_shared": 70, "a": 30} == team.leaf_quotas()
+
+
+def test_a_rollback_below_what_the_subpools_have_is_refused(team):
+    site, admin = team.site, team.admin
+    (first,) = history.list_revisions(site, admin, types=(ConfigType.POOL,))
+    pools.patch_pool(site, admin, "team", {"resources": {"gpu": {"guarantee": 200}}})
+    team.create("a", 150)
+
+    assert 400 == refusal(history.rollback_pools, site, admin, first.revision)[0]
+
+
+def test_history_says_what_was_different(team):
+    site, admin = team.site, team.admin
+    pools.patch_pool(site, admin, "team", {"resources": {"gpu": {"guarantee": 90}}})
+
+    newest = history.list_revisions(site, admin, types=(ConfigType.POOL,))[0]
+
+    assert [("resources.gpu.guarantee", 100, 90)] == [
+        (each.field, each.before, each.after) for each in newest.differences
+    ]
+    between = history.diff(site, admin, ConfigType.POOL, 1, 2)
+    assert ["team.resources.gpu.guarantee"] == [each.field for each in between]
+
+
+def test_every_write_is_audited_with_who_when_from_where_before_and_after(team):
+    team.create("a", 30)
+    team.update("a", 20)
+
+    newest, created, *_ = history.list_audit(team.site, team.admin, subject="pool/team--a")
+
+    assert ("root", "127.0.0.1", "subpool:Update", team.time.ms) == (
+        newest.actor,
+        newest.origin,
+        newest.action,
+        newest.at_ms,
+    )
+    assert (30, 20) == (newest.before["quota"], newest.after["quota"])
+    assert (None, 30) == (created.before, created.after["quota"])
+
+
+def test_a_change_that_is_refused_leaves_no_trace(team):
+    before = history.list_audit(team.site, team.admin)
+
+    refusal(team.create, "a", 101)
+
+    assert before == history.list_audit(team.site, team.admin)
+    assert before
+
+
+# Who may do what
+
+
+def test_everything_is_denied_unless_a_role_allows_it():
+    admin, everybody = Actor("a", ("osmo-admin",)), Actor("b", ("osmo-default",))
+    user, chief = Actor("c", ("osmo-team-user",)), Actor("d", ("osmo-team-admin",))
+    for action in Action:
+        public = action in PUBLIC_ACTIONS
+        assert access.allows(admin, action, "pool/team")
+        assert access.allows(Actor(""), action) is public
+        assert access.allows(Actor("nobody"), action, "pool/team") is public
+        assert access.allows(everybody, action, "pool/team") is (
+            public or action in DEFAULT_ACTIONS
+        )
+        assert access.allows(user, action, "pool/team") is (public or action in POOL_USER_ACTIONS)
+        assert access.allows(chief, action, "pool/team") is (public or action in POOL_ADMIN_ACTIONS)
+        assert access.allows(chief, action, "pool/team2") is public
+        assert access.allows(chief, action, None) is public
+
+
+def test_within_a_role_deny_beats_allow_and_another_role_may_still_allow():
+    allow = Statement(Effect.ALLOW, ("workflow:*",), ("pool/*",))
+    deny = Statement(Effect.DENY, ("workflow:Cancel",), ("pool/team",))
+    careful, free = Role("careful", "", (allow, deny)), Role("free", "", (allow,))
+
+    one = Actor("ann", ("careful",), (careful,))
+    both = Actor("ann", ("careful", "free"), (careful, free))
+
+    assert access.allows(one, Action.WORKFLOW_CREATE, "pool/team")
+    assert not access.allows(one, Action.WORKFLOW_CANCEL, "pool/team")
+    assert access.allows(one, Action.WORKFLOW_CANCEL, "pool/other")
+    assert access.allows(both, Action.WORKFLOW_CANCEL, "pool/team")
+
+
+def test_a_role_cannot_be_written_for_a_part_of_a_name(world):
+    bad = Role("bad", "", (Statement(Effect.ALLOW, ("workflow:*",), ("pool/team*",)),))
+
+    status, message = refusal(people.put_role, world.site, world.admin, bad)
+
+    assert (400, True) == (status, "a part of a name is not possible" in message)
+
+
+# Tokens
+
+
+def test_only_the_hash_of_a_token_is_kept_and_the_token_works(team):
+    user = team.user("ann", "osmo-team-user")
+    made = tokens.create_token(team.site, user, "laptop")
+
+    actor = access.authenticate(team.site, made.secret, "10.0.0.1")
+
+    assert ("ann", "laptop", "10.0.0.1") == (actor.name, actor.token, actor.origin)
+    assert ("osmo-default", "osmo-team-user") == actor.roles
+    assert made.secret not in repr(history.list_audit(team.site, team.admin))
+    assert made.secret not in repr(tokens.list_tokens(team.site, user))
+    submit(team.site, actor, "team", job(1))
+
+
+def test_a_token_expires_and_can_be_deleted(team):
+    user = team.user("ann", "osmo-team-user")
+    soon = tokens.create_token(team.site, user, "soon", expires_ms=team.time.ms + 1)
+    later = tokens.create_token(team.site, user, "later")
+    team.time.ms += 1
+
+    assert (401, "The token soon has expired; make a new one.") == refusal(
+        access.authenticate, team.site, soon.secret
+    )
+    tokens.delete_token(team.site, user, "later")
+    assert 401 == refusal(access.authenticate, team.site, later.secret)[0]
+    assert 400 == refusal(tokens.create_token, team.site, user, "x", expires_ms=team.time.ms)[0]
+
+
+def test_a_token_has_no_role_that_its_user_lacks_and_loses_what_the_user_loses(team):
+    user = team.user("ann", "osmo-team-user", "osmo-other-user")
+    refused = refusal(tokens.create_token, team.site, user, "x", roles=("osmo-admin",))
+    assert 403 == refused[0]
+    made = tokens.create_token(team.site, user, "narrow", roles=("osmo-team-user",))
+    narrow = access.authenticate(team.site, made.secret)
+    assert ("osmo-default", "osmo-team-user") == narrow.roles
+
+    wide = tokens.create_token(team.site, narrow, "wide")
+    assert ("osmo-team-user",) == wide.token.roles
+    people.change_roles(team.site, team.admin, "ann", remove=("osmo-team-user",))
+
+    assert ("osmo-default",) == access.authenticate(team.site, made.secret).roles
+
+
+def test_another_users_tokens_are_an_administrators_business(team):
+    ann, ben = team.user("ann"), team.user("ben")
+    made = tokens.create_token(team.site, team.admin, "robot", user="ben")
+    assert "ben" == access.authenticate(team.site, made.secret).name
+
+    for action in (tokens.list_tokens,):
+        assert 403 == refusal(action, team.site, ann, user="ben")[0]
+    assert 403 == refusal(tokens.delete_token, team.site, ann, "robot", user="ben")[0]
+    assert ["robot"] == [each.name for each in tokens.list_tokens(team.site, ben)]
+
+
+def test_the_first_start_makes_one_administrator_and_later_ones_do_not(world):
+    secret = tokens.ensure_admin(world.site)
+
+    assert secret is not None
+    assert access.is_admin(world.site, access.authenticate(world.site, secret))
+    assert tokens.ensure_admin(world.site) is None
+    assert tokens.signing_key(world.site) == tokens.signing_key(world.site)
+
+
+# What belongs to one user
+
+
+def test_credentials_are_never_shown_again(world):
+    user = world.user("ann")
+    personal.set_credential(
+        world.site, user, "registry", CredentialType.REGISTRY, {"auth": "hunter2"}
+    )
+
+    (shown,) = personal.list_credentials(world.site, user)
+
+    assert ("registry", ("auth",)) == (shown.name, shown.keys)
+    everything = repr([shown, history.list_audit(world.site, world.admin)])
+    assert "hunter2" not in everything
+    assert [] == personal.list_credentials(world.site, world.user("ben"))
+    personal.delete_credential(world.site, user, "registry")
+    assert 404 == refusal(personal.delete_credential, world.site, user, "registry")[0]
+
+
+def test_a_default_pool_must_exist_and_follows_a_rename(team):
+    user = team.user("ann", "osmo-team-user")
+    assert 404 == refusal(personal.set_profile, team.site, user, {"pool": "nope"})[0]
+    personal.set_profile(team.site, user, {"pool": "team"})
+
+    pools.rename_pool(team.site, team.admin, "team", "crew")
+    assert "crew" == personal.get_profile(team.site, user).profile.pool
+    pools.delete_pool(team.site, team.admin, "crew")
+
+    assert personal.get_profile(team.site, user).profile.pool is None
+
+
+def test_people_may_only_do_what_is_theirs(team):
+    user = team.user("ann", "osmo-team-user")
+    site = team.site
+    actions = [
+        (pools.put_pools, {"x": {}}),
+        (pools.patch_pool, "team", {}),
+        (pools.rename_pool, "team", "x"),
+        (pools.delete_pool, "team"),
+        (people.create_user, "eve"),
+        (people.list_users,),
+        (people.put_role, Role("r")),
+        (history.list_audit,),
+        (history.list_revisions,),
+        (history.rollback_pools, 1),
+    ]
+
+    refused = [refusal(action, site, user, *args) for action, *args in actions]
+
+    assert [(403, "access denied")] * len(actions) == refused
+
+
+def test_users_are_made_changed_and_removed(world):
+    people.create_user(world.site, world.admin, "ann@example.com", ("osmo-x-user",))
+    assert 409 == refusal(people.create_user, world.site, world.admin, "ann@example.com")[0]
+    for name in ("", "a b", "-a", "x" * 300):
+        assert 400 == refusal(people.create_user, world.site, world.admin, name)[0]
+    view = people.change_roles(
+        world.site, world.admin, "ann@example.com", add=("osmo-y-user",), remove=("osmo-x-user",)
+    )
+    assert ["osmo-y-user"] == [each.role for each in view.roles]
+
+    people.delete_user(world.site, world.admin, "ann@example.com")
+
+    assert [] == people.list_users(world.site, world.admin)
+    assert 401 == refusal(access.recognise, world.site, "ann@example.com")[0]
+
+
+def test_errors_have_codes_and_statuses():
+    def kinds(kind: type[BoughError]) -> list[type[BoughError]]:
+        return [kind, *(each for child in kind.__subclasses__() for each in kinds(child))]
+
+    every = kinds(BoughError)
+    assert len(every) == len({each.code for each in every})
+    assert all(400 <= each.http_status < 600 for each in every)

@@ -1,0 +1,180 @@
+"""Scenarios 109 to 124: the numbers of the list of pools."""
+
+from __future__ import annotations
+
+from bough.control import pools, quotas, subpools
+from bough.model.pool import PoolStatus
+from bough.model.workflow import Priority
+from tests.store.world import big_machine, refusal
+
+
+def test_scenario_110_the_numbers_of_the_designs_own_table(team):
+    team.run(50)
+    team.split(a=30, b=40, c=20)
+    team.run(5, "team--a")
+    team.run(10, "team--b")
+
+    rows = team.rows()
+    assert [
+        ("team", "ONLINE", None, 10, 100, 50, -40),
+        ("team--a", "ONLINE", "ACTIVE", 30, None, 5, 25),
+        ("team--b", "ONLINE", "ACTIVE", 40, None, 10, 30),
+        ("team--c", "ONLINE", "ACTIVE", 20, None, 0, 20),
+    ] == [
+        (
+            row.name,
+            row.status,
+            row.subpool.state if row.subpool else None,
+            row.usage.quota_limit,
+            row.quota_total,
+            row.usage.quota_used,
+            row.usage.quota_free,
+        )
+        for row in rows.values()
+    ]
+
+
+def test_scenario_111_a_pool_that_is_not_divided_has_no_total(team):
+    team.run(50)
+
+    assert (100, 50, 50) == team.numbers()
+    assert team.rows()["team"].quota_total is None
+
+
+def test_scenario_112_archived_subpools_are_not_listed_and_deleting_ones_have_quota_0(divided):
+    divided.run(5, "team--a")
+    divided.delete("a")
+    divided.delete("c")
+
+    assert ["team", "team--a", "team--b"] == list(divided.rows())
+    assert (0, 5, -5) == divided.numbers("team--a")
+
+
+def test_scenario_113_low_is_not_counted_against_the_quota(divided):
+    divided.run(15, priority=Priority.LOW)
+
+    usage = divided.rows()["team"].usage
+    assert (0, 10, 15) == (usage.quota_used, usage.quota_free, usage.total_usage)
+
+
+def test_scenario_114_a_pools_use_is_its_own_alone(divided):
+    divided.run(15, "team--a")
+
+    assert 0 == divided.rows()["team"].usage.quota_used
+
+
+def test_scenario_115_a_pool_that_is_wholly_divided_and_one_that_was_divided_once(team):
+    team.create("a", 100)
+    row = team.rows()["team"]
+    assert (0, 100) == (row.usage.quota_limit, row.quota_total)
+
+    team.delete("a")
+
+    row = team.rows()["team"]
+    assert (100, None) == (row.usage.quota_limit, row.quota_total)
+
+
+def test_scenario_116_pools_and_their_subpools_are_listed_by_name(world):
+    for name in ("zeta", "alpha"):
+        world.pool(name, 50)
+    for parent, name in (("zeta", "b"), ("zeta", "a"), ("alpha", "z")):
+        world.create(name, 10, parent)
+    world.settle()
+
+    expected = ["alpha", "alpha--z", "zeta", "zeta--a", "zeta--b"]
+    assert expected == list(world.rows())
+
+
+def test_scenario_117_a_pool_brings_its_subpools_and_a_subpool_only_itself(divided):
+    assert ["team", "team--a", "team--b", "team--c"] == list(divided.rows("team"))
+    assert ["team--a"] == list(divided.rows("team--a"))
+    assert (404, "Pools x, y not found") == refusal(divided.rows, "team", "x", "y")
+
+
+def test_scenario_119_the_sum_counts_every_quota_and_every_node_once(divided):
+    divided.run(15, priority=Priority.LOW)
+
+    total = quotas.pool_quotas(divided.site, divided.admin).total
+
+    assert (100, 0, 15) == (total.quota_limit, total.quota_used, total.total_usage)
+    assert (100, 85) == (total.total_capacity, total.total_free)
+
+
+def test_scenario_121_subpools_have_the_status_of_their_pool(divided):
+    def statuses() -> set[PoolStatus]:
+        return {row.status for row in divided.rows().values()}
+
+    assert {PoolStatus.ONLINE} == statuses()
+    divided.time.pass_minutes(3)
+    assert {PoolStatus.OFFLINE} == statuses()
+    pools.patch_pool(divided.site, divided.admin, "team", {"enable_maintenance": True})
+    assert {PoolStatus.MAINTENANCE} == statuses()
+
+
+def test_scenario_122_both_ways_to_read_a_subpool_give_the_same(divided):
+    site, admin = divided.site, divided.admin
+    listed = subpools.list_subpools(site, admin, "team")
+
+    assert ["team--a", "team--b", "team--c"] == [each.name for each in listed]
+    assert (
+        subpools.get_subpool(site, admin, "team", "a").document
+        == pools.get_pool(site, admin, "team--a").document
+    )
+
+
+def test_scenario_123_archived_subpools_are_listed_when_asked_for(divided):
+    divided.delete("a")
+    site, admin = divided.site, divided.admin
+
+    hidden = subpools.list_subpools(site, admin, "team")
+    shown = subpools.list_subpools(site, admin, "team", include_archived=True)
+
+    assert (["team--b", "team--c"], 3) == ([each.name for each in hidden], len(shown))
+    document = subpools.get_subpool(site, admin, "team", "a").document
+    assert "ARCHIVED" == document["subpool_state"]
+
+
+def test_scenario_124_dividing_a_pool_shares_no_nodes(world):
+    world.backend.offer(
+        (
+            big_machine(8, "n1", pools=("team",)),
+            big_machine(8, "n2", pools=("team", "other")),
+            big_machine(8, "n3", pools=("alone",)),
+        )
+    )
+    for name in ("team", "other", "alone"):
+        world.pool(name, 8)
+    world.create("a", 4)
+    world.settle()
+
+    report = quotas.pool_quotas(world.site, world.admin)
+
+    assert [["alone"], ["other", "team", "team--a"]] == [
+        [row.name for row in each.rows] for each in report.node_sets
+    ]
+    assert [8, 16] == [each.rows[0].usage.total_capacity for each in report.node_sets]
+    assert (24, 24) == (report.total.quota_limit, report.total.total_capacity)
+
+
+def test_a_pool_uses_only_the_nodes_that_are_its_own(world):
+    world.backend.offer((big_machine(8, "n1", pools=("team",)), big_machine(8, "n2")))
+    world.pool("team", 8)
+    world.pool("other", 8)
+
+    workflow = world.submit(8, "other")
+    world.settle()
+    second = world.submit(8, "team")
+    world.settle()
+
+    assert [["n2"], ["n1"]] == [
+        [task.node for task in world.tasks(each)] for each in (workflow, second)
+    ]
+
+
+def test_scenario_109_available_is_always_quota_less_used(divided):
+    divided.run(5, "team--a")
+    divided.run(10)
+    divided.delete("a")
+
+    usages = [row.usage for row in divided.rows().values()]
+    assert all(each.quota_free == each.quota_limit - each.quota_used for each in usages)
