@@ -42,14 +42,16 @@ class Claim:
         self._tree: GangTree | None = None
         #: What it wants as long as it holds what it held when it was made; see `wants.wants_of`.
         self.wants: Wants | None = None
-        #: Pods that hold a place, pods that were told to give theirs up, whether any wants one.
+        #: Pods that hold a place, pods that were told to give theirs up, whether it wants more.
         self.running: tuple[Pod, ...] = tuple(
             pod for pod in gang.pods if pod.state is PodState.RUNNING
         )
         self.ending: tuple[Pod, ...] = tuple(
             pod for pod in gang.pods if pod.state is PodState.RELEASING and pod.node is not None
         )
-        self.waiting = any(pod.state is PodState.PENDING for pod in gang.pods)
+        self.waiting = not gang.pods or any(
+            pod.state in {PodState.PENDING, PodState.GATED} for pod in gang.pods
+        )
         #: Who goes first: priority, then submit time, then name.
         self.line = (-gang.priority, gang.submitted_ms, gang.name)
         #: When it was submitted; the newest is the first victim, of equals the last by name.

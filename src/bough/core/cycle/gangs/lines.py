@@ -1,11 +1,13 @@
 """Who stands where in the line of each queue.
 
-By priority; then what lacks something it needs, before what has just that, before what has more;
-then by submit time and name. Must not know whose turn it is between queues.
+By priority; then by how far they are (what lacks something it needs, before what has just that,
+before what has more; or who has least beyond its minimum); then by submit time and name. Must not
+know whose turn it is between queues.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 from bough.core.cycle.gangs.claim import Claim
@@ -21,8 +23,10 @@ from bough.model.quota import FlavorResource
 class Lines:
     """One line for each queue. A gang that is still to grow comes back to it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, advance: Callable[[World, Claim], int]) -> None:
         self._world = world
+        #: How far a gang is: of one priority, the smaller comes first.
+        self._advance = advance
         self._lines: dict[str, list[tuple[Order, Claim]]] = {}
         self._requests: dict[str, dict[FlavorResource, int]] = {}
 
@@ -36,7 +40,7 @@ class Lines:
         if not self._world.takes_gangs(claim.queue):
             return False
         negated, submitted, name = claim.line
-        order = (negated, standing(self._world, claim), submitted, name)
+        order = (negated, self._advance(self._world, claim), submitted, name)
         heappush(self._lines.setdefault(claim.queue, []), (order, claim))
         return True
 
@@ -70,4 +74,9 @@ def standing(world: World, claim: Claim) -> int:
     """0: it lacks something that it needs; 1: it has just that; 2: it has more."""
     if not wants_of(world, claim).satisfied:
         return 0
-    return 2 if any(surplus_counts(claim.tree, counts_of(world.held(claim)))) else 1
+    return 2 if surplus(world, claim) else 1
+
+
+def surplus(world: World, claim: Claim) -> int:
+    """How many pods it has beyond its minimum."""
+    return sum(surplus_counts(claim.tree, counts_of(world.held(claim))))

@@ -33,6 +33,8 @@ class GangMemo:
             return None
         if not _same_frame(before, snapshot) or not _same_gangs(before.gangs, snapshot.gangs):
             return None
+        if before.progress != snapshot.progress:
+            return None
         if before.now_ms != snapshot.now_ms and world.time_matters:
             return None
         return msgspec.structs.replace(plan, version=snapshot.version)
@@ -44,7 +46,7 @@ class GangMemo:
             world = World(snapshot, rules)
             self._gangs = {}
         _step(world, self._gangs, snapshot.gangs)
-        world.begin(snapshot.now_ms)
+        world.begin(snapshot)
         self._world, self._rules, self._snapshot = world, rules, snapshot
         self._gangs = snapshot.gangs
         self._plan = None

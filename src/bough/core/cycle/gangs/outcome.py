@@ -21,11 +21,14 @@ class Outcome:
         self.evictions: list[Eviction] = []
         self.nominations: dict[str, Nomination] = {}
         self.waits: dict[str, Wait] = {}
-        #: Workloads of which something is evicted.
+        #: Workloads of which something is evicted, and workloads of which something starts: nobody
+        #: is told both.
         self.evicted: set[str] = set()
+        self.served: set[str] = set()
 
     def bind(self, claim: Claim, placement: Placement, *, growth: bool) -> None:
         """Pods start where they were placed; or, if room must be freed first, are nominated."""
+        self.served.add(claim.name)
         if placement.waits:
             pods = {each.pod: each.node for each in placement.assignments}
             before = self.nominations.get(claim.name)

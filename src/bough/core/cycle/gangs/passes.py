@@ -8,7 +8,7 @@ from __future__ import annotations
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.contest import Contest
 from bough.core.cycle.gangs.grow import Grower
-from bough.core.cycle.gangs.lines import Lines
+from bough.core.cycle.gangs.lines import Lines, standing, surplus
 from bough.core.cycle.gangs.memo import GangMemo
 from bough.core.cycle.gangs.outcome import Outcome
 from bough.core.cycle.gangs.reserve import reserve
@@ -42,11 +42,15 @@ def decide(world: World) -> Outcome:
     grower = Grower(world, outcome)
     waiting = list(world.waiting)
     if world.rules.line is Line.GUARANTEED_FIRST:
-        serve_guaranteed(server, [claim for claim in waiting if not claim.gang.preemptible])
+        guaranteed = [claim for claim in waiting if not claim.gang.preemptible]
+        # For whom others were told to end, nobody takes that room away: neither one that came
+        # later with a higher priority nor one that keeps nodes for itself.
+        guaranteed.sort(key=lambda claim: claim.name not in world.nominated)
+        serve_guaranteed(server, guaranteed)
         share_idle(server, [claim for claim in waiting if claim.gang.preemptible], grower)
     else:
         share_idle(server, waiting, grower)
-    grower.grow_all([claim for claim in waiting if claim.running or world.has_changed(claim)])
+    share_rest(grower, [claim for claim in waiting if claim.running or world.has_changed(claim)])
     end_stale(world, outcome)
     return outcome
 
@@ -65,7 +69,7 @@ def serve_guaranteed(server: Server, claims: list[Claim]) -> None:
 def share_idle(server: Server, claims: list[Claim], grower: Grower) -> None:
     """By weight between the queues, by priority and submit time within each."""
     world = server.world
-    lines = Lines(world)
+    lines = Lines(world, standing)
     for claim in claims:
         if server.is_hopeless(claim) or not lines.enter(claim):
             server.serve(claim)
@@ -79,6 +83,19 @@ def share_idle(server: Server, claims: list[Claim], grower: Grower) -> None:
         contest.settle(queue)
 
 
+def share_rest(grower: Grower, claims: list[Claim]) -> None:
+    """What is left goes to growth: by weight between the queues, within each to who grew least."""
+    lines = Lines(grower.world, surplus)
+    for claim in claims:
+        lines.enter(claim)
+    contest = Contest(grower.world.ledgers.total, lines.queues, lines.head)
+    while (queue := contest.next()) is not None:
+        claim = lines.leave(queue)
+        if grower.grow_once(claim):
+            lines.enter(claim)
+        contest.settle(queue)
+
+
 def end_stale(world: World, outcome: Outcome) -> None:
     """Evict gangs that have run with less than they need for too long."""
     grace = world.rules.staleness_grace_ms
@@ -87,5 +104,7 @@ def end_stale(world: World, outcome: Outcome) -> None:
     for claim in sorted(world.stale.values(), key=lambda claim: claim.line):
         since = claim.gang.stale_since_ms
         due = grace == 0 or (since is not None and since + grace <= world.now_ms)
-        if due and not is_sufficient(claim.tree, counts_of(world.held(claim))):
+        if claim.name in outcome.evicted or not due:
+            continue
+        if not is_sufficient(claim.tree, counts_of(world.held(claim))):
             outcome.evict_stale(claim)

@@ -68,5 +68,5 @@ def wait_for_place(claim: Claim, demand: Demand, refusal: Refusal | None) -> Wai
     each = f" of {gpus} GPUs" if gpus else ""
     if refusal is not None:
         note = "nothing that may be evicted is enough"
-        return Wait(claim.name, GangWait.PLACE, note, refusal=refusal)
+        return Wait(claim.name, GangWait.LIMIT, note, refusal=refusal)
     return Wait(claim.name, GangWait.PLACE, f"no nodes have room for {pods} pods{each} together")

@@ -8,7 +8,7 @@ goes before any gang is broken; the newest goes first. Must not know whether it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from bough.core.cycle.gangs.claim import Claim
@@ -47,9 +47,13 @@ class Victim:
 class Reclaim:
     """The candidates for one preemptor that needs certain resources."""
 
-    def __init__(self, world: World, preemptor: Claim, request: Amounts) -> None:
+    def __init__(
+        self, world: World, preemptor: Claim, request: Amounts, spared: Container[str] = ()
+    ) -> None:
         self._world = world
         self._preemptor = preemptor
+        #: Gangs that are no victims, whatever they are.
+        self._spared = spared
         self._whats = tuple(request)
         self._tree = world.ledgers.total
         self._path = world.path(preemptor.queue)
@@ -92,7 +96,7 @@ class Reclaim:
         for claim in reversed(row):
             queue = claim.queue
             source = sources[queue] if queue in sources else self._find_source(queue)
-            if source is not None and not self._world.is_evicted(claim):
+            if source is not None and self._is_left(claim):
                 yield claim, source
 
     def _own_claims(self) -> list[Claim]:
@@ -101,9 +105,12 @@ class Reclaim:
         claims = [
             claim
             for claim in self._world.running.get(self._preemptor.queue, {}).values()
-            if claim is not self._preemptor and not self._world.is_evicted(claim)
+            if claim is not self._preemptor and self._is_left(claim)
         ]
         return sorted(claims, key=lambda claim: claim.age, reverse=True)
+
+    def _is_left(self, claim: Claim) -> bool:
+        return claim.name not in self._spared and not self._world.is_evicted(claim)
 
     def _surplus(self, claim: Claim, source: Source) -> Iterator[Victim]:
         if not claim.elastic:

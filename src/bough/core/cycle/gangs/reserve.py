@@ -7,12 +7,22 @@ when anything will really end.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.room import Room
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
 from bough.core.gang.demand import Demand
 from bough.core.place.result import Placement
+from bough.model.gang import Pod
+
+
+class Holding(NamedTuple):
+    """A gang that runs, with those of its pods that nobody has told to end."""
+
+    claim: Claim
+    pods: tuple[Pod, ...]
 
 
 def reserve(world: World, claim: Claim, demand: Demand, nodes: int) -> int:
@@ -20,20 +30,20 @@ def reserve(world: World, claim: Claim, demand: Demand, nodes: int) -> int:
     mark = world.log.mark()
     room = Room(world, claim, demand, nodes)
 
-    def take(other: Claim) -> None:
-        room.watch(other, other.running)
-        for pod in other.running:
-            world.placer.release(other.name, pod.name)
-        room.recount(other, other.running)
+    def take(holding: Holding) -> None:
+        room.watch(*holding)
+        for pod in holding.pods:
+            world.placer.release(holding.claim.name, pod.name)
+        room.recount(*holding)
 
-    def put_back(other: Claim) -> None:
-        for pod in other.running:
-            world.placer.keep(other.name, pod.name)
-        room.recount(other, other.running)
+    def put_back(holding: Holding) -> None:
+        for pod in holding.pods:
+            world.placer.keep(holding.claim.name, pod.name)
+        room.recount(*holding)
 
     ended = search(
-        _longest_running_first(world),
-        allowed=lambda other: other is not claim,
+        (Holding(other, world.firm(other, other.running)) for other in _longest_running(world)),
+        allowed=lambda holding: holding.claim is not claim,
         take=take,
         put_back=put_back,
         fits=room.suffices,
@@ -49,7 +59,8 @@ def reserve(world: World, claim: Claim, demand: Demand, nodes: int) -> int:
     return kept
 
 
-def _longest_running_first(world: World) -> list[Claim]:
+def _longest_running(world: World) -> list[Claim]:
+    """Every gang that runs, the one that has run longest first."""
     running = [claim for claims in world.running.values() for claim in claims.values()]
     running.sort(key=lambda claim: (claim.gang.started_ms or 0, claim.line))
     return running

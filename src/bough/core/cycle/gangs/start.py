@@ -21,7 +21,6 @@ from bough.core.cycle.gangs.wants import Offer, wants_of
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
 from bough.core.gang.demand import Demand
-from bough.core.place.cluster import Hold
 from bough.core.place.result import Placement
 from bough.model.gang import Pod
 from bough.model.quota import FlavorResource
@@ -43,6 +42,8 @@ class Server:
 
     def serve(self, claim: Claim) -> bool:
         """Whether the gang has got what it needs, now or once room is free."""
+        if claim.name in self.outcome.evicted:
+            return False
         if not self.world.takes_gangs(claim.queue):
             self.outcome.wait(wait_for_queue(self.world, claim))
             return False
@@ -82,6 +83,9 @@ class Server:
             for offer in entitled:
                 if self._free_room(claim, offer):
                     return True
+        if len(refusals) < len(offers):
+            # Some flavor has quota for it, so that only a place is missing.
+            refusals = []
         self._leave(claim, entitled, refusals)
         return False
 
@@ -109,15 +113,18 @@ class Server:
                 self.unplaced.append((claim, entitled[0].demand, entitled[0].nodes))
             refusal = refusals[0] if refusals else None
             self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusal))
-            return
-        if self.world.rules.strict_within_rank and not self._lacks_only_capacity(refusals):
+        else:
+            self.outcome.wait(wait_for_quota(self.world, claim, refusals))
+        if self.world.rules.strict_within_rank and self._is_head(claim, refusals):
             self._heads[claim.queue, claim.gang.preemptible] = claim
-        self.outcome.wait(wait_for_quota(self.world, claim, refusals))
 
-    def _lacks_only_capacity(self, refusals: list[Refusal]) -> bool:
-        """Whether the tree as a whole is full: idle parts of it may then go to who fits in."""
+    def _is_head(self, claim: Claim, refusals: list[Refusal]) -> bool:
+        """Whether it waits for quota that it will have one day; who is behind it waits, too."""
+        if all(refusal.never for refusal in refusals):
+            return False
+        # Where the tree as a whole is full, idle parts of it may go to whoever borrows them.
         tree = self.world.ledgers.total
-        return any(
+        return not claim.gang.preemptible or not any(
             refusal.node is not None and tree.parent(refusal.node) is None for refusal in refusals
         )
 
@@ -137,15 +144,18 @@ class Server:
             within=self._nodes(claim, offer),
             waits=waits,
         )
-        if isinstance(found, Placement):
-            request = self._request(claim, found, offer)
-            if self._admits(claim, request):
-                world.start(claim, found, request, guaranteed=not claim.gang.preemptible)
-                world.keep(mark)
-                self.outcome.bind(claim, found, growth=False)
-                return True
-        world.undo(mark)
-        return False
+        if not isinstance(found, Placement):
+            world.undo(mark)
+            return False
+        request = self._request(claim, found, offer)
+        too_early = not found.waits and world.ledgers.must_wait(claim.queue, request)
+        if too_early or not self._admits(claim, request):
+            world.undo(mark)
+            return too_early and self._place(claim, offer, waits=True)
+        world.start(claim, found, request, guaranteed=not claim.gang.preemptible)
+        world.keep(mark)
+        self.outcome.bind(claim, found, growth=False)
+        return True
 
     def _request(
         self, claim: Claim, placement: Placement, offer: Offer
@@ -186,25 +196,28 @@ class Taking:
         self._claim = claim
         self._request = offer.request
         self._room = Room(world, claim, offer.demand, nodes)
-        self._reclaim = Reclaim(world, claim, offer.request)
+        self._reclaim = Reclaim(world, claim, offer.request, outcome.served)
         self._evicted = outcome.evicted
         #: What each victim took that was not taken before it.
         self._pods: dict[Victim, tuple[Pod, ...]] = {}
         #: By gang: what of its surplus is taken on its own; and gangs that are taken whole.
         self._whole: dict[str, Victim] = {}
         self._missing: set[Victim] = set()
-        #: Workloads taken for this gang, with how many victims of each.
-        self._workloads: dict[str, int] = {}
 
     def search(self) -> list[Victim] | None:
-        """The victims; `None` where none suffice, or none are needed."""
-        return search(
+        """The victims; `None` where none suffice, or more are needed than a cycle may evict."""
+        victims = search(
             self._reclaim.candidates(),
-            allowed=self._allowed,
+            allowed=self._reclaim.allowed,
             take=self._take,
             put_back=self._put_back,
             fits=self._fits,
         )
+        limit = self._world.rules.eviction_limit
+        if victims is None or limit is None:
+            return victims
+        evicted = self._evicted | {victim.claim.name for victim in victims}
+        return victims if len(evicted) <= limit else None
 
     def settle(self, victims: list[Victim]) -> None:
         """Say what the victims hold from now on."""
@@ -213,29 +226,14 @@ class Taking:
             names = (pod.name for pod in victim.pods)
             self._world.hold(victim.claim, victim.claim.tree.without_pods(held, names))
 
-    def _allowed(self, victim: Victim) -> bool:
-        limit = self._world.rules.eviction_limit
-        name = victim.claim.name
-        if limit is not None and name not in self._evicted and name not in self._workloads:
-            fresh = sum(1 for taken in self._workloads if taken not in self._evicted)
-            if len(self._evicted) + fresh >= limit:
-                return False
-        return self._reclaim.allowed(victim)
-
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
-        placer = self._world.placer
         pods = self._pods.get(victim)
         if pods is None:
-            holdings = ((pod, placer.holding(claim.name, pod.name)) for pod in victim.pods)
-            pods = tuple(
-                pod for pod, held in holdings if held is not None and held.hold is Hold.FIRM
-            )
-            self._pods[victim] = pods
+            pods = self._pods[victim] = self._world.firm(claim, victim.pods)
         self._room.watch(claim, pods)
         self._world.evict(claim, pods)
         self._room.recount(claim, pods)
-        self._workloads[claim.name] = self._workloads.get(claim.name, 0) + 1
         self._missing.discard(victim)
         if victim.whole:
             self._whole[claim.name] = victim
@@ -245,9 +243,6 @@ class Taking:
         pods = self._pods[victim]
         self._world.spare(claim, pods)
         self._room.recount(claim, pods)
-        self._workloads[claim.name] -= 1
-        if not self._workloads[claim.name]:
-            del self._workloads[claim.name]
         if victim.whole:
             del self._whole[claim.name]
             self._missing = {each for each in self._missing if each.claim is not claim}

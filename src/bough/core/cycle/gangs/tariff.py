@@ -50,6 +50,14 @@ class Tariff:
                 return number
         return 0
 
+    def nodes_of(self, choice: int) -> tuple[str | None, ...]:
+        """The flavors of the nodes on which a pod counts for a choice; `None`: nodes without one.
+
+        What a pod counts is seen from its node alone, so no node may serve two choices.
+        """
+        found = (flavor for flavor in sorted(self.flavors) if self.choice_of(flavor) == choice)
+        return (*found, None) if choice == 0 else tuple(found)
+
     def price(self, requests: Resources, choice: int) -> Mapping[FlavorResource, int]:
         """What one pod counts."""
         key = (choice, requests)

@@ -18,6 +18,7 @@ from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
 from bough.core.place.bits import mask_of
+from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
 from bough.core.undo import UndoLog
@@ -47,7 +48,7 @@ class World:
         self.placer = Placer(snapshot.nodes, snapshot.topologies, rules.placement, self.log)
         self.tariffs = {queue.name: Tariff(queue) for queue in snapshot.queues}
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
-        self._masks: dict[tuple[str, ...], int] = {}
+        self._masks: dict[tuple[str | None, ...], int] = {}
         self._paths: dict[str, list[TreeNode]] = {}
         self._open: dict[str, bool] = {}
         self._tree_order = NAME_ORDER if rules.subgroups_by_name else SPEC_ORDER
@@ -61,6 +62,8 @@ class World:
         self.preemptible: list[Claim] = []
         #: Gangs that run with less than they need.
         self.stale: dict[str, Claim] = {}
+        #: Gangs for which others were told to end in an earlier cycle.
+        self.nominated: frozenset[str] = frozenset()
         #: What gangs hold now, where that is not what they held when the cycle began.
         self._held: dict[str, Held] = {}
 
@@ -72,10 +75,13 @@ class World:
 
     # Gangs come and go between cycles
 
-    def begin(self, now_ms: int) -> None:
+    def begin(self, snapshot: Snapshot) -> None:
         """Begin a cycle: what came and went before it cannot be undone any more."""
-        self._now_ms = now_ms
+        self._now_ms = snapshot.now_ms
         self.time_matters = False
+        self.nominated = frozenset(
+            name for name, progress in snapshot.progress.items() if progress.nominated
+        )
         self.log.forget()
 
     def enter(self, gang: Gang) -> None:
@@ -139,18 +145,15 @@ class World:
 
     def nodes_for(self, queue: str, choice: int) -> int:
         """The nodes that may be used for a choice of flavors: those of another flavor may not."""
-        choices = self.tariffs[queue].choices
-        if not choices:
+        tariff = self.tariffs[queue]
+        if not tariff.choices:
             return self.placer.index.everything
-        chosen = tuple(sorted({*choices[choice].values()}))
-        found = self._masks.get(chosen)
+        flavors = tariff.nodes_of(choice)
+        found = self._masks.get(flavors)
         if found is None:
-            found = mask_of(
-                at
-                for at, node in enumerate(self.placer.index.nodes)
-                if node.flavor is None or node.flavor in chosen
-            )
-            self._masks[chosen] = found
+            nodes = self.placer.index.nodes
+            found = mask_of(at for at, node in enumerate(nodes) if node.flavor in flavors)
+            self._masks[flavors] = found
         return found
 
     def path(self, queue: str) -> list[TreeNode]:
@@ -196,6 +199,24 @@ class World:
         self.ledgers.add(claim.queue, amounts, guaranteed=guaranteed, waits=placement.waits)
         self.hold(claim, claim.tree.with_pods(self.held(claim), placement.pods))
 
+    def more_guaranteed(self, claim: Claim, added: Iterable[str]) -> dict[FlavorResource, int]:
+        """What more of a gang would be guaranteed with optional pods that have a place now.
+
+        Its core is what it gives back last, whatever started first: that may now be another part.
+        """
+        if claim.gang.preemptible or not self.rules.growth_borrows:
+            return {}
+        held = self.held(claim)
+        before = {pod.name: pod for pod in core_pods(claim.tree, held)}
+        held = claim.tree.with_pods(held, added)
+        after = {pod.name: pod for pod in core_pods(claim.tree, held)}
+        change: dict[FlavorResource, int] = {}
+        for name, pod in {**before, **after}.items():
+            sign = (name in after) - (name in before)
+            for what, amount in self.price(claim, pod).items() if sign else ():
+                change[what] = change.get(what, 0) + sign * amount
+        return {what: amount for what, amount in change.items() if amount > 0}
+
     def evict(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """End pods: they count no more, and their room is free when they are gone."""
         for pod in pods:
@@ -207,6 +228,11 @@ class World:
         for pod in pods:
             self.placer.keep(claim.name, pod.name)
             self.ledgers.total.add_usage(claim.queue, self.price(claim, pod))
+
+    def firm(self, claim: Claim, pods: Iterable[Pod]) -> tuple[Pod, ...]:
+        """Those of a gang's pods that have a place and were not told to end."""
+        holdings = ((pod, self.placer.holding(claim.name, pod.name)) for pod in pods)
+        return tuple(pod for pod, held in holdings if held is not None and held.hold is Hold.FIRM)
 
     def is_evicted(self, claim: Claim) -> bool:
         """Whether a gang lost all that it held in this cycle."""

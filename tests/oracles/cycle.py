@@ -1,0 +1,339 @@
+"""What must be true of every plan over gangs, recomputed from snapshot and plan by plain counting.
+
+Nothing here shares a working copy, a ledger or a search with the cycle: the quota tree is the
+design taken literally (`oracles.quota`), nodes are added up pod by pod. Every function asserts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.release import core_pods, surplus_pods
+from bough.core.gang.tree import GangTree, Held, counts_of
+from bough.model.gang import Gang, Pod, PodState
+from bough.model.plan import Eviction, EvictionRule, Plan
+from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode, quotas_of
+from bough.model.reason import GangWait
+from bough.model.snapshot import Snapshot
+from tests.oracles.quota import Declarations
+from tests.simulation import Simulation, pods_in, replace
+
+Placed = tuple[Gang, Pod, str]
+
+
+def check_plan(before: Snapshot, decided: Plan) -> None:
+    """All laws that one plan can be asked about."""
+    after = applied(before, decided)
+    check_complete(before, decided)
+    check_gangs(before, decided, after)
+    check_nodes(before, decided, after)
+    check_quota(before, decided, after)
+    check_victims(before, decided)
+    check_order(before, decided)
+
+
+def applied(before: Snapshot, decided: Plan) -> Snapshot:
+    simulation = Simulation(before)
+    simulation.apply(decided)
+    return simulation.snapshot
+
+
+def all_gangs(snapshot: Snapshot) -> dict[str, Gang]:
+    return {gang.name: gang for gangs in snapshot.gangs.values() for gang in gangs}
+
+
+# Everybody is told something, and one thing only
+
+
+def check_complete(before: Snapshot, decided: Plan) -> None:
+    starts = {bind.workload for bind in decided.binds}
+    cores = {bind.workload for bind in decided.binds if not bind.growth}
+    nominated = [each.workload for each in decided.nominations]
+    waits = [each.workload for each in decided.waits]
+    evicted = {each.workload for each in decided.evictions}
+    assert len(nominated) == len({*nominated})
+    assert len(waits) == len({*waits})
+    assert not cores & {*waits}
+    assert not {*nominated} & {*waits}
+    assert not evicted & (starts | {*nominated}), "told to end and to start"
+    for gang in all_gangs(before).values():
+        if pods_in(gang, PodState.PENDING) and not sufficient(gang, PodState.RUNNING):
+            told = {*cores, *nominated, *waits, *evicted}
+            assert gang.name in told, f"{gang.name} is told nothing"
+    wholes = [each.workload for each in decided.evictions if not each.pods]
+    assert len(wholes) == len({*wholes}), "evicted twice"
+    pods = [(each.workload, pod) for each in decided.evictions for pod in each.pods]
+    assert len(pods) == len({*pods}), "a pod is evicted twice"
+
+
+# Gangs are whole or absent
+
+
+def check_gangs(before: Snapshot, decided: Plan, after: Snapshot) -> None:
+    nominated = {each.workload: each.pods for each in decided.nominations}
+    bound = {bind.workload for bind in decided.binds}
+    ended = {each.workload for each in decided.evictions if not each.pods}
+    was = all_gangs(before)
+    for name, gang in all_gangs(after).items():
+        if name in ended:
+            assert not pods_in(gang, PodState.RUNNING), f"{name} is not gone whole"
+            continue
+        if name in bound:
+            assert sufficient(gang, PodState.RUNNING), f"{name} started in part"
+        if name in nominated:
+            places = nominated[name]
+            assert places
+            assert all(pod.state is PodState.PENDING for pod in gang.pods if pod.name in places)
+            held = holds(gang, lambda pod, places=places: pod.name in places or runs(pod))
+            assert is_sufficient(tree_of(gang), counts_of(held)), f"{name} nominated in part"
+        if sufficient(was[name], PodState.RUNNING):
+            assert sufficient(gang, PodState.RUNNING), f"{name} is broken"
+
+
+# No GPU is bound twice
+
+
+def check_nodes(before: Snapshot, decided: Plan, after: Snapshot) -> None:
+    for name, capacity in ((node.name, node.capacity.gpus) for node in before.nodes):
+        was = gpus_on(before, name, {PodState.RUNNING, PodState.RELEASING})
+        now = gpus_on(after, name, {PodState.RUNNING, PodState.RELEASING})
+        assert now <= max(was, capacity), f"{name} has {now} of {capacity} GPUs in use"
+        kept = gpus_on(after, name, {PodState.RUNNING})
+        later = kept + sum(
+            pod.requests.gpus for _, pod, node in nominated_pods(before, decided) if node == name
+        )
+        assert later <= max(kept, capacity), f"{name} promised {later} of {capacity} GPUs"
+
+
+def gpus_on(snapshot: Snapshot, node: str, states: set[PodState]) -> int:
+    return sum(
+        pod.requests.gpus
+        for gang in all_gangs(snapshot).values()
+        for pod in gang.pods
+        if pod.node == node and pod.state in states
+    )
+
+
+def nominated_pods(snapshot: Snapshot, decided: Plan) -> Iterator[Placed]:
+    gangs = all_gangs(snapshot)
+    for each in decided.nominations:
+        gang = gangs[each.workload]
+        for pod in gang.pods:
+            if pod.name in each.pods:
+                yield gang, pod, each.pods[pod.name]
+
+
+# No over-admission, in any ledger, at any node
+
+
+def check_quota(before: Snapshot, decided: Plan, after: Snapshot) -> None:
+    """Nothing gets worse: a quota that was cut may leave debts, a plan makes none."""
+    present = {PodState.RUNNING, PodState.RELEASING}
+    compare(before, total(before, present), total(after, present), "at present")
+    promised = list(nominated_pods(before, decided))
+    kept = total(after, {PodState.RUNNING})
+    compare(before, total(before, {PodState.RUNNING}), [*kept, *promised], "in the end")
+    compare(
+        sharing(before), guaranteed(before), guaranteed(after, promised), "of what is guaranteed"
+    )
+
+
+def compare(declared: Snapshot, was: list[Placed], now: list[Placed], what: str) -> None:
+    one, other = declarations(declared, was), declarations(declared, now)
+    for node in one.nodes():
+        for resource in resources_of(declared):
+            before, after = one.debt(node, resource), other.debt(node, resource)
+            assert after <= max(0, before), f"{node} owes {after} {resource} {what}, was {before}"
+
+
+def declarations(snapshot: Snapshot, placed: Iterable[Placed]) -> Declarations:
+    found = Declarations()
+    found.cohorts = {cohort.name: cohort for cohort in snapshot.cohorts}
+    found.queues = {queue.name: queue for queue in snapshot.queues}
+    flavors = {node.name: node.flavor for node in snapshot.nodes}
+    for gang, pod, node in placed:
+        what = FlavorResource(flavors.get(node) or first_flavor(found, gang.queue), "gpu")
+        found.add_usage(gang.queue, {what: pod.requests.gpus})
+    return found
+
+
+def first_flavor(declared: Declarations, queue: str) -> str:
+    return declared.queues[queue].resource_groups[0].flavors[0].name
+
+
+def resources_of(snapshot: Snapshot) -> list[FlavorResource]:
+    return sorted({what for queue in snapshot.queues for what in quotas_of(queue.resource_groups)})
+
+
+def total(snapshot: Snapshot, states: set[PodState]) -> list[Placed]:
+    return [
+        (gang, pod, pod.node)
+        for gang in all_gangs(snapshot).values()
+        for pod in gang.pods
+        if pod.node is not None and pod.state in states
+    ]
+
+
+def guaranteed(snapshot: Snapshot, promised: Iterable[Placed] = ()) -> list[Placed]:
+    """The cores of what is not preemptible, with what was promised."""
+    places = {(gang.name, pod.name): node for gang, pod, node in promised}
+    found: list[Placed] = []
+    for gang in all_gangs(snapshot).values():
+        if not gang.preemptible:
+            held = holds(gang, lambda pod, gang=gang: runs(pod) or (gang.name, pod.name) in places)
+            for pod in core_pods(tree_of(gang), held):
+                node = pod.node or places.get((gang.name, pod.name))
+                assert node is not None
+                found.append((gang, pod, node))
+    return found
+
+
+def sharing(snapshot: Snapshot) -> Snapshot:
+    """The same tree with nothing borrowed and everything shared."""
+    return replace(
+        snapshot,
+        cohorts=tuple(map(_sharing_cohort, snapshot.cohorts)),
+        queues=tuple(map(_sharing_queue, snapshot.queues)),
+    )
+
+
+def _sharing_cohort(cohort: Cohort) -> Cohort:
+    return replace(cohort, resource_groups=_sharing_groups(cohort))
+
+
+def _sharing_queue(queue: Queue) -> Queue:
+    return replace(queue, resource_groups=_sharing_groups(queue))
+
+
+def _sharing_groups(declared: Cohort | Queue):
+    return tuple(
+        replace(
+            group,
+            flavors=tuple(
+                replace(
+                    flavor,
+                    resources={
+                        name: replace(quota, borrowing_limit=0, lending_limit=None)
+                        for name, quota in flavor.resources.items()
+                    },
+                )
+                for flavor in group.flavors
+            ),
+        )
+        for group in declared.resource_groups
+    )
+
+
+# Who is evicted, and for whom
+
+
+def check_victims(before: Snapshot, decided: Plan) -> None:
+    gangs = all_gangs(before)
+    nominated = {each.workload: each for each in decided.nominations}
+    for eviction in decided.evictions:
+        victim = gangs[eviction.workload]
+        if eviction.rule is EvictionRule.STALE:
+            assert not sufficient(victim, PodState.RUNNING)
+            continue
+        assert eviction.preemptor in nominated, "evicted for nobody"
+        assert eviction.workload in nominated[eviction.preemptor].waits_for
+        preemptor = gangs[eviction.preemptor]
+        assert not preemptor.preemptible
+        if not eviction.pods:
+            assert victim.preemptible, f"{victim.name} has a guarantee"
+        else:
+            held = tree_of(victim).held
+            surplus = {pod.name for pod in surplus_pods(tree_of(victim), held)}
+            assert {*eviction.pods} <= surplus, f"{victim.name} gives more than its surplus"
+        check_right(before, decided, eviction, victim, preemptor)
+
+
+def check_right(
+    before: Snapshot, decided: Plan, eviction: Eviction, victim: Gang, preemptor: Gang
+) -> None:
+    """Reclaim crosses queues, and never reaches below a node that is within its quota."""
+    if victim.queue == preemptor.queue:
+        assert eviction.rule is EvictionRule.PREEMPT
+        assert eviction.pods or victim.priority < preemptor.priority
+        assert eviction.level == TreeNode(NodeKind.QUEUE, victim.queue)
+        return
+    assert eviction.rule is EvictionRule.RECLAIM
+    tree = declarations(
+        before,
+        [
+            *total(before, {PodState.RUNNING}),
+            *nominated_pods(before, decided),
+            *(
+                (gang, pod, node)
+                for gang, pod, node in total(applied(before, decided), {PodState.RUNNING})
+                if not gang.preemptible and not runs(all_pods(before)[gang.name, pod.name])
+            ),
+        ],
+    )
+    above = set(path(tree, TreeNode(NodeKind.QUEUE, preemptor.queue)))
+    for node in path(tree, TreeNode(NodeKind.QUEUE, victim.queue)):
+        if node in above:
+            assert eviction.level == node
+            return
+        assert any(tree.balance(node, what) < 0 for what in resources_of(before)), (
+            f"{node} is within its quota and loses {victim.name}"
+        )
+    raise AssertionError("nothing in common")
+
+
+def all_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
+    return {
+        (gang.name, pod.name): pod for gang in all_gangs(snapshot).values() for pod in gang.pods
+    }
+
+
+def path(declared: Declarations, node: TreeNode | None) -> Iterator[TreeNode]:
+    while node is not None:
+        yield node
+        node = declared.parent(node)
+
+
+# Who goes first
+
+
+def check_order(before: Snapshot, decided: Plan) -> None:
+    """Nobody of the same queue and rank passes an earlier one that waits for quota."""
+    gangs = all_gangs(before)
+    served = {bind.workload for bind in decided.binds if not bind.growth}
+    served |= {each.workload for each in decided.nominations}
+    served = {name for name in served if not sufficient(gangs[name], PodState.RUNNING)}
+    served -= {name for name, each in before.progress.items() if each.nominated}
+    for wait in decided.waits:
+        if wait.reason != GangWait.QUOTA or (wait.refusal is not None and wait.refusal.never):
+            continue
+        first = gangs[wait.workload]
+        for name in served:
+            other = gangs[name]
+            same = other.queue == first.queue and other.preemptible == first.preemptible
+            assert not same or line(other) < line(first), f"{name} passes {first.name}"
+
+
+def line(gang: Gang) -> tuple[int, int, str]:
+    return (-gang.priority, gang.submitted_ms, gang.name)
+
+
+# Small things
+
+
+def tree_of(gang: Gang) -> GangTree:
+    return GangTree.of(gang)
+
+
+def runs(pod: Pod) -> bool:
+    return pod.state is PodState.RUNNING
+
+
+def holds(gang: Gang, keeps) -> Held:
+    tree = tree_of(gang)
+    nothing = tuple(0 for _ in tree.leaves)
+    return tree.with_pods(nothing, (pod.name for pod in gang.pods if keeps(pod)))
+
+
+def sufficient(gang: Gang, state: PodState) -> bool:
+    return is_sufficient(tree_of(gang), counts_of(holds(gang, lambda pod: pod.state is state)))
