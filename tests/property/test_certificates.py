@@ -1,0 +1,178 @@
+"""Certificates are true: everything that waits has one, and what it says would help does."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bough.core.cycle.plan import plan
+from bough.core.explain.certificate import certificate
+from bough.core.explain.change import apply_remedy
+from bough.core.explain.evictions import eviction_certificate
+from bough.core.explain.judge import Judge
+from bough.core.explain.remedies import remedies
+from bough.core.explain.sentences import say_remedy
+from bough.model.certificate import RemedyKind, Verdict
+from bough.model.plan import EvictionRule
+from bough.model.policy import OSMO, Policy
+from bough.model.snapshot import Snapshot
+from tests.strategies_explain import policies, snapshots
+from tests.worlds_cycle import History, fill
+from tests.worlds_cycle import policy as kueue_policy
+
+
+@st.composite
+def kueue_worlds(draw: st.DrawFn) -> tuple[Snapshot, Policy]:
+    """A full tree in the form of Kueue in which some workloads wait."""
+    random = draw(st.randoms(use_true_random=False))
+    history = History(random, kueue_policy(random))
+    fill(history, random.randint(0, 8))
+    for _ in range(random.randint(1, 3)):
+        history.happen()
+    return history.snapshot(), history.policy
+
+
+def starts(snapshot: Snapshot, policy: Policy, workload: str) -> bool:
+    """Whether one plan starts it, or frees room for it."""
+    decided = plan(snapshot, policy)
+    started = {each.workload for each in decided.binds if not each.growth}
+    started |= {each.workload for each in decided.nominations}
+    return workload in started - {wait.workload for wait in decided.waits}
+
+
+@given(snapshots(), policies())
+def test_every_gang_that_waits_has_a_certificate_with_its_reason(
+    snapshot: Snapshot, policy: Policy
+):
+    decided = plan(snapshot, policy)
+    for wait in decided.waits:
+        found = certificate(snapshot, policy, wait.workload)
+
+        assert found is not None
+        assert Verdict.WAITS == found.verdict
+        assert wait.reason == found.reason
+        assert wait.refusal == found.refusal
+        assert found.sentence
+
+
+@given(snapshots())
+def test_the_sentence_names_the_numbers(snapshot: Snapshot):
+    for wait in plan(snapshot, OSMO).waits:
+        found = certificate(snapshot, OSMO, wait.workload)
+        assert found is not None
+        numbers = {int(each) for each in re.findall(r"-?\d+", found.sentence)}
+        if found.refusal is not None:
+            refusal = found.refusal
+            assert {refusal.requested, refusal.available, refusal.balance} <= numbers
+            assert str(refusal.node) in found.sentence
+        elif found.shortages:
+            last = found.shortages[-1]
+            assert {last.needed, last.available, last.missing} <= numbers
+        elif found.lacks:
+            assert found.lacks[0].subgroup in found.sentence
+            assert numbers
+
+
+@given(snapshots())
+def test_what_is_missing_is_held_by_somebody_or_not_there(snapshot: Snapshot):
+    for wait in plan(snapshot, OSMO).waits:
+        found = certificate(snapshot, OSMO, wait.workload)
+        assert found is not None
+        for holder in found.holders:
+            assert holder.workload != wait.workload
+            assert 0 <= holder.guaranteed <= holder.amount
+            assert 0 <= holder.borrowed <= holder.amount - holder.guaranteed
+            assert 0 <= holder.evictable <= holder.amount - holder.guaranteed
+
+
+@given(snapshots(), policies())
+def test_a_gang_starts_with_each_remedy_and_not_without(snapshot: Snapshot, policy: Policy):
+    for wait in plan(snapshot, policy).waits[:3]:
+        assert not starts(snapshot, policy, wait.workload)
+        for remedy in remedies(snapshot, policy, wait.workload).found:
+            changed = apply_remedy(snapshot, wait.workload, remedy)
+
+            assert starts(changed, policy, wait.workload), say_remedy(remedy)
+
+
+@given(snapshots(), policies())
+def test_a_remedy_asks_for_no_more_than_is_needed(snapshot: Snapshot, policy: Policy):
+    for wait in plan(snapshot, policy).waits[:3]:
+        for remedy in remedies(snapshot, policy, wait.workload).found:
+            assert remedy.exact
+            less = remedy
+            if remedy.kind is RemedyKind.SMALLER_MINIMUM:
+                less = msgspec.structs.replace(remedy, minimum=remedy.minimum + 1)
+            elif len(remedy.raises) == 1:
+                by = remedy.raises[0].by - 1
+                one = msgspec.structs.replace(remedy.raises[0], by=by)
+                less = msgspec.structs.replace(remedy, raises=(one,))
+            if less is not remedy:
+                changed = apply_remedy(snapshot, wait.workload, less)
+                assert not starts(changed, policy, wait.workload), say_remedy(remedy)
+
+
+@given(snapshots(), policies())
+def test_remedies_are_ranked_and_the_same_every_time(snapshot: Snapshot, policy: Policy):
+    ranks = list(RemedyKind)
+    for wait in plan(snapshot, policy).waits[:2]:
+        found = remedies(snapshot, policy, wait.workload)
+
+        assert found == remedies(snapshot, policy, wait.workload)
+        order = [ranks.index(remedy.kind) for remedy in found.found]
+        assert sorted(order) == order
+
+
+@given(snapshots())
+def test_a_bound_on_plans_is_kept_and_told(snapshot: Snapshot):
+    for wait in plan(snapshot, OSMO).waits[:2]:
+        found = remedies(snapshot, OSMO, wait.workload, most_plans=2)
+
+        assert found.plans <= 1 + 2 * len(RemedyKind)
+        for remedy in found.found:
+            assert remedy.exact or remedy.kind in found.given_up
+            assert starts(apply_remedy(snapshot, wait.workload, remedy), OSMO, wait.workload)
+
+
+@given(snapshots(), policies())
+def test_every_eviction_has_a_certificate_with_its_inequality(snapshot: Snapshot, policy: Policy):
+    decided = plan(snapshot, policy)
+    for eviction in decided.evictions:
+        found = eviction_certificate(snapshot, policy, eviction.workload, decided)
+
+        assert found is not None
+        assert (eviction.rule, eviction.level) == (found.rule, found.level)
+        assert eviction.preemptor == found.preemptor
+        if eviction.rule is EvictionRule.RECLAIM:
+            assert found.excesses
+            assert all(each.balance < 0 for each in found.excesses)
+        if eviction.rule is EvictionRule.PREEMPT and not eviction.pods:
+            assert found.preemptor_priority is not None
+            assert found.priority < found.preemptor_priority
+
+
+@given(kueue_worlds())
+def test_every_workload_that_waits_has_a_certificate(world: tuple[Snapshot, Policy]):
+    snapshot, policy = world
+    for line in snapshot.waiting.values():
+        for workload in line:
+            found = certificate(snapshot, policy, workload.key)
+
+            assert found is not None
+            assert found.sentence
+            assert found.verdict is not Verdict.WAITS or found.reason
+
+
+@given(kueue_worlds())
+def test_a_workload_gets_quota_with_each_remedy_and_not_without(world: tuple[Snapshot, Policy]):
+    snapshot, policy = world
+    keys = [workload.key for line in snapshot.waiting.values() for workload in line]
+    for key in keys[:2]:
+        judge = Judge(snapshot, policy, key)
+        found = remedies(snapshot, policy, key).found
+        assert not found or not judge.starts(snapshot)
+        for remedy in found:
+            assert judge.starts(apply_remedy(snapshot, key, remedy)), say_remedy(remedy)
