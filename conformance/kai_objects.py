@@ -5,15 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from bough.core.quota.fairtree import capacity_of, fair_tree
 from bough.model.cluster import Match, Node, Resources, Topology, TopologyLevel
+from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
-from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
+from bough.model.quota import Cohort, Queue
 
-#: All nodes are of one kind: the cases count resources over the whole cluster.
-FLAVOR = "any"
-ROOT = "(cluster)"
-#: From our names to the cases', and the unit of the cases in ours.
-RESOURCES = (("gpu", "gpu", 1), ("cpu", "cpu_millis", 1), ("memory", "memory_mb", 1_000_000))
+#: The cases write memory of queues in units of so many bytes.
+MEMORY_UNIT = 1_000_000
 STATES = {
     "pending": PodState.PENDING,
     "gated": PodState.GATED,
@@ -52,66 +51,16 @@ class QueueTree:
     """Queues with what they deserve and their limits, as one quota tree below the whole cluster."""
 
     def __init__(self, case: dict[str, Any]) -> None:
-        self._queues = {queue["name"]: queue for queue in case["queues"]}
-        self._capacity = {
-            "gpu": sum(node["gpus"] for node in case["nodes"]),
-            "cpu": sum(node["cpu_millis"] for node in case["nodes"]),
-            "memory": sum(node["memory_bytes"] for node in case["nodes"]),
-        }
+        queues = (_queue(each) for each in case["queues"])
+        self._tree = fair_tree(queues, capacity_of(nodes_of(case)))
 
     def cohorts(self) -> tuple[Cohort, ...]:
         """Inner queues, below one node that stands for the cluster."""
-        tops = [name for name, queue in self._queues.items() if queue["parent"] is None]
-        rest = {
-            name: Quota(capacity - sum(self._deserved(top, name) for top in tops))
-            for name, capacity in self._capacity.items()
-        }
-        inner = [name for name in self._queues if self._below(name)]
-        return (
-            Cohort(ROOT, None, _group(rest)),
-            *(
-                Cohort(name, self._parent(name), self._quotas(name), self._weight(name))
-                for name in inner
-            ),
-        )
+        return self._tree.cohorts
 
     def queues(self) -> tuple[Queue, ...]:
         """Leaf queues."""
-        leaves = [name for name in self._queues if not self._below(name)]
-        return tuple(
-            Queue(name, self._parent(name), self._quotas(name), self._weight(name))
-            for name in leaves
-        )
-
-    def _parent(self, name: str) -> str:
-        return self._queues[name]["parent"] or ROOT
-
-    def _below(self, name: str) -> list[str]:
-        return [each for each, queue in self._queues.items() if queue["parent"] == name]
-
-    def _weight(self, name: str) -> Fraction:
-        field = "gpu" if self._capacity["gpu"] else "cpu_millis"
-        weight = self._queues[name][field]["over_quota_weight"]
-        return Fraction(str(max(0, weight)))
-
-    def _deserved(self, name: str, resource: str) -> int:
-        return self._amount(name, resource, "deserved", self._capacity[resource])
-
-    def _amount(self, name: str, resource: str, key: str, unlimited: int) -> int:
-        field, unit = next((field, unit) for own, field, unit in RESOURCES if own == resource)
-        value = self._queues[name][field][key]
-        return unlimited if value < 0 else int(value * unit)
-
-    def _quotas(self, name: str) -> tuple[ResourceGroup, ...]:
-        quotas: dict[str, Quota] = {}
-        for resource, field, _ in RESOURCES:
-            deserved = self._deserved(name, resource)
-            limit = self._queues[name][field]["limit"]
-            quotas[resource] = Quota(
-                deserved - sum(self._deserved(child, resource) for child in self._below(name)),
-                None if limit < 0 else self._amount(name, resource, "limit", 0) - deserved,
-            )
-        return _group(quotas)
+        return self._tree.queues
 
 
 def gang_of(job: dict[str, Any], now_ms: int) -> Gang:
@@ -135,8 +84,24 @@ def gang_of(job: dict[str, Any], now_ms: int) -> Gang:
     )
 
 
-def _group(quotas: dict[str, Quota]) -> tuple[ResourceGroup, ...]:
-    return (ResourceGroup(tuple(quotas), (FlavorQuotas(FLAVOR, quotas),)),)
+def _queue(queue: dict[str, Any]) -> FairQueue:
+    return FairQueue(
+        queue["name"],
+        queue["parent"],
+        gpus=_share(queue["gpu"], 1),
+        cpu_milli=_share(queue["cpu_millis"], 1),
+        memory_bytes=_share(queue["memory_mb"], MEMORY_UNIT),
+    )
+
+
+def _share(amounts: dict[str, Any], unit: int) -> FairAmount:
+    """What is negative has no bound."""
+    deserved, limit = amounts["deserved"], amounts["limit"]
+    return FairAmount(
+        None if deserved < 0 else Fraction(str(deserved)) * unit,
+        None if limit < 0 else Fraction(str(limit)) * unit,
+        Fraction(str(max(0, amounts["over_quota_weight"]))),
+    )
 
 
 def _subgroups(group: dict[str, Any], parent: str | None) -> list[SubGroup]:

@@ -1,0 +1,112 @@
+"""Queues with quota, limit and weight, as KAI has them, as nodes of the one quota tree.
+
+A queue's `quota` is that of its whole subtree: an inner queue's own quota is what its children
+leave of it, negative where they are oversubscribed on purpose. `limit` is quota and borrowing limit
+together. Above all stands the cluster, whose own quota is the capacity that no queue has, so that
+idle capacity can be borrowed and never more than there is. Must not know gangs or nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from bough.model.cluster import Node
+from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
+
+#: All nodes are of one kind: queues count over the whole cluster.
+FLAVOR = "any"
+#: The node above all queues; no queue can be called so.
+CLUSTER = "(cluster)"
+GPU = "gpu"
+CPU = "cpu"
+MEMORY = "memory"
+
+
+class FairTree(NamedTuple):
+    """The quota tree of some queues."""
+
+    cohorts: tuple[Cohort, ...]
+    queues: tuple[Queue, ...]
+
+
+def capacity_of(nodes: Iterable[Node]) -> dict[str, int]:
+    """What nodes have together, by the names that the tree counts with."""
+    nodes = tuple(nodes)
+    return {
+        GPU: sum(node.capacity.gpus for node in nodes),
+        CPU: sum(node.capacity.cpu_milli for node in nodes),
+        MEMORY: sum(node.capacity.memory_bytes for node in nodes),
+    }
+
+
+def fair_tree(queues: Iterable[FairQueue], capacity: Mapping[str, int]) -> FairTree:
+    """Queues as a quota tree. A queue whose parent does not exist hangs below an empty cohort."""
+    return _Mapping({queue.name: queue for queue in queues}, capacity).tree()
+
+
+class _Mapping:
+    def __init__(self, queues: dict[str, FairQueue], capacity: Mapping[str, int]) -> None:
+        self._queues = queues
+        self._capacity = capacity
+        self._below: dict[str | None, list[FairQueue]] = {}
+        for queue in queues.values():
+            self._below.setdefault(queue.parent, []).append(queue)
+
+    def tree(self) -> FairTree:
+        rest = {
+            resource: Quota(amount - self._deserved_below(None, resource))
+            for resource, amount in self._capacity.items()
+        }
+        inner = [queue for queue in self._queues.values() if queue.name in self._below]
+        leaves = [queue for queue in self._queues.values() if queue.name not in self._below]
+        return FairTree(
+            (
+                Cohort(CLUSTER, None, _group(rest)),
+                *(
+                    Cohort(each.name, self._parent(each), self._group(each), self._weight(each))
+                    for each in inner
+                ),
+            ),
+            tuple(
+                Queue(each.name, self._parent(each), self._group(each), self._weight(each))
+                for each in leaves
+            ),
+        )
+
+    def _parent(self, queue: FairQueue) -> str:
+        return CLUSTER if queue.parent is None else queue.parent
+
+    def _group(self, queue: FairQueue) -> tuple[ResourceGroup, ...]:
+        quotas: dict[str, Quota] = {}
+        for resource in self._capacity:
+            deserved = self._deserved(queue, resource)
+            limit = _amount(queue, resource).limit
+            quotas[resource] = Quota(
+                deserved - self._deserved_below(queue.name, resource),
+                None if limit is None else int(limit) - deserved,
+            )
+        return _group(quotas)
+
+    def _deserved(self, queue: FairQueue, resource: str) -> int:
+        """Whole units; what deserves as much as there is, deserves all."""
+        quota = _amount(queue, resource).quota
+        return self._capacity[resource] if quota is None else int(quota)
+
+    def _deserved_below(self, name: str | None, resource: str) -> int:
+        return sum(self._deserved(child, resource) for child in self._below.get(name, ()))
+
+    def _weight(self, queue: FairQueue) -> Fraction:
+        """The tree has one weight for a node: that of GPUs, or of CPU where there are no GPUs."""
+        resource = GPU if self._capacity[GPU] else CPU
+        return max(Fraction(0), _amount(queue, resource).over_quota_weight)
+
+
+def _amount(queue: FairQueue, resource: str) -> FairAmount:
+    return {GPU: queue.gpus, CPU: queue.cpu_milli, MEMORY: queue.memory_bytes}[resource]
+
+
+def _group(quotas: dict[str, Quota]) -> tuple[ResourceGroup, ...]:
+    return (ResourceGroup(tuple(quotas), (FlavorQuotas(FLAVOR, quotas),)),)
