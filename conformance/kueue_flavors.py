@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bough.core.cycle.applicant import Applicant
@@ -127,17 +127,6 @@ def _question(case: dict[str, Any]) -> FlavorQuestion:
     )
     for queue, usage in data["usage"].items():
         forest.add_usage(forest.leaves[queue], amounts_of(usage))
-    oracle = {
-        (each["flavor"], each["resource"]): each for each in data.get("preemption_oracle") or ()
-    }
-
-    def simulate(slot: Slot, amount: int) -> tuple[Mode, int]:  # noqa: ARG001
-        known = oracle.get((slot.what.flavor, slot.what.resource))
-        if known is None:
-            # The recorded oracle finds somebody wherever it was told nothing else.
-            return Mode.PREEMPT, 0
-        return POSSIBILITIES[known["result"]], known["borrowing_height_after"]
-
     # Where finished pods are not counted off, the case is as if there were none.
     counted = (case.get("feature_gates") or {}).get("ReclaimablePods", True)
     workload = Workload(
@@ -150,8 +139,22 @@ def _question(case: dict[str, Any]) -> FlavorQuestion:
         forest.leaves[data["cluster_queue"]],
         Applicant(workload, policy),
         {each["name"]: flavor_of(each) for each in data["resource_flavors"]},
-        simulate,
+        _oracle(data.get("preemption_oracle") or ()),
     )
+
+
+def _oracle(entries: Iterable[dict[str, Any]]) -> Callable[[Slot, int], tuple[Mode, int]]:
+    """What preemption could do, as the case says it."""
+    known = {(each["flavor"], each["resource"]): each for each in entries}
+
+    def simulate(slot: Slot, _amount: int) -> tuple[Mode, int]:
+        found = known.get((slot.what.flavor, slot.what.resource))
+        if found is None:
+            # The recorded oracle finds somebody wherever it was told nothing else.
+            return Mode.PREEMPT, 0
+        return POSSIBILITIES[found["result"]], found["borrowing_height_after"]
+
+    return simulate
 
 
 def _leaf_of(queue: Queue) -> Leaf:

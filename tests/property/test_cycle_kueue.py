@@ -36,6 +36,7 @@ def test_a_memo_carried_through_a_history_never_changes_a_plan(random: Random) -
         history.happen()
         remembered = history.plan(memo)
         assert history.plan().digest == remembered.digest
+        assert history.plan(memo).digest == remembered.digest
         history.apply(remembered)
 
 

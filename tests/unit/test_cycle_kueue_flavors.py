@@ -5,10 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from bough.core.cycle.decision import decide
+from bough.core.cycle.entries import line_up
+from bough.core.cycle.memo import Memo
 from bough.core.cycle.partial import largest_that_fits
+from bough.core.cycle.work import Work
 from bough.model.admission import FlavorFungibility, FlavorPreference, FlavorSearch
 from bough.model.cluster import Match, Taint, TaintEffect, Toleration
 from bough.model.plan import WaitReason
+from bough.model.policy import KUEUE
 from bough.model.quota import FlavorQuotas, Quota, ResourceGroup
 from bough.model.snapshot import Progress
 from bough.model.workload import (
@@ -29,6 +34,7 @@ from tests.cycle_kueue import (
     pods,
     queue,
     running,
+    snapshot,
     wait,
     waiting,
 )
@@ -311,3 +317,52 @@ def test_the_largest_counts_shrink_all_pod_sets_in_proportion() -> None:
 def test_no_counts_are_found_where_even_the_smallest_do_not_fit_or_nothing_may_shrink() -> None:
     assert largest_that_fits([pods(3, 2)], lambda _: None) is None
     assert largest_that_fits([pods(3)], lambda counts: counts) is None
+
+
+def test_a_good_enough_flavor_ends_the_search_though_an_earlier_one_was_better() -> None:
+    decided = cycle(
+        [_fungible(NEXT, STOP, x=0, y=2)],
+        [cohort("c", x=5)],
+        holds=[running("low", "q", 2, flavor="y")],
+        waits={"q": [waiting("w", 2, priority=1)]},
+    )
+    assert ([], {"low": "preempt"}) == (admitted(decided), evicted(decided))
+
+
+def test_a_flavor_without_candidates_is_worse_than_one_that_borrows_from_further_up() -> None:
+    preference = FlavorPreference.PREEMPTION_OVER_BORROWING
+    decided = cycle(
+        [_fungible(NEXT, NEXT, preference, x=(2, 0), y=0)],
+        [cohort("c", "root", x=5), cohort("root", y=5)],
+        holds=[running("high", "q", 2, flavor="x", priority=9)],
+        waits={"q": [waiting("w", 2)]},
+    )
+    assert {"gpu": "y"} == flavors(decided, "w")
+
+
+def test_who_is_evaluated_again_stays_with_its_flavors() -> None:
+    """Without the victim of another the first flavor would be free; it was not when it chose."""
+    held = Assignment("main", {"gpu": "y", "disk": "d"}, {"gpu": 2, "disk": 1}, 1)
+    other = Assignment("second", {"gpu": "x"}, {"gpu": 2}, 1)
+    victim = msgspec.structs.replace(running("v", "b", 0), admission=Admission("b", (held, other)))
+    queues = [
+        queue("a", "c", reclaim="Any", groups=(group("disk", d=1),)),
+        queue("b", "c", groups=(group(x=0, y=0), group("disk", d=0))),
+        queue("q", "c", reclaim="Any", fungibility=FlavorFungibility(STOP, STOP), x=0, y=2),
+    ]
+    before = snapshot(
+        queues,
+        [cohort("c", x=2)],
+        holds=[victim],
+        waits={
+            "a": [waiting("first", priority=1, pod_sets=(pods(disk=1),))],
+            "q": [waiting("second", 2)],
+        },
+    )
+    with Work(before, KUEUE, Memo()) as work:
+        first, second = line_up(work)
+        decide(work, first)
+        assert {"main": {"gpu": "y"}} == second.assignment.flavors
+        decide(work, second)
+        assert {"main": {"gpu": "y"}} == second.assignment.flavors
+    assert ["ns/first", "ns/second"] == [each.workload for each in work.nominations]

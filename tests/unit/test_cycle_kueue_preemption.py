@@ -256,3 +256,112 @@ def test_the_level_of_a_preemption_in_one_queue_is_that_queue() -> None:
         waits={"q": [waiting("w", priority=1)]},
     )
     assert TreeNode(NodeKind.QUEUE, "q") == decided.evictions[0].level
+
+
+def test_a_queue_within_its_own_quota_reclaims_by_right_and_not_as_a_borrower() -> None:
+    """Also from further up, though the cohort between could not hold the request."""
+    decided = cycle(
+        [
+            queue("q", "team", reclaim="Any", borrow="LowerPriority", f=2),
+            queue("near", "team", f=0),
+            queue("far", "root", f=0),
+        ],
+        [cohort("team", "root"), cohort("root", f=3)],
+        holds=[running("n", "near", 3, priority=1), running("f", "far", 2)],
+        waits={"q": [waiting("w", 2, priority=5)]},
+    )
+    assert {"f": "reclaim"} == evicted(decided)
+
+
+def test_what_a_queue_keeps_for_itself_is_not_asked_of_its_cohort() -> None:
+    """It keeps 2 of the 3 that are asked for; its team has the third, so it is in its right."""
+    decided = cycle(
+        [
+            queue("q", "team", reclaim="Any", borrow="LowerPriority", f=(2, None, 0)),
+            queue("idle", "team", f=1),
+            queue("far", "root", f=0),
+        ],
+        [cohort("team", "root"), cohort("root")],
+        holds=[running("f", "far", 1)],
+        waits={"q": [waiting("w", 3, priority=5)]},
+    )
+    assert {"f": "reclaim"} == evicted(decided)
+
+
+def test_reclaiming_below_a_cohort_ends_when_the_cohort_is_within_its_quota() -> None:
+    decided = cycle(
+        [
+            queue("q", "root", reclaim="Any", f=3),
+            queue("x", "team", f=0),
+            queue("y", "team", f=0),
+            queue("z", "root", f=0),
+        ],
+        [cohort("team", "root", f=2), cohort("root")],
+        holds=[
+            running("y1", "y", 1, since_ms=9),
+            running("x1", "x", 2, since_ms=8),
+            running("z1", "z", 2, since_ms=7),
+        ],
+        waits={"q": [waiting("w", 3)]},
+    )
+    assert {"y1": "reclaim", "z1": "reclaim"} == evicted(decided)
+
+
+def _fills_up(first: int, second: int, theirs: int, lender: str = "c"):
+    """Quota 3 of 8; two of lower rank run in the queue, and others borrow."""
+    return cycle(
+        [
+            queue("q", "c", within="LowerPriority", reclaim="LowerPriority", f=3),
+            queue("b", lender, f=0),
+            queue("idle", lender, f=5),
+        ],
+        [cohort("c"), cohort("within", "c")],
+        holds=[
+            running("first", "q", first, since_ms=9),
+            running("second", "q", second, since_ms=8),
+            running("theirs", "b", theirs),
+        ],
+        waits={"q": [waiting("w", 3, priority=5)]},
+    )
+
+
+def test_a_queue_below_its_quota_first_tries_to_stay_within_it() -> None:
+    """By borrowing one victim would be enough."""
+    assert {"first": "preempt", "second": "preempt"} == evicted(_fills_up(1, 1, theirs=4))
+
+
+def test_a_queue_at_its_quota_tries_with_borrowing_only() -> None:
+    assert {"first": "preempt"} == evicted(_fills_up(1, 2, theirs=3))
+
+
+def test_a_queue_below_its_quota_borrows_at_once_where_nobody_else_could_give_anything() -> None:
+    """The others borrow only within a cohort which is within its quota."""
+    assert {"first": "preempt"} == evicted(_fills_up(1, 1, theirs=4, lender="within"))
+
+
+def test_what_only_the_whole_tree_could_hold_is_not_preempted_for() -> None:
+    def decided(**rules: object):
+        return cycle(
+            [queue("q", "c", within="LowerPriority", f=(1, 3), **rules)],
+            [cohort("c", f=8)],
+            holds=[running("low", "q", 2)],
+            waits={"q": [waiting("w", 3, priority=5)]},
+        )
+
+    assert {} == evicted(decided())
+    assert {"low": "preempt"} == evicted(decided(reclaim="Any", borrow="LowerPriority"))
+
+
+def test_while_victims_run_no_room_is_kept_beyond_the_borrowing_limit() -> None:
+    """Until its victim has ended, queue a uses all that it may; so others need not hold back."""
+    decided = cycle(
+        [queue("a", "c", f=(2, 1)), queue("b", "c", reclaim="Any", f=2), queue("d", "c", f=0)],
+        holds=[running("a1", "a", 1), running("a2", "a", 2, since_ms=9)],
+        waits={
+            "a": [waiting("wa", 1, priority=1)],
+            "b": [waiting("wb", 2)],
+            "d": [waiting("wd", 1)],
+        },
+    )
+    assert {"a2": "reclaim"} == evicted(decided)
+    assert ["wd"] == admitted(decided)
