@@ -41,15 +41,29 @@ class Played(NamedTuple):
 
 def explain_gang(snapshot: Snapshot, policy: Policy, name: str) -> Certificate | None:
     """Why a gang is where it is; `None` where there is no such gang."""
+    played = _play(snapshot, policy)
+    claim = played.world.claims.get(name)
+    return None if claim is None else _explain(played, claim)
+
+
+def explain_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Certificate]:
+    """Why each gang waits that does, in the order of the plan, for the price of one cycle."""
+    played = _play(snapshot, policy)
+    claims = (played.world.claims[name] for name in played.outcome.waits)
+    return {claim.name: _explain(played, claim) for claim in claims}
+
+
+def _play(snapshot: Snapshot, policy: Policy) -> Played:
     world = Memo().gangs.refresh(snapshot, policy.gangs)
-    played = Played(world, decide(world))
-    claim = world.claims.get(name)
-    if claim is None:
-        return None
+    return Played(world, decide(world))
+
+
+def _explain(played: Played, claim: Claim) -> Certificate:
+    name = claim.name
     wait = played.outcome.waits.get(name) or _wait_of_absent(claim)
     if wait is not None:
         return _explain_wait(played, claim, wait)
-    verdict = gang_verdict(played.outcome.plan(snapshot.version), name)
+    verdict = gang_verdict(played.outcome.plan(0), name)
     waits_for = ()
     sentence = {
         Verdict.STARTS: "it starts now",

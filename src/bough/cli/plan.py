@@ -1,0 +1,79 @@
+"""`bough plan` and `bough why`: arguments of the commands. Must not know any rule."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from bough.cli.lazy import tool
+from bough.cli.output import (
+    echo_answer,
+    echo_warnings,
+    files_argument,
+    format_option,
+    lenient_option,
+)
+from bough.cli.plan_text import render_certificate, render_plan
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _scene_options(command: Command) -> Command:
+    """What both commands take."""
+    policy = click.option(
+        "--policy",
+        metavar="FILE",
+        type=click.Path(allow_dash=True),
+        help="A policy file; without it the preset that suits the objects.",
+    )
+    return policy(format_option(lenient_option(command)))
+
+
+@click.command()
+@files_argument
+@_scene_options
+def plan(files: tuple[str, ...], policy: str | None, format_type: str, lenient: bool) -> None:
+    """Show what one cycle would decide: what starts, what ends for whom, what waits and why.
+
+    Reads objects of KAI (PodGroup, Queue, Topology) with plain Pods and Nodes, or objects of Kueue
+    (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload), from YAML files, from folders of
+    them, or from standard input (-).
+    """
+    answer = tool("plan").plan(files, policy=policy, now_ms=_now_ms(), lenient=lenient)
+    if format_type == "text":
+        echo_warnings(answer["problems"])
+    echo_answer(answer, format_type, render_plan)
+
+
+@click.command()
+@files_argument
+@click.argument("workload")
+@click.option("--remedies", is_flag=True, help="Find out what would help; this may take a while.")
+@_scene_options
+def why(
+    files: tuple[str, ...],
+    workload: str,
+    remedies: bool,
+    policy: str | None,
+    format_type: str,
+    lenient: bool,
+) -> None:
+    """Say why a workload waits: one sentence, who holds what is missing, what would help.
+
+    Reads the same files as `bough plan`. WORKLOAD is the name of a PodGroup, a Pod or a Workload,
+    with its namespace (ns/name) where several have it.
+    """
+    answer = tool("why").why(
+        files, workload, remedies=remedies, policy=policy, now_ms=_now_ms(), lenient=lenient
+    )
+    if format_type == "text":
+        echo_warnings(answer["problems"])
+    write = tool("answer").write_amount
+    echo_answer(answer, format_type, lambda each: render_certificate(each, write))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,123 @@
+"""`bough plan`: what one cycle would decide about the objects in some files.
+
+Must not know how an answer is printed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bough.core.cycle.plan import plan as decide
+from bough.core.explain.evictions import eviction_certificate
+from bough.core.explain.gangs import explain_waiting
+from bough.tools.answer import Answer, problem_answers
+from bough.tools.snapshots import load_scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from bough.model.plan import Plan
+    from bough.model.snapshot import Snapshot
+    from bough.tools.snapshots import Scene
+
+
+def plan(
+    paths: Iterable[str], *, policy: str | None = None, now_ms: int = 0, lenient: bool = False
+) -> Answer:
+    """What starts where, what ends for whom, what is nominated, what waits and why."""
+    scene = load_scene(paths, policy=policy, now_ms=now_ms, lenient=lenient)
+    decided = decide(scene.snapshot, scene.policy)
+    queues = _queues(scene.snapshot)
+    return {
+        "policy": scene.policy.name,
+        "starts": list(_starts(decided, queues)),
+        "evictions": list(_evictions(scene, decided)),
+        "nominations": [
+            {
+                "workload": each.workload,
+                "queue": queues[each.workload],
+                "pods": [{"pod": pod, "node": node} for pod, node in each.pods.items()],
+                "waits_for": list(each.waits_for),
+            }
+            for each in decided.nominations
+        ],
+        "waits": list(_waits(scene, decided, queues)),
+        "digest": decided.digest,
+        "problems": problem_answers(scene.problems),
+    }
+
+
+def _queues(snapshot: Snapshot) -> dict[str, str]:
+    """By workload, its queue."""
+    queues = {gang.name: gang.queue for row in snapshot.gangs.values() for gang in row}
+    for table in (snapshot.waiting, snapshot.admitted):
+        queues |= {each.key: queue for queue, row in table.items() for each in row}
+    return queues
+
+
+def _starts(decided: Plan, queues: dict[str, str]) -> Iterator[Answer]:
+    pods: dict[str, list[Answer]] = {}
+    for bind in decided.binds:
+        one: Answer = {"pod": bind.pod, "node": bind.node, "optional": bind.growth}
+        pods.setdefault(bind.workload, []).append(one)
+    for name, bound in pods.items():
+        yield {"workload": name, "queue": queues[name], "pods": bound, "assignments": []}
+    for admit in decided.admits:
+        yield {
+            "workload": admit.workload,
+            "queue": admit.admission.queue,
+            "pods": [],
+            "assignments": [
+                {
+                    "pod_set": each.name,
+                    "count": each.count,
+                    "flavors": dict(each.flavors),
+                    "usage": dict(each.usage),
+                }
+                for each in admit.admission.assignments
+            ],
+        }
+
+
+def _evictions(scene: Scene, decided: Plan) -> Iterator[Answer]:
+    for each in decided.evictions:
+        why = eviction_certificate(scene.snapshot, scene.policy, each.workload, decided)
+        level = each.level
+        yield {
+            "workload": each.workload,
+            "queue": "" if why is None else why.queue,
+            "rule": each.rule.value,
+            "pods": list(each.pods),
+            "preemptor": each.preemptor,
+            "level": None if level is None else {"kind": level.kind.value, "name": level.name},
+            "sentence": "" if why is None else why.sentence,
+        }
+
+
+def _waits(scene: Scene, decided: Plan, queues: dict[str, str]) -> Iterator[Answer]:
+    certificates = explain_waiting(scene.snapshot, scene.policy) if scene.snapshot.gangs else {}
+    decided_about = {each.workload for each in (*decided.admits, *decided.nominations)}
+    heads: dict[str, str] = {}
+    for wait in decided.waits:
+        heads.setdefault(queues[wait.workload], wait.workload)
+        if wait.workload not in decided_about:
+            found = certificates.get(wait.workload)
+            yield _wait_answer(
+                wait.workload,
+                queues[wait.workload],
+                str(wait.reason),
+                wait.message if found is None else found.sentence,
+            )
+        decided_about.add(wait.workload)
+    for admit in decided.admits:
+        heads.setdefault(admit.admission.queue, admit.workload)
+    for queue, line in scene.snapshot.waiting.items():
+        for each in line:
+            if each.key not in decided_about:
+                head = heads.get(queue)
+                ahead = "its queue is not looked at" if head is None else f"{head} is decided first"
+                yield _wait_answer(each.key, queue, "behind", ahead)
+
+
+def _wait_answer(name: str, queue: str, reason: str, sentence: str) -> Answer:
+    return {"workload": name, "queue": queue, "reason": reason, "sentence": sentence}

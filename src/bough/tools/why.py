@@ -1,0 +1,90 @@
+"""`bough why`: the certificate of one workload and, for who asks, what would help.
+
+Must not know how an answer is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from bough.core.explain.certificate import certificate
+from bough.core.explain.evictions import eviction_certificate
+from bough.core.explain.remedies import remedies as find_remedies
+from bough.core.explain.sentences import say_remedy
+from bough.errors import Invalid, NotFound
+from bough.formats.fields import suggest
+from bough.model.quota import FlavorResource, TreeNode
+from bough.tools.answer import Answer, problem_answers
+from bough.tools.snapshots import load_scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bough.model.snapshot import Snapshot
+
+
+def why(
+    paths: Iterable[str],
+    workload: str,
+    *,
+    remedies: bool = False,
+    policy: str | None = None,
+    now_ms: int = 0,
+    lenient: bool = False,
+) -> Answer:
+    """Why a workload is where it is; whether and why it is evicted; what would help."""
+    scene = load_scene(paths, policy=policy, now_ms=now_ms, lenient=lenient)
+    name = _find(scene.snapshot, workload)
+    found = certificate(scene.snapshot, scene.policy, name)
+    evicted = eviction_certificate(scene.snapshot, scene.policy, name)
+    answer: Answer = {
+        "certificate": plain(found),
+        "eviction": plain(evicted),
+        "remedies": None,
+        "problems": problem_answers(scene.problems),
+    }
+    if remedies:
+        helpful = find_remedies(scene.snapshot, scene.policy, name)
+        answer["remedies"] = plain(helpful)
+        for remedy, told in zip(helpful.found, answer["remedies"]["found"], strict=True):
+            told["sentence"] = say_remedy(remedy)
+    return answer
+
+
+def plain(value: object) -> Any:
+    """Certificates as plain data: structs and named tuples by their fields."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+        derived = {name: plain(getattr(value, name)) for name in _DERIVED if hasattr(value, name)}
+        return fields | derived
+    if isinstance(value, (FlavorResource, TreeNode)):
+        return {name: plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(part) for part in cast("list[object]", value)]
+    if isinstance(value, Mapping):
+        table = cast("Mapping[str, object]", value)
+        return {str(key): plain(part) for key, part in table.items()}
+    return value.value if isinstance(value, Enum) else value
+
+
+#: Properties that are told beside the fields they are made from.
+_DERIVED = ("deficit", "never", "missing", "balance", "sentence")
+
+
+def _find(snapshot: Snapshot, name: str) -> str:
+    """The full name of a workload; its namespace may be left out where only one fits."""
+    known = [gang.name for row in snapshot.gangs.values() for gang in row]
+    for table in (snapshot.waiting, snapshot.admitted):
+        known += [each.key for row in table.values() for each in row]
+    if name in known:
+        return name
+    ending = [each for each in known if each.endswith(f"/{name}")]
+    if len(ending) > 1:
+        raise Invalid(f"{name} may mean {' or '.join(sorted(ending))}; write it out")
+    if ending:
+        return ending[0]
+    raise NotFound(f"there is no workload called {name}{suggest(name, known)}")
