@@ -112,6 +112,8 @@ FORBIDDEN = (
     "bough.tools",
     "bough.client.types",
     "concurrent",
+    "email",
+    "http",
     "importlib.metadata",
     "litestar",
     "logging",
@@ -120,8 +122,11 @@ FORBIDDEN = (
     "psycopg",
     "sqlalchemy",
     "sqlite3",
+    "ssl",
     "subprocess",
-    "urllib.request",
+    "tempfile",
+    "traceback",
+    "urllib",
     "yaml",
 )
 

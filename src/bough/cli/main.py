@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
-from pathlib import Path
 
 import click
 
@@ -31,6 +29,7 @@ COMMANDS = {
     "login": ("bough.cli.login", "login"),
     "logout": ("bough.cli.login", "logout"),
     "place": ("bough.cli.place", "place"),
+    "plan": ("bough.cli.plan", "plan"),
     "pool": ("bough.cli.pool", "pool"),
     "profile": ("bough.cli.profile", "profile"),
     "queue": ("bough.cli.queue", "queue"),
@@ -41,6 +40,7 @@ COMMANDS = {
     "token": ("bough.cli.token", "token"),
     "user": ("bough.cli.user", "user"),
     "version": ("bough.cli.versions", "version"),
+    "why": ("bough.cli.plan", "why"),
     "workflow": ("bough.cli.workflow", "workflow"),
 }
 
@@ -82,7 +82,7 @@ def program() -> None:
 
 def main() -> None:
     """Run the program with the arguments of this process, and end it."""
-    name = Path(sys.argv[0]).name
+    name = os.path.basename(sys.argv[0])
     sys.exit(run(sys.argv[1:], name if name in ("bough", "osmo") else "bough"))
 
 
@@ -122,6 +122,8 @@ def _run(arguments: list[str], name: str) -> int:
 
 def _report_bug(error: Exception) -> int:
     if os.environ.get("BOUGH_DEBUG"):
+        import traceback  # noqa: PLC0415  only for bugs
+
         traceback.print_exception(error)
     what = f"{type(error).__name__}: {error}"
     echo_error(

@@ -1,47 +1,58 @@
-"""HTTP to one server: requests, answers, streams. Must not know what is asked.
+"""Requests to one server, answers, streams. Must not know what is asked.
 
 Every request has a connection of its own, so that a client can be shared between threads. Only
-reading is tried again, and only where there was no connection: a write may have been made.
+reading is tried again, and only where the connection failed: a write may have been made.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, NamedTuple
 
+from bough.client.connection import Connection, Garbled
 from bough.client.failure import failure
 from bough.errors import Invalid, Unavailable
 from bough.version import VERSION
 
-#: Query parameters: what is `None`, empty or `False` by default is left out by the caller.
+#: Query parameters; a list is repeated, a boolean is a word.
 Query = Mapping[str, Any]
 
 TRIES = 3
 PAUSE_S = 0.2
+#: Characters that stand for themselves in every part of an address.
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PORTS = {"http": 80, "https": 443}
+_HINT = "is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_SERVER"
+
+
+class Address(NamedTuple):
+    """Where a server is."""
+
+    scheme: str
+    host: str
+    port: int
+    #: What stands before every path; without a slash at its end.
+    base: str
+    #: All of it, as people write it.
+    text: str
+
+    @property
+    def authority(self) -> str:
+        """The host, and the port where it is not the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class Transport:
     """Where the server is, who asks, and how long to wait."""
 
     def __init__(self, server: str, token: str | None, user: str | None, timeout_s: float) -> None:
-        parts = urlsplit(server if "://" in server else f"http://{server}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Invalid(f"{server!r} is not the address of a server, like http://127.0.0.1:8080.")
-        try:
-            self._port = parts.port
-        except ValueError:
-            raise Invalid(f"{server!r} has no valid port.") from None
-        #: As it is shown to people.
-        self.server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
-        self._secure = parts.scheme == "https"
-        self._host = parts.hostname
-        self._base = parts.path.rstrip("/")
+        self._address = read_address(server)
         self._timeout_s = timeout_s
         self._headers = {
+            "Host": self._address.authority,
             "Accept": "application/json",
             "Content-Type": "application/json",
             "User-Agent": f"bough/{VERSION}",
@@ -51,19 +62,22 @@ class Transport:
         if user:
             self._headers["x-osmo-user"] = _header_value("user", user)
 
+    @property
+    def server(self) -> str:
+        """The address of the server, as it is shown to people."""
+        return self._address.text
+
     def get(self, path: str, query: Query | None = None) -> Any:
         """Read something."""
-        for attempt in range(TRIES):
-            if attempt:
-                time.sleep(PAUSE_S * attempt)
+        for attempt in range(1, TRIES):
             try:
                 return self._ask("GET", path, query)
             except Unavailable as error:
                 cause = error.__cause__
-                lost = isinstance(cause, OSError) and not isinstance(cause, TimeoutError)
-                if not lost or attempt == TRIES - 1:
+                if not isinstance(cause, OSError) or isinstance(cause, TimeoutError):
                     raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                time.sleep(PAUSE_S * attempt)
+        return self._ask("GET", path, query)
 
     def send(self, method: str, path: str, body: Any = None, query: Query | None = None) -> Any:
         """Change something, or ask with a body: one attempt."""
@@ -77,19 +91,19 @@ class Transport:
         self, path: str, query: Query | None = None, *, headers: Mapping[str, str] | None = None
     ) -> Iterator[str]:
         """The lines of a stream as they come, with their ends; it may stay open for long."""
-        connection, response = self._open("GET", path, query, headers=headers)
+        connection = self._open("GET", path, query, headers=headers)
         try:
-            if connection.sock is not None:
-                connection.sock.settimeout(None)
-            while line := self._guard(response.readline):
+            connection.wait_for_ever()
+            lines = connection.lines()
+            while line := self._guard(lambda: next(lines, b"")):
                 yield line.decode(errors="replace")
         finally:
             connection.close()
 
     def _ask(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
-        connection, response = self._open(method, path, query, body)
+        connection = self._open(method, path, query, body)
         try:
-            content: bytes = self._guard(response.read)
+            content: bytes = self._guard(connection.read)
         finally:
             connection.close()
         try:
@@ -107,30 +121,27 @@ class Transport:
         query: Query | None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    ) -> Connection:
         """Send a request and wait for the answer's head; raise what the server says is wrong."""
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=self._timeout_s)
-        content = None if body is None else json.dumps(body).encode()
-        target = self._base + path + _query_text(query)
-        sent = self._headers | dict(headers or {})
-
-        def ask() -> http.client.HTTPResponse:
-            connection.request(method, target, content, sent)
-            return connection.getresponse()
-
+        scheme, host, port, base, _ = self._address
+        content = b"" if body is None else json.dumps(body).encode()
+        target = base + path + _query_text(query)
+        secure = scheme == "https"
+        connection: Connection = self._guard(
+            lambda: Connection(host, port, secure=secure, timeout_s=self._timeout_s)
+        )
         try:
-            response = self._guard(ask)
-            if response.status >= 300:
-                raise failure(response.status, self._guard(response.read))
+            sent = self._headers | dict(headers or {})
+            self._guard(lambda: connection.ask(method, target, sent, content))
+            if connection.status >= 300:
+                raise failure(connection.status, self._guard(connection.read))
         except BaseException:
             connection.close()
             raise
-        return connection, response
+        return connection
 
     def _guard(self, work: Any) -> Any:
         """Do something on the network, and say in words what is wrong with it."""
-        hint = "is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_SERVER"
         try:
             return work()
         except TimeoutError as error:
@@ -139,16 +150,38 @@ class Transport:
         except OSError as error:
             reason = error.strerror or str(error) or type(error).__name__
             message = f"Cannot reach the server at {self.server}: {reason}."
-            raise Unavailable(message, hint=hint) from error
-        except (http.client.HTTPException, ValueError) as error:
-            what = f"{type(error).__name__}: {error}".rstrip(": ")
-            message = f"The server at {self.server} broke off, or speaks no HTTP ({what})."
-            raise Unavailable(message, hint=hint) from error
+            raise Unavailable(message, hint=_HINT) from error
+        except Garbled as error:
+            message = f"The answer of the server at {self.server} cannot be read: {error}."
+            raise Unavailable(message, hint=_HINT) from error
+
+
+def read_address(server: str) -> Address:
+    """The parts of an address like `http://host:8080/base`; the scheme may be left out."""
+    scheme, separator, rest = server.strip().partition("://")
+    if not separator:
+        scheme, rest = "http", server.strip()
+    scheme = scheme.lower()
+    authority, _, path = rest.partition("?")[0].partition("#")[0].partition("/")
+    host, port = _split_port(authority.rpartition("@")[2])
+    if scheme not in _PORTS or not host or not host.isprintable() or " " in host:
+        raise Invalid(f"{server!r} is not the address of a server, like http://127.0.0.1:8080.")
+    if port and not (port.isdecimal() and int(port) < 65_536):
+        raise Invalid(f"{server!r} has no valid port.")
+    base = f"/{quote(path.strip('/'), '/%')}" if path.strip("/") else ""
+    found = Address(scheme, host, int(port) if port else _PORTS[scheme], base, "")
+    return found._replace(text=f"{scheme}://{found.authority}{base}")
 
 
 def path_of(*segments: str) -> str:
     """A path below `/api`; every segment is quoted."""
-    return "/api/" + "/".join(quote(segment, safe="") for segment in segments)
+    return "/api/" + "/".join(quote(segment) for segment in segments)
+
+
+def quote(text: str, safe: str = "") -> str:
+    """Text as it stands in an address."""
+    plain = _PLAIN | frozenset(safe.encode())
+    return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in text.encode())
 
 
 def given(**values: Any) -> dict[str, Any]:
@@ -161,13 +194,20 @@ def given(**values: Any) -> dict[str, Any]:
 
 
 def _query_text(query: Query | None) -> str:
-    if not query:
-        return ""
-    spelled = {
-        name: str(value).lower() if isinstance(value, bool) else value
-        for name, value in query.items()
-    }
-    return "?" + urlencode(spelled, doseq=True)
+    pairs = [
+        f"{quote(name)}={quote(str(each).lower() if isinstance(each, bool) else str(each))}"
+        for name, value in (query or {}).items()
+        for each in (value if isinstance(value, (list, tuple)) else (value,))
+    ]
+    return f"?{'&'.join(pairs)}" if pairs else ""
+
+
+def _split_port(authority: str) -> tuple[str, str]:
+    if authority.startswith("["):
+        host, _, port = authority[1:].partition("]")
+        return host, port.removeprefix(":")
+    host, _, port = authority.partition(":")
+    return host, port
 
 
 def _header_value(what: str, value: str) -> str:
