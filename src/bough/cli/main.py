@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
+from pathlib import Path
 
 import click
 
@@ -82,7 +84,7 @@ def program() -> None:
 
 def main() -> None:
     """Run the program with the arguments of this process, and end it."""
-    name = os.path.basename(sys.argv[0])
+    name = Path(sys.argv[0]).name
     sys.exit(run(sys.argv[1:], name if name in ("bough", "osmo") else "bough"))
 
 
@@ -122,8 +124,6 @@ def _run(arguments: list[str], name: str) -> int:
 
 def _report_bug(error: Exception) -> int:
     if os.environ.get("BOUGH_DEBUG"):
-        import traceback  # noqa: PLC0415  only for bugs
-
         traceback.print_exception(error)
     what = f"{type(error).__name__}: {error}"
     echo_error(
