@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
-from bough.model.placement import PlacePolicy
 from bough.core.place.result import Refusal, Start
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
+from bough.model.placement import PlacePolicy
 
 TOPOLOGY = Topology("wires", (TopologyLevel("zone"), TopologyLevel("rack", "shelf")))
 RACK = TopologyConstraint(required="rack")
