@@ -77,12 +77,12 @@ class Generator:
             submitted_ms=submitted,
         )
 
-    def happen(self, simulation: Simulation) -> None:
-        """Anything may happen between two cycles."""
+    def happen(self, simulation: Simulation, priority: int | None = None) -> None:
+        """Anything may happen between two cycles; a gang that comes may have a certain priority."""
         gangs = simulation.gangs
         match self.random.choice("ssssseeepfqt"):
             case "s":
-                simulation.submit(self.gang(simulation.snapshot))
+                simulation.submit(self.gang(simulation.snapshot, priority))
             case "e" if gangs:
                 simulation.end(self.random.choice(sorted(gangs)))
             case "p" if simulation.ending:

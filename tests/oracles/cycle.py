@@ -16,6 +16,7 @@ from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode, quotas_of
 from bough.model.reason import GangWait
 from bough.model.snapshot import Snapshot
+from tests.oracles.place import can_start
 from tests.oracles.quota import Declarations
 from tests.simulation import Simulation, pods_in, replace
 
@@ -298,20 +299,26 @@ def path(declared: Declarations, node: TreeNode | None) -> Iterator[TreeNode]:
 
 
 def check_order(before: Snapshot, decided: Plan) -> None:
-    """Nobody of the same queue and rank passes an earlier one that waits for quota."""
+    """Nobody of a queue and rank passes an earlier one that waits for quota, or is just like it."""
     gangs = all_gangs(before)
     served = {bind.workload for bind in decided.binds if not bind.growth}
     served |= {each.workload for each in decided.nominations}
     served = {name for name in served if not sufficient(gangs[name], PodState.RUNNING)}
     served -= {name for name, each in before.progress.items() if each.nominated}
     for wait in decided.waits:
-        if wait.reason != GangWait.QUOTA or (wait.refusal is not None and wait.refusal.never):
-            continue
         first = gangs[wait.workload]
-        for name in served:
-            other = gangs[name]
-            same = other.queue == first.queue and other.preemptible == first.preemptible
-            assert not same or line(other) < line(first), f"{name} passes {first.name}"
+        never = wait.refusal is not None and wait.refusal.never
+        for other in (gangs[name] for name in served):
+            if other.queue != first.queue or other.preemptible != first.preemptible:
+                continue
+            if (wait.reason == GangWait.QUOTA and not never) or alike(first, other):
+                assert line(other) < line(first), f"{other.name} passes {first.name}"
+
+
+def alike(one: Gang, other: Gang) -> bool:
+    """Whether two gangs differ in nothing but name, priority and age."""
+    fields = ("pods", "subgroups", "minimum", "constraint", "sets")
+    return all(getattr(one, field) == getattr(other, field) for field in fields)
 
 
 def line(gang: Gang) -> tuple[int, int, str]:
@@ -333,6 +340,28 @@ def holds(gang: Gang, keeps) -> Held:
     tree = tree_of(gang)
     nothing = tuple(0 for _ in tree.leaves)
     return tree.with_pods(nothing, (pod.name for pod in gang.pods if keeps(pod)))
+
+
+def fits(before: Snapshot, gang: Gang, ended: set[tuple[str, str]]) -> bool:
+    """Whether a gang without subgroups would have quota and a place once some pods have ended.
+
+    What is ending already has ended, too.
+    """
+    others = [
+        replace(
+            other,
+            pods=tuple(p for p in other.pods if runs(p) and (other.name, p.name) not in ended),
+        )
+        for other in all_gangs(before).values()
+        if other.name != gang.name
+    ]
+    placed = [(other, pod, pod.node or "") for other in others for pod in other.pods]
+    (what,) = resources_of(before)
+    pods = gang.pods[: gang.minimum]
+    amount = sum(pod.requests.gpus for pod in pods)
+    # The literal rule asks for a tree without debts; one with debts is answered by the tree's own.
+    admitted = declarations(before, placed).tree().admits(gang.queue, {what: amount})
+    return admitted and can_start(gang, others, list(before.nodes), before.topologies[0])
 
 
 def sufficient(gang: Gang, state: PodState) -> bool:
