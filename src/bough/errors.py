@@ -1,4 +1,4 @@
-"""The error tree, told apart by whose fault it is; the codes are the same on both sides of the wire.
+"""The error tree, told apart by whose fault it is; codes are the same on both sides of the wire.
 
     BoughError
     ├── Invalid       yours: the request cannot be right, whatever the state

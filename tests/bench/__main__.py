@@ -8,7 +8,7 @@ import sys
 
 from tests.bench.report import Report
 
-NAMES = ("quota",)
+NAMES = ("quota", "place", "cycle", "kueue_replay", "startup")
 
 
 def main(wanted: list[str]) -> int:
@@ -16,9 +16,7 @@ def main(wanted: list[str]) -> int:
     if unknown:
         print(f"unknown benchmark {unknown[0]}; there are: {', '.join(NAMES)}", file=sys.stderr)
         return 2
-    print(
-        f"Python {platform.python_version()}; CPU time, best of some; compare within one run"
-    )
+    print(f"Python {platform.python_version()}; CPU time, best of some; compare within one run")
     for name in wanted or NAMES:
         report = Report(name)
         importlib.import_module(f"tests.bench.{name}").run(report)

@@ -16,7 +16,7 @@ MAXIMUM_HEADERS = 200
 BLOCK = 65_536
 
 
-class Garbled(Exception):  # noqa: N818 - says what the answer is
+class Garbled(Exception):
     """What came is no answer in HTTP, or only a part of one."""
 
 

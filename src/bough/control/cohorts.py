@@ -39,7 +39,7 @@ class CohortChange(msgspec.Struct, frozen=True):
     planned: bool = False
 
 
-class _PlanOnly(Exception):  # noqa: N818 - it is no error
+class _PlanOnly(Exception):
     """Leave the transaction without keeping what was done in it."""
 
 
