@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
-from pathlib import Path
 
 import click
 
@@ -84,7 +82,7 @@ def program() -> None:
 
 def main() -> None:
     """Run the program with the arguments of this process, and end it."""
-    name = Path(sys.argv[0]).name
+    name = os.path.basename(sys.argv[0])
     sys.exit(run(sys.argv[1:], name if name in ("bough", "osmo") else "bough"))
 
 
@@ -124,6 +122,8 @@ def _run(arguments: list[str], name: str) -> int:
 
 def _report_bug(error: Exception) -> int:
     if os.environ.get("BOUGH_DEBUG"):
+        import traceback  # noqa: PLC0415  only for bugs
+
         traceback.print_exception(error)
     what = f"{type(error).__name__}: {error}"
     echo_error(
