@@ -56,6 +56,18 @@ class LazyGroup(click.Group):
         """Every name in the table."""
         return sorted(COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; where there is none of that name, name one that is meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = importlib.import_module("difflib").get_close_matches(args[0], COMMANDS, n=1)
+            if close:
+                error.message += f" Did you mean {close[0]!r}?"
+            raise
+
     def get_command(
         self,
         ctx: click.Context,  # noqa: ARG002  click's signature

@@ -55,7 +55,8 @@ def find_files(paths: Iterable[str]) -> list[str]:
                 hint=f"files in a folder are read when they end in {', '.join(SUFFIXES)}",
             )
         files.extend(found)
-    return list(dict.fromkeys(files))
+    # One file may be named in several ways; it is read once.
+    return list({_identity(file): file for file in reversed(files)}.values())[::-1]
 
 
 def read_file(path: str) -> list[Document]:
@@ -89,6 +90,14 @@ def locate(problem: Problem, document: Document) -> Problem:
     """Add the file and the line to a problem of a document."""
     line = line_of(document, problem.path)
     return msgspec.structs.replace(problem, source=document.source, line=line)
+
+
+def _identity(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        # No system has such a path; reading it will say so.
+        return path
 
 
 def _files_below(folder: str) -> Iterator[str]:

@@ -113,9 +113,9 @@ def _resource_answer(tree: QuotaTree, node: TreeNode, what: FlavorResource) -> A
         "subtree_quota": tree.subtree_quota(node, what),
         "used": tree.usage(node, what),
         "balance": balance,
-        #: A root has nobody to lend to.
-        "lends": lends if tree.parent(node) is not None else None,
-        "borrows": max(0, -balance),
+        #: A root has nobody to lend to, and a tangled tree has no balances.
+        "lends": None if tree.parent(node) is None or tree.cycle(node) else lends,
+        "borrows": 0 if tree.cycle(node) else max(0, -balance),
         "available": max(0, tree.available(node, what)) if may_admit else 0,
         "debt": tree.debt(node, what),
     }
