@@ -149,12 +149,12 @@ def test_a_cohort_is_declared_and_shown(osmo: Osmo, server: Answering):
 
 
 def test_a_change_says_what_it_does(osmo: Osmo, server: Answering):
-    node = {"kind": "queue", "name": "q"}
+    node = ["queue", "q"]
     effects = {
         "debts": [{"node": node, "before": 0, "after": 4}],
-        "relieved": [{"node": "p", "before": 3, "after": 1}],
+        "relieved": [{"node": ["cohort", "p"], "before": 3, "after": 1}],
         "tangled": [node],
-        "untangled": ["r"],
+        "untangled": [["cohort", "r"]],
     }
     server.answer("PATCH", "/api/configs/cohort/x", changed(planned=True, effects=effects))
     ended = osmo("cohort", "move", "x", "y", "--plan")
@@ -162,9 +162,9 @@ def test_a_change_says_what_it_does(osmo: Osmo, server: Answering):
     assert [
         "Cohort x would be moved.",
         "  queue q owes 4 GPUs more than it has (before: 0)",
-        "  p owes 1 GPUs (before: 3)",
+        "  cohort p owes 1 GPUs (before: 3)",
         "  queue q stops: its cohorts form a cycle",
-        "  r is free of the cycle",
+        "  cohort r is free of the cycle",
     ] == ended.output.splitlines()
 
 

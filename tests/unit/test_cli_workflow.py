@@ -275,24 +275,56 @@ def test_a_workflow_is_shown_with_all_attempts(osmo: Osmo, server: Answering):
 
 
 def test_why_says_what_stands_against_each_group(osmo: Osmo, server: Answering):
+    certificate = {
+        "workload": "w-1/train",
+        "verdict": "waits",
+        "reason": "quota",
+        "sentence": "13 > 10",
+        "holders": [
+            {
+                "workload": "w-0/train",
+                "queue": "q",
+                "owner": "ann",
+                "amount": 8,
+                "guaranteed": 8,
+                "borrowed": 0,
+                "evictable": 0,
+            }
+        ],
+        "missing": {"resource": "gpu", "amount": 3, "flavor": None},
+        **{key: [] for key in ("shortages", "lacks", "options")},
+    }
+    remedies = {"plans": 1, "found": [{"sentence": "wait", "exact": True}], "given_up": []}
     group = {
         "group": "train",
         "status": "SCHEDULING",
-        "reason": "Quota",
+        "reason": "quota",
         "message": "13 > 10",
-        "certificate": {"node": "team", "holders": [], "numbers": {"used": 8}, "none": None},
+        "certificate": certificate,
+        "remedies": remedies,
     }
-    answer = {"workflow": "w-1", "status": "PENDING", "message": "x", "groups": [group]}
+    later = {"group": "eval", "status": "WAITING", "reason": None, "message": "it waits for train"}
+    answer = {"workflow": "w-1", "status": "PENDING", "message": "x", "groups": [group, later]}
     server.answer("GET", "/api/workflow/w-1/why", answer)
-    server.answer("GET", "/api/workflow/w-1/why", {**answer, "groups": [], "message": "It runs."})
     assert [
-        "Group train waits (Quota):",
-        "  13 > 10",
-        "  node: team",
-        "  numbers:",
-        "    used: 8",
-    ] == osmo("workflow", "why", "w-1").output.splitlines()
-    assert "It runs.\n" == osmo("workflow", "why", "w-1").output
+        "w-1/train waits (quota): 13 > 10",
+        "",
+        "who has gpu",
+        "  WORKLOAD   QUEUE  OWNER  HAS  GUARANTEED  BORROWED  EVICTABLE",
+        "  w-0/train  q      ann      8           8         -          -",
+        "",
+        "what would help, the cheapest first (1 plan)",
+        "  1. wait",
+        "",
+        "eval waits (WAITING): it waits for train",
+    ] == osmo("workflow", "why", "w-1", "--remedies").output.splitlines()
+    assert {"remedies": ["true"]} == server.last.query
+
+
+def test_what_does_not_wait_is_said_in_words(osmo: Osmo, server: Answering):
+    answer = {"workflow": "w-1", "status": "RUNNING", "message": "It runs.", "groups": []}
+    server.answer("GET", "/api/workflow/w-1/why", answer)
+    assert (0, "It runs.\n", "") == osmo("workflow", "why", "w-1")
 
 
 def test_logs_have_a_heading_and_come_as_they_are(osmo: Osmo, server: Answering):

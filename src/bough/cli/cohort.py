@@ -165,4 +165,5 @@ def _effects(effects: Any) -> list[str]:
 
 
 def _node(node: Any) -> str:
-    return printable(f"{node['kind']} {node['name']}" if isinstance(node, dict) else str(node))
+    """A node of the tree, which is its kind and its name."""
+    return printable(" ".join(node))

@@ -13,6 +13,8 @@ from bough.cli.ruled import cell_text, render_ruled, show_time
 from bough.errors import Invalid, NotFound
 
 KINDS = click.Choice(["WORKFLOW", "POOL", "SUBPOOL", "COHORT", "ROLE"], case_sensitive=False)
+#: How much of a value stands in a table; JSON has all of it.
+MAXIMUM_SHOWN = 60
 #: Where the objects of a kind are, in an answer that has all of them.
 _NAMED = ("pools", "cohorts", "roles")
 
@@ -213,4 +215,5 @@ def _render_differences(answer: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, (dict, list)) else cell_text(value)
+    text = json.dumps(value) if isinstance(value, (dict, list)) else cell_text(value)
+    return text if len(text) <= MAXIMUM_SHOWN else f"{text[: MAXIMUM_SHOWN - 1]}…"

@@ -201,10 +201,12 @@ def spec(name: str, template: bool) -> None:
 
 @workflow.command()
 @click.argument("name", metavar="ID")
+@click.option("--remedies", is_flag=True, help="Also what would help; each is tried by planning.")
 @format_option
-def why(name: str, format_type: str) -> None:
-    """Say why a workflow waits: what stands against each of its groups, with the numbers."""
-    echo(client().workflows.why(name), format_type, lambda each: render_why(name, each))
+def why(name: str, remedies: bool, format_type: str) -> None:
+    """Say why a workflow waits: what stands against each of its groups, and who holds it."""
+    answer = client().workflows.why(name, remedies=remedies)
+    echo(answer, format_type, lambda each: render_why(name, each))
 
 
 @workflow.command()

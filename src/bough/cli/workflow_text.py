@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from bough.cli.output import printable
-from bough.cli.ruled import NOTHING, cell_text, render_fields, render_ruled, show_time
+from bough.cli.plan_text import render_certificate
+from bough.cli.ruled import NOTHING, render_fields, render_ruled, show_time
 
 _LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
 _LINE = "-" * 68
@@ -64,27 +64,16 @@ def render_why(name: str, answer: Any) -> str:
     """What stands against each group that waits."""
     if not answer["groups"]:
         return printable(answer.get("message") or f"Workflow {name} does not wait.")
-    return "\n".join(line for group in answer["groups"] for line in _why_lines(group))
+    return "\n\n".join(_group_text(group) for group in answer["groups"])
 
 
-def _why_lines(group: Any) -> Iterator[str]:
-    reason = group.get("reason") or group["status"]
-    yield f"Group {printable(group['group'])} waits ({reason}):"
-    for line in (group.get("message") or "it has not been looked at yet").splitlines():
-        yield f"  {printable(line)}"
-    yield from _certificate_lines(group.get("certificate"), "  ")
-
-
-def _certificate_lines(value: Any, indent: str) -> Iterator[str]:
-    """Numbers behind a sentence, as far as the server sends some."""
-    if not isinstance(value, dict):
-        return
-    for key, each in value.items():
-        if isinstance(each, dict):
-            yield f"{indent}{printable(key)}:"
-            yield from _certificate_lines(each, f"{indent}  ")
-        elif each is not None and not (isinstance(each, list) and not each):
-            yield f"{indent}{printable(key)}: {cell_text(each)}"
+def _group_text(group: Any) -> str:
+    if group.get("certificate") is None:
+        reason = group.get("reason") or group["status"]
+        message = group.get("message") or "it has not been looked at yet"
+        return f"{printable(group['group'])} waits ({reason}): {printable(message)}"
+    shown = {"eviction": None, "remedies": group.get("remedies"), **group}
+    return render_certificate(shown, lambda _, amount: str(amount))
 
 
 def render_tasks(answer: Any, *, verbose: bool) -> str:

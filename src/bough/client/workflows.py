@@ -83,9 +83,10 @@ class Workflows:
         query = {"force": force, **given(message=message)}
         return self._transport.send("POST", path_of("workflow", name, "cancel"), None, query)
 
-    def why(self, name: str) -> Any:
-        """Why each group that waits does: the certificate."""
-        return self._transport.get(path_of("workflow", name, "why"))
+    def why(self, name: str, *, remedies: bool = False) -> Any:
+        """Why each group that waits does: the certificate; and what would help, if asked for."""
+        query = given(remedies=remedies or None)
+        return self._transport.get(path_of("workflow", name, "why"), query)
 
     def logs(
         self,
