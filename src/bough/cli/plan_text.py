@@ -91,7 +91,7 @@ def render_certificate(answer: Any, write: Writer) -> str:
         list(_option_lines(found)),
         _holder_lines(found, write),
         list(_eviction_lines(answer["eviction"])),
-        list(_remedy_lines(answer["remedies"])),
+        list(_remedy_lines(answer["remedies"])) if found["verdict"] == "waits" else [],
     ):
         if part:
             lines += ["", *part]

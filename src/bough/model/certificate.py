@@ -106,7 +106,8 @@ class Remedy(msgspec.Struct, frozen=True):
     """A change by which the workload starts, as planning has shown; without it, it does not."""
 
     kind: RemedyKind
-    #: WAIT: whose end is enough, those that have run longest first; none of them is superfluous.
+    #: WAIT: whose end is enough. One workload where that suffices; otherwise, in the order of how
+    #: long they have run, several of whom none is superfluous.
     ends: tuple[str, ...] = ()
     #: SMALLER_MINIMUM: of what (`None`: of the whole), from how many down to how many.
     subgroup: str | None = None

@@ -64,15 +64,12 @@ def _explain(played: Played, claim: Claim) -> Certificate:
     if wait is not None:
         return _explain_wait(played, claim, wait)
     verdict = gang_verdict(played.outcome.plan(0), name)
-    waits_for = ()
-    sentence = {
-        Verdict.STARTS: "it starts now",
-        Verdict.RUNS: "it has what it needs, or has ended: nothing that it needs waits",
-    }.get(verdict, "")
     if verdict is Verdict.NOMINATED:
         waits_for = played.outcome.nominations[name].waits_for
-        sentence = _say_nominated(waits_for)
-    return replace(_begin(claim, verdict, sentence), waits_for=waits_for)
+        return replace(_begin(claim, verdict, _say_nominated(waits_for)), waits_for=waits_for)
+    if verdict is Verdict.STARTS:
+        return _begin(claim, verdict, "it starts now")
+    return _begin(claim, verdict, _say_runs(played.world, claim))
 
 
 def _wait_of_absent(claim: Claim) -> Wait | None:
@@ -239,6 +236,14 @@ def _say_nominated(waits_for: tuple[str, ...]) -> str:
     if waits_for:
         return f"it starts as soon as {name_some(waits_for)} made room for it"
     return "it starts as soon as those have ended who were told to"
+
+
+def _say_runs(world: World, claim: Claim) -> str:
+    if not claim.running:
+        return "none of its pods waits or runs"
+    if world.is_evicted(claim):
+        return "it runs, and is told to end"
+    return "it has what it needs"
 
 
 def _begin(claim: Claim, verdict: Verdict, sentence: str, reason: str = "") -> Certificate:

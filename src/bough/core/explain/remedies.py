@@ -7,7 +7,7 @@ planned in any case. Must not know why the workload waits, beyond what its refus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -30,6 +30,8 @@ replace = msgspec.structs.replace
 
 #: Plans that the search for each kind may make.
 MOST_PLANS = 100
+#: So many workloads are tried one by one, before several of them are.
+MOST_SINGLES = 20
 #: How many different nodes and resources one remedy may raise.
 MOST_RAISES = 8
 #: How many ways to lower a minimum are tried, and how many are told.
@@ -116,32 +118,40 @@ class _Patient:
 
 
 def _wait(patient: _Patient) -> Iterator[Remedy]:
-    """Others end: those that have run longest, as few of them as are needed."""
+    """Others end: one, where that is enough; else those that have run longest, none in vain."""
     order = [name for _, name in sorted(_running(patient))]
-    if not order or not patient.starts(Remedy(RemedyKind.WAIT, tuple(order))):
+
+    def enough(ends: Sequence[str]) -> bool:
+        return patient.starts(Remedy(RemedyKind.WAIT, tuple(ends)))
+
+    if not order or not enough(order):
         return
-    least = _smallest(
-        1, len(order), lambda n: patient.starts(Remedy(RemedyKind.WAIT, tuple(order[:n])))
-    )
-    prefix = order[:least]
+    for name in order[:MOST_SINGLES] if len(order) > 1 else order:
+        if len(order) == 1 or enough((name,)):
+            yield Remedy(RemedyKind.WAIT, (name,))
+            return
+    needed = _irredundant(order[: _smallest(1, len(order), lambda n: enough(order[:n]))], enough)
+    yield patient.settled(Remedy(RemedyKind.WAIT, tuple(needed)))
+
+
+def _irredundant(prefix: list[str], enough: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Those of some names, which are enough, that are needed."""
     ended = dict[str, None]()
 
     def fits() -> bool:
         # Without the last of them it does not start, as the halving has shown.
         if prefix[-1] not in ended:
             return False
-        ends = tuple(name for name in prefix if name in ended)
-        return len(ends) == len(prefix) or patient.starts(Remedy(RemedyKind.WAIT, ends))
+        return len(ended) == len(prefix) or enough([name for name in prefix if name in ended])
 
     needed = search(
         prefix,
         allowed=lambda _: True,
         take=lambda name: ended.update({name: None}),
-        put_back=lambda name: ended.pop(name, None) and None,
+        put_back=ended.__delitem__,
         fits=fits,
     )
-    if needed is not None:
-        yield patient.settled(Remedy(RemedyKind.WAIT, tuple(needed)))
+    return prefix if needed is None else needed
 
 
 def _running(patient: _Patient) -> Iterator[tuple[tuple[int, int], str]]:
