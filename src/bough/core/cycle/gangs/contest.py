@@ -9,17 +9,18 @@ Must not know gangs: a contender is a queue's next request.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import Amounts, NodeKind, TreeNode
 
+#: What is compared is counted in so many parts of a whole: integers, and fast.
+PARTS = 10**12
 #: Who goes first among equals: priority (negated), standing, submit time, name.
 Order = tuple[int, int, int, str]
 #: How far from its turn: within quota first, then by excess, then by the order among equals.
-Rank = tuple[bool, bool, Fraction, Fraction, Order]
+Rank = tuple[bool, bool, int, int, Order]
 
 
 class Contender(NamedTuple):
@@ -91,7 +92,7 @@ class Contest:
         if contender is None:
             self._ranks[node] = None
             return
-        excess = filled = before = Fraction(0)
+        excess = filled = before = 0
         for what, amount in contender.request.items():
             account = self._tree.account(node, what)
             if account is None:
@@ -99,13 +100,15 @@ class Contest:
             if amount > account.balance:
                 # Of what the parent has, so that one resource can be compared with another.
                 whole = max(1, (account.parent or account).subtree_quota)
-                excess = max(excess, Fraction(amount - account.balance, whole))
+                excess = max(excess, PARTS * (amount - account.balance) // whole + 1)
             elif amount > 0:
                 quota = account.subtree_quota
-                filled = max(filled, Fraction(account.usage + amount, quota))
-                before = max(before, Fraction(account.usage, quota))
+                filled = max(filled, PARTS * (account.usage + amount) // quota)
+                before = max(before, PARTS * account.usage // quota)
         weight = self._tree.weight(node)
-        relative = (excess / weight if weight else excess) if excess else filled
+        relative = filled
+        if excess:
+            relative = excess * weight.denominator // weight.numerator if weight else excess
         rank: Rank = (excess > 0, excess > 0 and not weight, relative, before, contender.order)
         if self._ranks.get(node) != rank:
             self._ranks[node] = rank

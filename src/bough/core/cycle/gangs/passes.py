@@ -85,10 +85,12 @@ def share_idle(server: Server, claims: list[Claim], grower: Grower) -> None:
 
 def share_rest(grower: Grower, claims: list[Claim]) -> None:
     """What is left goes to growth: by weight between the queues, within each to who grew least."""
-    lines = Lines(grower.world, surplus)
+    world = grower.world
+    lines = Lines(world, surplus)
     for claim in claims:
-        lines.enter(claim)
-    contest = Contest(grower.world.ledgers.total, lines.queues, lines.head)
+        if any(claim.tree.waiting(world.held(claim))):
+            lines.enter(claim)
+    contest = Contest(world.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
         claim = lines.leave(queue)
         if grower.grow_once(claim):
