@@ -34,6 +34,8 @@ from bough.model.workload import Flavor, PodSet, PodTemplate, Workload, Workload
 from tests.bench.report import Report
 
 CPU = 1000
+#: Machines are shared; the faster of so many replays counts. They all decide the same.
+ROUNDS = 2
 
 
 class Kind(NamedTuple):
@@ -111,28 +113,30 @@ LARGE_SCALE = Setup(
 def run(report: Report) -> None:
     """Replay both configurations and report the figures."""
     for setup in (BASELINE, LARGE_SCALE):
-        replay = Replay(setup)
-        # What is there before the replay is no garbage of the planner's.
-        gc.collect()
-        gc.freeze()
-        started = time.process_time()
-        replay.run()
-        total_s = time.process_time() - started
-        gc.unfreeze()
-        report.line(f"Kueue's {setup.name}, {len(replay.workloads):,} workloads")
-        for name, ours, theirs in zip(
-            Figures._fields, replay.figures(), setup.expected, strict=True
-        ):
+        replays = [_replay(setup) for _ in range(ROUNDS)]
+        best = min(replays, key=lambda each: each.planning_s)
+        report.line(f"Kueue's {setup.name}, {len(best.workloads):,} workloads")
+        for name, ours, theirs in zip(Figures._fields, best.figures(), setup.expected, strict=True):
             text = f"{name}: {ours}"
             same = ours == theirs
             report.target(text if same else f"{text}, Kueue: {theirs}", met=same)
-        ratio = replay.planning_s / setup.kueue_s
+        ratio = best.planning_s / setup.kueue_s
         report.target(
-            f"planning: {replay.planning_s:.2f} s of CPU, garbage collection included, "
+            f"planning: {best.planning_s:.2f} s of CPU, garbage collection included, "
             f"{ratio:.0%} of Kueue's {setup.kueue_s} s (a third is the goal)",
             met=3 * ratio <= 1,
         )
-        report.line(f"the whole replay: {total_s:.2f} s of CPU")
+        report.line(f"the whole replay: {best.total_s:.2f} s of CPU")
+
+
+def _replay(setup: Setup) -> Replay:
+    replay = Replay(setup)
+    # What is there before the replay is no garbage of the planner's.
+    gc.collect()
+    gc.freeze()
+    replay.run()
+    gc.unfreeze()
+    return replay
 
 
 class Replay:
@@ -140,7 +144,9 @@ class Replay:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        #: CPU time of `plan()` alone, and of everything.
         self.planning_s = 0.0
+        self.total_s = 0.0
         self.workloads: dict[str, tuple[Kind, str, Workload]] = {}
         self._queues = tuple(_queues(setup))
         self._flavors = (Flavor("rf"),)
@@ -162,12 +168,14 @@ class Replay:
 
     def run(self) -> None:
         """Play until everything has ended."""
+        started = time.process_time()
         while self._events:
             self._now_ms = self._events[0][0]
             while self._events and self._events[0][0] == self._now_ms:
                 self._happen(*heapq.heappop(self._events)[1:])
             while not self._lines.are_at_rest:
                 self._cycle()
+        self.total_s = time.process_time() - started
 
     def figures(self) -> Figures:
         """What it came to."""

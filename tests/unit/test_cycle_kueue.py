@@ -223,11 +223,14 @@ def _owner_and_borrower(reclaim: str):
     )
 
 
-def test_a_stopped_queue_is_not_looked_at() -> None:
+def test_a_held_queue_takes_nothing_and_says_so() -> None:
     for stop in (StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN):
         held = queue("q", f=1, rules=AdmissionRules(namespaces=(), stop=stop))
         decided = cycle([held], waits={"q": [waiting("w")]})
-        assert ((), ()) == (decided.admits, decided.waits)
+        barred = wait(decided, "w")
+        assert ((), WaitReason.SUSPENDED) == (decided.admits, barred.reason)
+        assert (True, True) == (barred.parked, barred.alike)
+        assert f"queue q is held: its stop policy is {stop.value}" == barred.message
 
 
 def test_a_queue_that_is_drained_tells_everything_in_it_to_end_once() -> None:
@@ -238,6 +241,17 @@ def test_a_queue_that_is_drained_tells_everything_in_it_to_end_once() -> None:
     )
     assert {"a": "drain"} == evicted(decided)
     assert TreeNode(NodeKind.QUEUE, "q") == decided.evictions[0].level
+
+
+def test_what_is_drained_and_wanted_by_another_is_told_to_end_once() -> None:
+    rules = AdmissionRules(stop=StopPolicy.HOLD_AND_DRAIN)
+    decided = cycle(
+        [queue("drained", "c", f=0, rules=rules), queue("owner", "c", reclaim="Any", f=1)],
+        holds=[running("r", "drained")],
+        waits={"owner": [waiting("w")]},
+    )
+    assert ["ns/r"] == [each.workload for each in decided.evictions]
+    assert ("ns/r",) == decided.nominations[0].waits_for
 
 
 def test_a_stopped_door_keeps_its_workloads_waiting_and_drains_them() -> None:

@@ -76,6 +76,12 @@ def room_to_keep(work: Work, entry: Entry) -> dict[FlavorResource, int]:
     return kept
 
 
+def describe(assignment: FlavorAssignment) -> str:
+    """What stands against an assignment, flavor by flavor."""
+    texts = dict.fromkeys(obstacle.text for obstacle in assignment.obstacles)
+    return "; ".join(texts) or "no flavor of its queue can be had"
+
+
 def _evaluate_again(work: Work, entry: Entry) -> None:
     """Look again without the victims of others, who are gone by then, at the same flavors."""
     evaluate(work, entry, tried={}, pinned=entry.assignment.flavors)
@@ -102,18 +108,17 @@ def _evict(work: Work, entry: Entry) -> None:
     for victim in entry.victims:
         work.take(victim.holder)
         if not victim.holder.evicted:
-            eviction = Eviction(victim.holder.key, victim.rule, preemptor=key, level=victim.level)
-            work.evictions.append(eviction)
+            work.evict(Eviction(victim.holder.key, victim.rule, preemptor=key, level=victim.level))
     work.add_usage(entry.leaf, room_to_keep(work, entry))
     names = tuple(victim.holder.key for victim in entry.victims)
-    _nominate(work, entry, names, f"waits until {_count(len(names))} that it preempts ended")
+    _nominate(work, entry, names, f"waits for the end of {_count(len(names))} evicted for it")
 
 
 def _defer(work: Work, entry: Entry) -> None:
     """Let the entry wait for the room that the victims of others leave over."""
     work.add_usage(entry.leaf, room_to_keep(work, entry))
     names = tuple(sorted(work.taken))
-    _nominate(work, entry, names, "fits as soon as those have ended whom others preempt")
+    _nominate(work, entry, names, "fits as soon as those have ended who are evicted for others")
 
 
 def _nominate(work: Work, entry: Entry, names: tuple[str, ...], text: str) -> None:
@@ -150,12 +155,6 @@ def _pass_over(work: Work, entry: Entry, text: str) -> None:
     tried = entry.assignment.tried if work.policy.keep_scan_progress else {}
     key = entry.applicant.key
     work.waits.append(Wait(key, WaitReason.WAITING_FOR_QUOTA, text, tried=tried))
-
-
-def describe(assignment: FlavorAssignment) -> str:
-    """What stands against an assignment, flavor by flavor."""
-    texts = dict.fromkeys(obstacle.text for obstacle in assignment.obstacles)
-    return "; ".join(texts) or "no flavor of its queue can be had"
 
 
 def _count(number: int) -> str:

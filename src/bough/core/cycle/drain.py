@@ -1,6 +1,6 @@
 """Queues that are to be emptied: whatever holds quota in them is told to end.
 
-Must not know who waits: a queue that is stopped is not looked at.
+Must not know who waits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def drain(work: Work) -> None:
         for workload in sorted(work.snapshot.admitted[queue], key=_key):
             drained = whole or (workload.namespace, workload.local_queue) in names
             if drained and workload.holds_quota and not workload.has("Evicted"):
-                work.evictions.append(Eviction(workload.key, EvictionRule.DRAIN, level=node))
+                work.evict(Eviction(workload.key, EvictionRule.DRAIN, level=node))
 
 
 def _key(workload: Workload) -> str:

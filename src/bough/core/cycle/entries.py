@@ -95,6 +95,8 @@ def evaluate(
 class _Evaluation:
     """The search for flavors and victims of one entry; remembers victims it has found already."""
 
+    __slots__ = ("_applicant", "_excluded", "_found", "_leaf", "_pinned", "_tried", "_work")
+
     def __init__(
         self,
         work: Work,
@@ -104,16 +106,23 @@ class _Evaluation:
     ) -> None:
         self._work = work
         self._leaf = entry.leaf
-        self._standing = entry.applicant.standing
+        self._applicant = entry.applicant
+        self._tried = tried
+        self._pinned = pinned
         self._excluded = work.taken
-        self._question = FlavorQuestion(
-            entry.leaf, entry.applicant, work.memo.flavors, self._simulate, tried, pinned
-        )
         self._found: dict[tuple[FlavorResource, int], list[Victim]] = {}
 
     def assign(self, counts: tuple[int, ...] | None) -> FlavorAssignment:
         """Choose flavors."""
-        return assign_flavors(self._question, counts)
+        question = FlavorQuestion(
+            self._leaf,
+            self._applicant,
+            self._work.memo.flavors,
+            self._simulate,
+            self._tried,
+            self._pinned,
+        )
+        return assign_flavors(question, counts)
 
     def resolve(self, assignment: FlavorAssignment) -> tuple[FlavorAssignment, list[Victim]] | None:
         """The assignment with its victims; `None` if it cannot be had even with victims."""
@@ -144,7 +153,8 @@ class _Evaluation:
         single = next(iter(amounts.items())) if len(amounts) == 1 and len(scarce) == 1 else None
         if single is not None and single in self._found:
             return self._found[single]
-        preemptor = Preemptor(self._leaf, self._standing, amounts, scarce, self._excluded)
+        standing = self._applicant.standing
+        preemptor = Preemptor(self._leaf, standing, amounts, scarce, self._excluded)
         victims = find_victims(self._work.forest, preemptor)
         if single is not None:
             self._found[single] = victims

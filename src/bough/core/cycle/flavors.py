@@ -166,6 +166,16 @@ def assign_flavors(
 class _Scan:
     """The search through the flavors of one resource group."""
 
+    __slots__ = (
+        "_asks",
+        "_assignment",
+        "_fungibility",
+        "_obstacles",
+        "_question",
+        "_requests",
+        "_resource",
+    )
+
     def __init__(
         self,
         question: FlavorQuestion,

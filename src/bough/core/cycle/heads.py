@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from bough.core.cycle.applicant import Applicant
 from bough.core.cycle.eligibility import satisfies
 from bough.core.cycle.forest import Leaf
@@ -38,9 +40,24 @@ def heads(work: Work) -> Iterator[Head]:
         leaf = work.forest.leaves.get(queue)
         if leaf is None:
             work.waits += _orphans(work, queue)
-        elif leaf.queue.rules.stop is StopPolicy.NONE:
+        else:
             favored = nominated.get(queue, ())
             yield from (Head(leaf, each) for each in _in_line(work, queue, favored))
+
+
+def bar(work: Work, head: Head) -> Wait | None:
+    """What bars a workload whatever quota there is."""
+    key, leaf = head.applicant.key, head.leaf
+    checks = head.applicant.workload.checks
+    failed = next((each for each in checks if each.state in _FAILED_CHECKS), None)
+    if failed is not None:
+        text = f"the admission check {failed.name} says {failed.state}"
+        return _wait(leaf, key, WaitReason.PENDING_EVALUATION, text)
+    text = _why_stopped(work, leaf)
+    if text is not None:
+        wait = _wait(leaf, key, WaitReason.SUSPENDED, f"queue {leaf.queue.name} {text}")
+        return msgspec.structs.replace(wait, alike=wait.parked and work.policy.park_alike)
+    return _bar_namespace(work, head)
 
 
 def _nominated(work: Work) -> dict[str, list[str]]:
@@ -68,24 +85,6 @@ def _in_line(work: Work, queue: str, favored: Sequence[str]) -> list[Applicant]:
     return [] if first is None else [first]
 
 
-def bar(work: Work, head: Head) -> Wait | None:
-    """What bars a workload whatever quota there is."""
-    workload, leaf = head.applicant.workload, head.leaf
-    key, queue = head.applicant.key, leaf.queue
-    failed = next((each for each in workload.checks if each.state in _FAILED_CHECKS), None)
-    if failed is not None:
-        text = f"the admission check {failed.name} says {failed.state}"
-        return _barred(leaf, key, WaitReason.PENDING_EVALUATION, text)
-    if leaf.cycle:
-        text = f"queue {queue.name} is stopped: {cycle_text(leaf.cycle)}"
-        return _barred(leaf, key, WaitReason.SUSPENDED, text)
-    missing = _missing_flavor(work, leaf)
-    if missing is not None:
-        text = f"queue {queue.name} is stopped: there is no flavor {missing}"
-        return _barred(leaf, key, WaitReason.SUSPENDED, text)
-    return _bar_namespace(work, head)
-
-
 def _bar_namespace(work: Work, head: Head) -> Wait | None:
     namespaces, namespace = work.snapshot.namespaces, head.applicant.workload.namespace
     if namespaces is None:
@@ -93,7 +92,7 @@ def _bar_namespace(work: Work, head: Head) -> Wait | None:
     labels = namespaces.get(namespace)
     if labels is None:
         text = f"there is no namespace {namespace}"
-        return _barred(head.leaf, head.applicant.key, WaitReason.MISCONFIGURED, text)
+        return _wait(head.leaf, head.applicant.key, WaitReason.MISCONFIGURED, text)
     matches = head.leaf.queue.rules.namespaces
     if matches is None or not satisfies(labels, matches):
         text = f"queue {head.leaf.queue.name} does not let the namespace {namespace} in"
@@ -102,18 +101,23 @@ def _bar_namespace(work: Work, head: Head) -> Wait | None:
     return None
 
 
-def _barred(leaf: Leaf, key: str, reason: WaitReason, text: str) -> Wait:
+def _wait(leaf: Leaf, key: str, reason: WaitReason, text: str) -> Wait:
     """Others may pass, unless the queue says that everyone waits for the first."""
     strict = leaf.queue.rules.queueing is QueueingStrategy.STRICT_FIFO
     return Wait(key, reason, text, parked=not strict)
 
 
-def _missing_flavor(work: Work, leaf: Leaf) -> str | None:
+def _why_stopped(work: Work, leaf: Leaf) -> str | None:
+    """Why a queue takes nothing new at all."""
+    if leaf.queue.rules.stop is not StopPolicy.NONE:
+        return f"is held: its stop policy is {leaf.queue.rules.stop}"
+    if leaf.cycle:
+        return f"is stopped: {cycle_text(leaf.cycle)}"
     known = work.memo.flavors
     for group in leaf.queue.resource_groups:
         for flavor in group.flavors:
             if flavor.name not in known:
-                return flavor.name
+                return f"is stopped: there is no flavor {flavor.name}"
     return None
 
 

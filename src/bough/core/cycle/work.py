@@ -35,7 +35,9 @@ class Work:
         self.evictions: list[Eviction] = []
         self.nominations: list[Nomination] = []
         self.waits: list[Wait] = []
-        #: Who is evicted in this cycle or was already told to end, by key.
+        #: Whom this cycle tells to end.
+        self._told: set[str] = set()
+        #: Whose quota somebody counts on, by key.
         self._taken: dict[str, Holder] = {}
         self._mark = 0
 
@@ -68,6 +70,12 @@ class Work:
     def add_usage(self, leaf: Leaf, amounts: Amounts) -> None:
         """Count what somebody gets, or what is kept for it."""
         self.forest.add_usage(leaf, amounts)
+
+    def evict(self, eviction: Eviction) -> None:
+        """Tell a workload to end, once."""
+        if eviction.workload not in self._told:
+            self._told.add(eviction.workload)
+            self.evictions.append(eviction)
 
     def take(self, holder: Holder) -> None:
         """Count a victim's quota as free."""
