@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bough.control import pools, quotas, subpools
+from bough.control import inventory, pools, quotas, subpools
 from bough.model.pool import PoolStatus
-from bough.model.workflow import Priority
+from bough.model.workflow import Priority, TaskStatus
+from bough.store.tasks import TaskFilter
 from tests.store.world import big_machine, refusal
 
 
@@ -154,6 +155,38 @@ def test_scenario_124_dividing_a_pool_shares_no_nodes(world):
     ]
     assert [8, 16] == [each.rows[0].usage.total_capacity for each in report.node_sets]
     assert (24, 24) == (report.total.quota_limit, report.total.total_capacity)
+
+
+def test_scenario_124_a_subpool_has_the_nodes_of_its_pool(divided):
+    divided.run(5, "team--a")
+    listed = inventory.list_occupations(divided.site, divided.admin, ("team--a",))
+
+    assert [("node-0", ("team",), "RESERVED", 5)] == [
+        (each.machine.name, each.pools, each.kind, each.gpus) for each in listed
+    ]
+    assert 404 == refusal(inventory.list_occupations, divided.site, divided.admin, ("x",))[0]
+
+
+def test_tasks_are_listed_by_pool_user_status_and_node(divided):
+    first, second = divided.run(5, "team--a"), divided.run(3, priority=Priority.LOW)
+
+    def listed(**fields) -> list[str]:
+        rows = inventory.list_tasks(divided.site, divided.admin, TaskFilter(**fields))
+        return sorted(row.workflow.workflow_id for row in rows)
+
+    both = sorted(each.workflow_id for each in (first, second))
+    assert both == listed()
+    assert [first.workflow_id] == listed(pools=("team--a",))
+    assert [second.workflow_id] == listed(priorities=(Priority.LOW,))
+    assert both == listed(nodes=("node-0",), statuses=(TaskStatus.RUNNING,), users=("root",))
+    assert [] == listed(users=("ann",))
+    assert 1 == len(listed(limit=1))
+    assert [5] == [
+        row.requests.gpus
+        for row in inventory.list_tasks(
+            divided.site, divided.admin, TaskFilter(workflow=first.workflow_id)
+        )
+    ]
 
 
 def test_a_pool_uses_only_the_nodes_that_are_its_own(world):

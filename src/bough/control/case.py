@@ -1,12 +1,12 @@
 """One workflow with its groups and tasks, open for changes within a transaction.
 
-Changes are made to tasks; `settle` draws the consequences (group, downstream groups, workflow) and
-writes down what differs. Must not know who makes the change, nor why.
+Changes are made to tasks; `settle` draws the consequences (group, downstream groups, workflow), and
+`write_cases` writes down what differs. Must not know who makes the change, nor why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -35,34 +35,29 @@ START = "start"
 class Case:
     """A workflow that is locked and being changed."""
 
-    def __init__(self, site: Site, connection: sa.Connection, workflow: Workflow) -> None:
-        self._site = site
-        self._connection = connection
-        self.now_ms = site.clock.now_ms()
+    def __init__(
+        self,
+        workflow: Workflow,
+        groups: Iterable[Group],
+        tasks: Iterable[Task],
+        *,
+        pool: str,
+        queue: str,
+        now_ms: int,
+    ) -> None:
+        self.now_ms = now_ms
         self._before = workflow
         self.workflow = workflow
-        found = pool_store.find(connection, workflow.pool)
-        subpool = found.subpool if isinstance(found, Subpool) else None
         #: The top-level pool, and the leaf that new attempts wait in.
-        self.pool = found.parent if isinstance(found, Subpool) else workflow.pool
-        self.queue = site.leaf_queue(self.pool, subpool)
-        self.groups = {
-            group.uuid: group for group in task_store.groups_of(connection, (workflow.uuid,))
-        }
+        self.pool = pool
+        self.queue = queue
+        self.groups = {group.uuid: group for group in groups}
         #: All attempts; later ones replace earlier ones in `latest`.
-        self._tasks = {
-            task.attempt: task for task in task_store.tasks_of(connection, (workflow.uuid,))
-        }
+        self._tasks = {task.attempt: task for task in tasks}
         self._changed: dict[str, Task] = {}
         self._new: dict[str, Task] = {}
         self._changed_groups: dict[str, Group] = {}
         self._stops: list[tuple[str, str]] = []
-
-    @classmethod
-    def open(cls, site: Site, connection: sa.Connection, name: str) -> Case | None:
-        """Lock a workflow, by identifier or uuid; `None`: there is none."""
-        workflow = workflow_store.lock(connection, name)
-        return None if workflow is None else cls(site, connection, workflow)
 
     # Looking
 
@@ -154,12 +149,11 @@ class Case:
     # Consequences
 
     def settle(self) -> None:
-        """Draw all consequences and write them down."""
+        """Draw all consequences; `write_cases` writes them down."""
         self._follow_leads()
         for group in sorted(self.groups.values(), key=lambda each: each.position):
             self._settle_group(self.groups[group.uuid])
         self._settle_workflow()
-        self._write(self._before)
 
     def _follow_leads(self) -> None:
         """Where the lead of a group is over for good, the others end as it did."""
@@ -243,43 +237,98 @@ class Case:
             failure_message=failures[0] if failures and status.failed else None,
         )
 
-    def _write(self, before: Workflow) -> None:
-        connection = self._connection
-        task_store.update_tasks(connection, self._changed.values())
-        task_store.insert_tasks(connection, self._new.values())
-        task_store.update_groups(connection, self._changed_groups.values())
-        if self.workflow != before:
-            workflow_store.update(connection, self.workflow)
-        record_store.add_events(connection, self._events(before))
-        self._errands(self._stops)
+    # For writing down
 
-    def _events(self, before: Workflow) -> list[StoredEvent]:
+    @property
+    def changed(self) -> bool:
+        """Whether the record itself is not what it was."""
+        return self.workflow != self._before
+
+    @property
+    def changed_tasks(self) -> Iterable[Task]:
+        """Attempts that are not what they were."""
+        return self._changed.values()
+
+    @property
+    def new_tasks(self) -> Iterable[Task]:
+        """Attempts that were not there before."""
+        return self._new.values()
+
+    @property
+    def changed_groups(self) -> Iterable[Group]:
+        """Groups that are not what they were."""
+        return self._changed_groups.values()
+
+    def events(self) -> list[StoredEvent]:
+        """What happened."""
         name, pool = self.workflow.workflow_id, self.pool
         events = [
             StoredEvent(EventKind.TASK_STATUS, self.now_ms, name, pool, task.status, _summary(task))
             for task in (*self._changed.values(), *self._new.values())
         ]
         status = self.workflow.status
-        if status is not before.status:
-            data = {"before": before.status.value, "after": status.value}
+        if status is not self._before.status:
+            data = {"before": self._before.status.value, "after": status.value}
             kind = EventKind.WORKFLOW_STATUS
             events.append(StoredEvent(kind, self.now_ms, name, pool, status, data))
         return events
 
-    def _errands(self, stops: Iterable[tuple[str, str]]) -> None:
+    def errands(self) -> list[Errand]:
+        """What the backend is to be told."""
         by_reason: dict[str, list[str]] = {}
-        for attempt, reason in stops:
+        for attempt, reason in self._stops:
             by_reason.setdefault(reason, []).append(attempt)
-        errands = [
-            Errand(
-                STOP,
-                self.workflow.backend,
-                self.workflow.workflow_id,
-                msgspec.to_builtins(Stop(tuple(attempts), reason)),
-            )
+        name, backend = self.workflow.workflow_id, self.workflow.backend
+        return [
+            Errand(STOP, backend, name, msgspec.to_builtins(Stop(tuple(attempts), reason)))
             for reason, attempts in by_reason.items()
         ]
-        record_store.add_errands(self._connection, errands, self.now_ms)
+
+
+def open_case(site: Site, connection: sa.Connection, name: str) -> Case | None:
+    """Lock a workflow, by identifier or uuid; `None`: there is none."""
+    workflow = workflow_store.lock(connection, name)
+    return None if workflow is None else _open(site, connection, [workflow])[0]
+
+
+def open_cases(site: Site, connection: sa.Connection, uuids: Sequence[str]) -> list[Case]:
+    """Lock workflows, always in the same order."""
+    return _open(site, connection, workflow_store.lock_all(connection, uuids))
+
+
+def write_cases(connection: sa.Connection, cases: Sequence[Case], now_ms: int) -> None:
+    """Write down what has changed, a few statements for all of them."""
+    task_store.update_tasks(connection, [task for case in cases for task in case.changed_tasks])
+    task_store.insert_tasks(connection, [task for case in cases for task in case.new_tasks])
+    task_store.update_groups(connection, [group for case in cases for group in case.changed_groups])
+    workflow_store.update_all(connection, [case.workflow for case in cases if case.changed])
+    record_store.add_events(connection, [event for case in cases for event in case.events()])
+    errands = [errand for case in cases for errand in case.errands()]
+    record_store.add_errands(connection, errands, now_ms)
+
+
+def _open(site: Site, connection: sa.Connection, workflows: list[Workflow]) -> list[Case]:
+    uuids = [workflow.uuid for workflow in workflows]
+    groups: dict[str, list[Group]] = {}
+    for group in task_store.groups_of(connection, uuids):
+        groups.setdefault(group.workflow_uuid, []).append(group)
+    tasks: dict[str, list[Task]] = {}
+    for task in task_store.tasks_of(connection, uuids):
+        tasks.setdefault(task.workflow_uuid, []).append(task)
+    doors = {
+        name: pool_store.find(connection, name)
+        for name in sorted({workflow.pool for workflow in workflows})
+    }
+    cases: list[Case] = []
+    for workflow in workflows:
+        found = doors[workflow.pool]
+        subpool = found if isinstance(found, Subpool) else None
+        pool = workflow.pool if subpool is None else subpool.parent
+        queue = site.leaf_queue(pool, None if subpool is None else subpool.subpool)
+        members, attempts = groups.get(workflow.uuid, []), tasks.get(workflow.uuid, [])
+        now_ms = site.clock.now_ms()
+        cases.append(Case(workflow, members, attempts, pool=pool, queue=queue, now_ms=now_ms))
+    return cases
 
 
 def _summary(task: Task) -> dict[str, object]:

@@ -27,15 +27,14 @@ def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
     """Tell everything that is to be told, in order; how much was. What fails is tried again."""
     with site.store.read() as connection:
         errands = record_store.list_errands(connection, sorted(backends))
-        wanted = {
-            task.attempt
+        starting = [
+            launch["attempt"]
             for errand in errands
             if errand.kind == START
-            for task in task_store.attempts(
-                connection, [each["attempt"] for each in errand.payload["launches"]]
-            )
-            if task.status.holds_node
-        }
+            for launch in errand.payload["launches"]
+        ]
+        tasks = task_store.attempts(connection, starting)
+    wanted = {task.attempt for task in tasks if task.status.holds_node}
     done: list[int] = []
     failed: dict[int, str] = {}
     silent: set[str] = set()

@@ -6,13 +6,12 @@ twice. Must not know how anything is run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
-import sqlalchemy as sa
 
 from bough.control import drain
-from bough.control.case import Case
+from bough.control.case import Case, open_cases, write_cases
 from bough.control.lifecycle import verdict
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
@@ -24,14 +23,14 @@ from bough.store import pools as pool_store
 from bough.store import tasks as task_store
 
 #: Workflows that are changed in one transaction, so that others get their turn.
-_AT_ONCE = 50
+_AT_ONCE = 200
 
 
 def observe(site: Site, observations: Sequence[Observation]) -> tuple[str, ...]:
     """Write down what was seen; the attempts whose end is now kept and need not be told again."""
     seen = {each.attempt: each for each in observations}
     with site.store.read() as connection:
-        known = {task.attempt: task for task in _in_parts(connection, list(seen))}
+        known = {task.attempt: task for task in task_store.attempts(connection, list(seen))}
     news: dict[str, list[Observation]] = {}
     for attempt, each in seen.items():
         task = known.get(attempt)
@@ -51,12 +50,6 @@ def observe(site: Site, observations: Sequence[Observation]) -> tuple[str, ...]:
     )
 
 
-def _in_parts(connection: sa.Connection, names: list[str]) -> Iterable[Task]:
-    """Databases take only so many parameters at once."""
-    for start in range(0, len(names), 500):
-        yield from task_store.attempts(connection, names[start : start + 500])
-
-
 def _is_news(task: Task, observation: Observation) -> bool:
     if task.status.finished:
         return False
@@ -70,16 +63,16 @@ def _write(site: Site, news: dict[str, list[Observation]]) -> set[str]:
     ended: set[str] = set()
     with site.store.write() as connection:
         settings = read_workflow_settings(connection)
-        for uuid, observations in news.items():
-            case = Case.open(site, connection, uuid)
-            if case is None:
-                continue
-            pool = pool_store.find_pool(connection, case.pool)
-            for each in observations:
-                _note(case, each, pool, settings)
+        cases = open_cases(site, connection, list(news))
+        names = sorted({case.pool for case in cases})
+        pools = {name: pool_store.find_pool(connection, name) for name in names}
+        for case in cases:
+            for each in news[case.workflow.uuid]:
+                _note(case, each, pools[case.pool], settings)
             case.settle()
             if case.workflow.status.finished:
                 ended.add(case.workflow.pool)
+        write_cases(connection, cases, site.clock.now_ms())
     return ended
 
 

@@ -95,27 +95,30 @@ def submit(
     return Accepted(workflow, warnings)
 
 
-def open_door(connection: sa.Connection, name: str, *, hold: bool) -> Door:
-    """The pool or subpool of a name, with what it guarantees now.
+def open_door(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> Door:
+    """Where a workflow goes in, with what is guaranteed there now.
 
     Held, nobody changes the pool or its subpools until the transaction ends.
     """
-    found = require_pool(connection, name)
+    name = found.name
     parent = found.parent if isinstance(found, Subpool) else found.name
     pool = (pool_store.hold if hold else pool_store.find_pool)(connection, parent)
-    # Read again: it may have changed before the pool was held.
-    found = pool_store.find(connection, name) if hold else found
-    if pool is None or found is None:
+    if pool is None:
         raise NotFound(f"Pool {name} not found.")
     if isinstance(found, Subpool):
-        return Door(name, pool, found, found.counted)
+        # Read again: it may have changed before the pool was held.
+        subpool = pool_store.find_subpool(connection, parent, found.subpool) if hold else found
+        if subpool is None:
+            raise NotFound(f"Pool {name} not found.")
+        return Door(name, pool, subpool, subpool.counted)
     return Door(name, pool, None, _unallocated(connection, pool))
 
 
-def _authorise(site: Site, connection: sa.Connection, actor: Actor, pool: str) -> None:
+def _authorise(site: Site, connection: sa.Connection, actor: Actor, pool: str) -> Pool | Subpool:
     authorise(actor, Action.POOL_LIST, names=site.role_names)
     found = require_pool(connection, pool)
     authorise(actor, Action.WORKFLOW_CREATE, resource_of(found), site.role_names)
+    return found
 
 
 def _enter(
@@ -128,8 +131,8 @@ def _enter(
     hold: bool,
 ) -> tuple[Door, WorkflowSettings, tuple[str, ...]]:
     """All checks that leave no record when they fail."""
-    _authorise(site, connection, actor, pool)
-    door = open_door(connection, pool, hold=hold)
+    found = _authorise(site, connection, actor, pool)
+    door = open_door(connection, found, hold=hold)
     admission.check_state(door)
     admission.check_maintenance(door, admin=is_admin(site, actor))
     settings = read_workflow_settings(connection)
@@ -220,8 +223,7 @@ def _keep(
         _group(site, workflow, group, position, queue) for position, group in enumerate(spec.groups)
     ]
     task_store.insert_groups(connection, groups)
-    for group in groups:
-        task_store.insert_tasks(connection, _tasks(site, group))
+    task_store.insert_tasks(connection, [task for each in groups for task in _tasks(site, each)])
     subject = f"workflow/{workflow.workflow_id}"
     summary = {"pool": workflow.pool, "priority": workflow.priority, "queue": queue}
     audit(connection, site, actor, Action.WORKFLOW_CREATE, subject, after=summary)

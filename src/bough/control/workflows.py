@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bough.control import drain
 from bough.control.access import authorise, resource_of
-from bough.control.case import Case
+from bough.control.case import Case, open_case, write_cases
 from bough.control.lifecycle import CANCEL
 from bough.control.recording import audit
 from bough.control.site import Site
@@ -114,7 +114,7 @@ def cancel(
     """End a workflow. What is on a node is told to end, and counts until it has."""
     with site.store.write() as connection:
         _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
-        case = Case.open(site, connection, name)
+        case = open_case(site, connection, name)
         if case is None:
             raise NotFound(f"Workflow {name} not found.")
         before = case.workflow
@@ -128,6 +128,7 @@ def cancel(
             if force or not task.status.holds_node:
                 case.end(_current(case, task), TaskStatus.FAILED_CANCELED, text)
         case.settle()
+        write_cases(connection, [case], case.now_ms)
         audit(
             connection,
             site,

@@ -61,6 +61,16 @@ def update(connection: sa.Connection, workflow: Workflow) -> None:
     )
 
 
+def update_all(connection: sa.Connection, workflows: Sequence[Workflow]) -> None:
+    """The same for several."""
+    rows = [msgspec.to_builtins(workflow) for workflow in workflows]
+    for row in rows:
+        row["key_uuid"] = row.pop("uuid")
+    if rows:
+        query = sa.update(WORKFLOWS).where(WORKFLOWS.c.uuid == sa.bindparam("key_uuid"))
+        connection.execute(query, rows)
+
+
 def find(connection: sa.Connection, name: str) -> Workflow | None:
     """The workflow of an identifier or a uuid."""
     return _one(connection, _named(name))
