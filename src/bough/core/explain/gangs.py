@@ -108,8 +108,8 @@ def _over_quota(world: World, claim: Claim, wait: Wait) -> Certificate:
     what = refusal.flavor_resource
     ledger = Ledger.GUARANTEED if wait.reason == GangWait.QUOTA else Ledger.TOTAL
     sentence = say_refusal(refusal, ledger)
-    if wait.reason == GangWait.PLACE:
-        sentence += ", and what may be evicted for it is not enough"
+    if wait.note:
+        sentence += f", and {wait.note}"
     holders = GangHolders(world, claim, {what: refusal.requested}).below(
         refusal.node, what, guaranteed=ledger is Ledger.GUARANTEED
     )
