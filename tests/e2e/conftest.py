@@ -1,0 +1,41 @@
+"""Every test has a server of its own, once on SQLite and once on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.served import Served, serving
+from tests.store.databases import postgres_server
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+    database = None
+    if request.param == "postgresql":
+        database = request.getfixturevalue("postgres").make(migrated=False)
+    with serving(tmp_path, database) as served:
+        yield served
+
+
+@pytest.fixture
+def team(server: Served) -> Served:
+    """A pool `team` with all 100 GPUs."""
+    server.done("pool", "create", "team", "--quota", "100")
+    return server
+
+
+@pytest.fixture
+def divided(team: Served) -> Served:
+    """`a` has 30, `b` 40, `c` 20, and 10 are left."""
+    for name, quota in (("a", "30"), ("b", "40"), ("c", "20")):
+        team.done("pool", "subpool", "create", "team", name, "--quota", quota)
+    return team
