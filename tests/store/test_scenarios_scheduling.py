@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from bough.backends.virtual import VirtualBackend
 from bough.control import pools, settings, workflows
+from bough.control.loop import Scheduler
+from bough.errors import Unavailable
+from bough.model.backend import Launch, Start
 from bough.model.cluster import Resources
 from bough.model.record import EventKind
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
@@ -479,3 +483,54 @@ def test_what_runs_goes_on_when_its_pool_shrinks(world):
     assert Status.RUNNING is world.status(normal)
     assert (4, 8, -4) == world.numbers("p")
     assert () == change.effects.tangled
+
+
+def test_scenario_162_low_within_its_own_idle_quota_has_borrowed_nothing(world):
+    cluster(world, 4, pool1=2, pool2=4)
+    lows = [later(world, 1, "pool1", LOW) for _ in range(2)]
+    world.settle()
+    beyond = [later(world, 1, "pool2", NORMAL) for _ in range(3)]
+    world.settle()
+
+    assert [Status.RUNNING] * 2 == statuses(world, *lows)
+    assert [Status.RUNNING, Status.RUNNING, Status.PENDING] == statuses(world, *beyond)
+
+
+def test_scenario_042_what_is_started_around_the_server_is_not_counted(world):
+    cluster(world, 4, p=4)
+    launch = Launch("stranger/0", "stranger", "node-0", gpus=4)
+    world.backend.start(Start("stranger-1", "group", (launch,)))
+    world.settle()
+
+    assert (4, 0, 4) == world.numbers("p")
+    assert Status.RUNNING is world.status(world.run(4, "p", NORMAL))
+
+
+class Stubborn(VirtualBackend):
+    """Refuses the first calls."""
+
+    refusals = 3
+
+    def start(self, start: Start) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise Unavailable("not now")
+        super().start(start)
+
+
+def test_scenario_065_what_a_backend_could_not_be_told_is_told_again(world):
+    cluster(world, 4, p=4)
+    world.scheduler.release()
+    backend = Stubborn(world.backend.machines(), world.time.now_ms)
+    world.backend = backend
+    world.scheduler = Scheduler(world.site, (backend,))
+    workflow = world.submit(2, "p", NORMAL)
+
+    seen = []
+    for _ in range(6):
+        world.scheduler.cycle()
+        seen.append(world.tasks(workflow)[0].status)
+
+    assert [TaskStatus.INITIALIZING] * 3 + [TaskStatus.RUNNING] * 3 == seen
+    assert 0 == backend.refusals
+    assert world.invariant_holds("p")
