@@ -57,7 +57,7 @@ def make_application(
 ) -> Litestar:
     """Put all routes together."""
     return Litestar(
-        route_handlers=[handler for module in _MODULES for handler in module.HANDLERS],
+        route_handlers=[each.make() for module in _MODULES for each in module.HANDLERS],
         guards=[admit],
         before_request=_check_body,
         exception_handlers=failures.handlers(),

@@ -10,9 +10,10 @@ import threading
 from collections.abc import Iterable
 
 from bough.control import history, quotas, tasks
+from bough.control.access import authorise
 from bough.control.site import Site
 from bough.control.watching import follow
-from bough.model.access import Actor
+from bough.model.access import Action, Actor
 from bough.model.record import EventKind
 from bough.server.engine import Engine
 
@@ -26,6 +27,7 @@ class Gauges:
     def __init__(self, site: Site, engine: Engine) -> None:
         self._site = site
         self._engine = engine
+        self._reader = Actor("metrics", (site.role_names.admin,))
         self._lock = threading.Lock()
         self._seen: int | None = None
         self._evictions: dict[tuple[str, str], int] = {}
@@ -36,14 +38,15 @@ class Gauges:
             self._seen = history.last_event(self._site)
 
     def text(self, actor: Actor) -> str:
-        """All numbers as text."""
-        families = [*self._waiting(actor), *self._pools(actor), *self._queues(actor)]
+        """All numbers as text, for somebody who may read them, whatever else they may read."""
+        authorise(actor, Action.METRICS_READ, names=self._site.role_names)
+        families = [*self._waiting(), *self._pools(), *self._queues()]
         families += [*self._subpools(), *self._counts(), *self._evicted()]
         return "".join(_family(*family) for family in families)
 
-    def _waiting(self, actor: Actor) -> Iterable[tuple[str, str, str, list[Sample]]]:
+    def _waiting(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
         now_ms = self._site.clock.now_ms()
-        depths = tasks.waiting(self._site, actor)
+        depths = tasks.waiting(self._site, self._reader)
         labels = [{"pool": each.pool, "priority": each.priority.value} for each in depths]
         counts: list[Sample] = [
             (each, depth.workflows) for each, depth in zip(labels, depths, strict=True)
@@ -56,8 +59,8 @@ class Gauges:
         help_text = "How long the oldest workflow waits."
         yield "bough_oldest_wait_seconds", "gauge", help_text, waits
 
-    def _pools(self, actor: Actor) -> Iterable[tuple[str, str, str, list[Sample]]]:
-        report = quotas.pool_quotas(self._site, actor)
+    def _pools(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        report = quotas.pool_quotas(self._site, self._reader)
         rows = [row for each in report.node_sets for row in each.rows]
         for name, help_text, values in (
             ("bough_pool_quota_gpus", "Guaranteed GPUs.", [r.usage.quota_limit for r in rows]),
@@ -84,8 +87,8 @@ class Gauges:
         capacity: list[Sample] = [({}, report.total.total_capacity)]
         yield "bough_capacity_gpus", "gauge", "GPUs of all nodes.", capacity
 
-    def _queues(self, actor: Actor) -> Iterable[tuple[str, str, str, list[Sample]]]:
-        queues = quotas.list_queues(self._site, actor)
+    def _queues(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
+        queues = quotas.list_queues(self._site, self._reader)
         used: list[Sample] = [({"queue": each.row.name}, each.used) for each in queues]
         yield "bough_queue_used_gpus", "gauge", "GPUs in use at and below a queue.", used
 
@@ -123,9 +126,8 @@ class Gauges:
         yield "bough_evictions_total", "counter", "Evictions by level of the tree.", samples
 
     def _read_events(self) -> None:
-        watcher = Actor("metrics", (self._site.role_names.admin,))
         while self._seen is not None:
-            events, last = follow(self._site, watcher, self._seen)
+            events, last = follow(self._site, self._reader, self._seen)
             if last == self._seen:
                 return
             self._seen = last

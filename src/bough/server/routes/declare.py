@@ -1,16 +1,19 @@
 """How a route is declared: its path, its method, and what one must be allowed to do.
 
-Handlers run in threads, since use cases wait for the database. Must not know any route.
+Must not know any route.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import Annotated, Any
 
+from anyio import to_thread
 from litestar import MediaType, Request, delete, get, patch, post, put
 from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import ResponseSpec
 from litestar.params import QueryParameter
 
@@ -44,6 +47,38 @@ _ERRORS = {
 }
 
 
+class Declared:
+    """A handler with all that is declared about it. Each application makes its own of it."""
+
+    def __init__(self, fn: Callable[..., Any], method: str, path: str, options: Any) -> None:
+        self.fn = fn
+        self._method = method
+        self._path = path
+        self._options = options
+
+    def make(self) -> HTTPRouteHandler:
+        """A handler of the framework, which registers one only once."""
+        return _METHODS[self._method](
+            self._path,
+            operation_id=self.fn.__name__,
+            summary=(self.fn.__doc__ or "").partition("\n")[0],
+            **self._options,
+        )(self.fn if iscoroutinefunction(self.fn) else _threaded(self.fn))
+
+
+def _threaded(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Use cases wait for the database, so they run in threads.
+
+    The framework can do that too, but wraps a handler again for every further one of its path.
+    """
+
+    @wraps(fn)
+    async def run(**arguments: Any) -> Any:
+        return await to_thread.run_sync(partial(fn, **arguments))
+
+    return run
+
+
 def route(
     method: str,
     path: str,
@@ -51,31 +86,26 @@ def route(
     scope: Scope = Scope.NOTHING,
     *,
     status: int = 200,
+    answer: Any = None,
     **options: Any,
-) -> Any:
-    """Declare a handler. Success is 200 unless it says otherwise, for POST and DELETE too."""
+) -> Callable[[Callable[..., Any]], Declared]:
+    """Declare a handler. Success is 200 unless it says otherwise, for POST and DELETE too.
+
+    `answer` is the type of what is sent, where the handler does not say it.
+    """
     responses = {
         code: ResponseSpec(ErrorBody, description=text, generate_examples=False)
         for code, text in _ERRORS.items()
     }
-
-    def declare(handler: Callable[..., Any]) -> Any:
-        threaded = None if iscoroutinefunction(handler) else True
-        return _METHODS[method](
-            path,
-            opt=permit(action, scope),
-            status_code=status,
-            sync_to_thread=threaded,
-            responses=responses,
-            operation_id=handler.__name__,
-            summary=(handler.__doc__ or "").partition("\n")[0],
-            **options,
-        )(handler)
-
-    return declare
+    if answer is not None:
+        responses[status] = ResponseSpec(answer, generate_examples=False)
+    options |= {"opt": permit(action, scope), "status_code": status, "responses": responses}
+    return lambda fn: Declared(fn, method, path, options)
 
 
-def text_route(path: str, action: Action, scope: Scope = Scope.NOTHING) -> Any:
+def text_route(
+    path: str, action: Action, scope: Scope = Scope.NOTHING
+) -> Callable[[Callable[..., Any]], Declared]:
     """Declare a handler that answers with lines of text as they come."""
     return route("GET", path, action, scope, media_type=MediaType.TEXT)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+from litestar import MediaType, Response
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.control import people, tokens
 from bough.control.people import UserView
+from bough.control.tokens import NewToken
 from bough.model.access import Action, Token, User
 from bough.server.identity import origin_of
 from bough.server.routes.declare import Limit, Visit, caller, route
@@ -128,21 +131,21 @@ def list_tokens(request: Visit) -> list[TokenLine]:
     return [_token(each) for each in tokens.list_tokens(site, actor)]
 
 
-@route("POST", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE)
+@route("POST", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE, answer=str)
 def create_token(
     request: Visit,
     token: FromPath[str],
     expires_at: FromQuery[str | None] = None,
     description: FromQuery[str] = "",
     roles: FromQuery[list[str] | None] = None,
-) -> str:
+) -> Response[bytes]:
     """Make a token for oneself; the answer is its secret, which nobody will see again."""
     site, actor = caller(request)
     expires_ms = read_date_ms("expires_at", expires_at)
     made = tokens.create_token(
         site, actor, token, expires_ms=expires_ms, description=description, roles=roles
     )
-    return made.secret
+    return _secret(made)
 
 
 @route("DELETE", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE)
@@ -167,7 +170,7 @@ def list_tokens_of(request: Visit, user: FromPath[str]) -> list[TokenLine]:
     return [_token(each) for each in tokens.list_tokens(site, actor, user=user)]
 
 
-@route("POST", f"{_OTHERS}/{{token:str}}", Action.USER_UPDATE)
+@route("POST", f"{_OTHERS}/{{token:str}}", Action.USER_UPDATE, answer=str)
 def create_token_of(
     request: Visit,
     user: FromPath[str],
@@ -175,7 +178,7 @@ def create_token_of(
     expires_at: FromQuery[str | None] = None,
     description: FromQuery[str] = "",
     roles: FromQuery[list[str] | None] = None,
-) -> str:
+) -> Response[bytes]:
     """Make a token for a user; the answer is its secret, which nobody will see again."""
     site, actor = caller(request)
     made = tokens.create_token(
@@ -187,7 +190,7 @@ def create_token_of(
         description=description,
         roles=roles,
     )
-    return made.secret
+    return _secret(made)
 
 
 @route("GET", f"{_OTHERS}/{{token:str}}/roles", Action.USER_READ)
@@ -203,6 +206,11 @@ def delete_token_of(request: Visit, user: FromPath[str], token: FromPath[str]) -
     """Make a token of a user worthless at once."""
     site, actor = caller(request)
     tokens.delete_token(site, actor, token, user=user)
+
+
+def _secret(made: NewToken) -> Response[bytes]:
+    """A bare text, which the framework would send without quotes."""
+    return Response(msgspec.json.encode(made.secret), media_type=MediaType.JSON)
 
 
 def _user_line(user: User) -> UserLine:

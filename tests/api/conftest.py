@@ -1,0 +1,38 @@
+"""An application in this process, with its own time; requests go through all of it but a socket."""
+
+from __future__ import annotations
+
+import pytest
+
+from bough.store import Store
+from tests.api.house import House
+from tests.store.databases import SqliteFiles
+
+
+@pytest.fixture(scope="session")
+def sqlite_files(tmp_path_factory):
+    return SqliteFiles(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture
+def house(sqlite_files):
+    """An empty site with 100 GPUs, an administrator, and nobody else."""
+    store = Store.open(sqlite_files.make())
+    with House(store) as made:
+        yield made
+    store.close()
+
+
+@pytest.fixture
+def team(house):
+    """`T0`: pool `team` with all 100 GPUs."""
+    house.pool("team", 100)
+    return house
+
+
+@pytest.fixture
+def divided(team):
+    """`T3`: `a` has 30, `b` 40, `c` 20, and 10 are left."""
+    for name, quota in (("a", 30), ("b", 40), ("c", 20)):
+        team.create("team", name, quota)
+    return team
