@@ -39,6 +39,7 @@ class Served:
 
     def __init__(self, address: str, token: str, folder: Path) -> None:
         self.address = address
+        self.token = token
         self._folder = folder
         self._environment = {
             "PATH": os.environ.get("PATH", ""),
@@ -48,6 +49,16 @@ class Served:
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
         }
+
+    def as_user(self, token: str) -> Served:
+        """The same server, asked with another token."""
+        return Served(self.address, token, self._folder)
+
+    def as_guest(self, folder: Path) -> Served:
+        """The command as somebody has it who knows of no server yet."""
+        guest = Served(self.address, "", folder)
+        del guest._environment["BOUGH_SERVER"], guest._environment["BOUGH_TOKEN"]
+        return guest
 
     def osmo(self, *arguments: str) -> Ended:
         """Run a command, whatever becomes of it."""

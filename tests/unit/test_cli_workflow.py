@@ -294,7 +294,13 @@ def test_why_says_what_stands_against_each_group(osmo: Osmo, server: Answering):
         "missing": {"resource": "gpu", "amount": 3, "flavor": None},
         **{key: [] for key in ("shortages", "lacks", "options")},
     }
-    remedies = {"plans": 1, "found": [{"sentence": "wait", "exact": True}], "given_up": []}
+    bare = [
+        {"kind": "wait", "ends": ["w-0/train"], "exact": True},
+        {"kind": "smaller_minimum", "before": 4, "minimum": 2, "exact": True},
+        {"kind": "raise_quota", "raises": [{"node": ["queue", "q"], "by": 3}], "exact": False},
+    ]
+    found = [{"sentence": "run it as LOW", "exact": True}, *bare]
+    remedies = {"plans": 1, "found": found, "given_up": []}
     group = {
         "group": "train",
         "status": "SCHEDULING",
@@ -314,7 +320,10 @@ def test_why_says_what_stands_against_each_group(osmo: Osmo, server: Answering):
         "  w-0/train  q      ann      8           8         -          -",
         "",
         "what would help, the cheapest first (1 plan)",
-        "  1. wait",
+        "  1. run it as LOW",
+        "  2. wait w-0/train",
+        "  3. smaller minimum from 4 to 2",
+        "  4. raise quota queue q by 3; perhaps less would do",
         "",
         "eval waits (WAITING): it waits for train",
     ] == osmo("workflow", "why", "w-1", "--remedies").output.splitlines()

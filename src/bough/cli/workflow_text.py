@@ -72,8 +72,25 @@ def _group_text(group: Any) -> str:
         reason = group.get("reason") or group["status"]
         message = group.get("message") or "it has not been looked at yet"
         return f"{printable(group['group'])} waits ({reason}): {printable(message)}"
-    shown = {"eviction": None, "remedies": group.get("remedies"), **group}
+    shown = {"eviction": None, **group, "remedies": _remedies(group.get("remedies"))}
     return render_certificate(shown, lambda _, amount: str(amount))
+
+
+def _remedies(remedies: Any) -> Any:
+    """What would help, each with a sentence; a server may send the bare facts."""
+    if remedies is None:
+        return None
+    found = [{"sentence": _fact(each), **each} for each in remedies["found"]]
+    return {**remedies, "found": found}
+
+
+def _fact(remedy: Any) -> str:
+    parts = [remedy["kind"].replace("_", " ")] if "kind" in remedy else []
+    parts += [name for key in ("ends", "flavors") for name in remedy.get(key) or ()]
+    if remedy.get("minimum"):
+        parts.append(f"from {remedy['before']} to {remedy['minimum']}")
+    parts += [f"{' '.join(each['node'])} by {each['by']}" for each in remedy.get("raises") or ()]
+    return " ".join(parts)
 
 
 def render_tasks(answer: Any, *, verbose: bool) -> str:

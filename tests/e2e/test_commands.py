@@ -1,0 +1,203 @@
+"""Every other command understands what a real server answers."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from bough import Client
+from bough.errors import Conflict, Forbidden, NotFound, Refused, Unauthenticated
+from tests.e2e.served import Served, serving
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory):
+    """One server for all tests of this module, with a divided pool and a workflow that runs."""
+    with serving(tmp_path_factory.mktemp("site")) as served:
+        served.done("pool", "create", "team", "--quota", "60", "--description", "for all")
+        served.done("pool", "subpool", "create", "team", "a", "--quota", "20")
+        served.run("team--a", 5, "NORMAL")
+        yield served
+
+
+def client(site: Served, token: str | None = None) -> Client:
+    return Client(site.address, token or site.token)
+
+
+def test_pools_are_configured(site: Served):
+    site.done("pool", "create", "other", "--quota", "4", "--maximum", "8", "--user-gpu-limit", "2")
+    site.done("pool", "update", "other", "--quota", "5", "--description", "changed")
+    site.done("pool", "rename", "other", "another")
+    shown = site.json("pool", "show", "another")
+    assert (5, 8, "changed", 2) == (
+        shown["resources"]["gpu"]["guarantee"],
+        shown["resources"]["gpu"]["maximum"],
+        shown["description"],
+        shown["user_gpu_limit"],
+    )
+    site.done("pool", "delete", "another")
+    assert 2 == site.osmo("pool", "show", "another").code
+    assert "for all" in site.done("pool", "list", "--mode", "used")
+    assert "Total Free" in site.done("pool", "list", "--mode", "free")
+
+
+def test_subpools_are_shown_with_their_history(site: Served):
+    site.done("pool", "subpool", "create", "team", "h", "--quota", "1.9")
+    site.done("pool", "subpool", "update", "team", "h", "--quota", "2")
+    site.done("pool", "subpool", "delete", "team", "h")
+    site.done("pool", "subpool", "create", "team", "h", "--quota", "3")
+    history = site.json("pool", "subpool", "history", "team", "h")
+    assert [1, 2, 2, 3] == [each["data"]["quota"] for each in history]
+    assert "ARCHIVED, quota 2" in site.done("pool", "subpool", "history", "team", "h")
+    site.done("pool", "subpool", "delete", "team", "h")
+    names = [each["name"] for each in site.json("pool", "subpool", "list", "team")]
+    every = [each["name"] for each in site.json("pool", "subpool", "list", "team", "-a")]
+    assert (["team--a"], ["team--a", "team--h"]) == (names, every)
+    assert "State       : ARCHIVED" in site.done("pool", "subpool", "show", "team", "h")
+
+
+def test_cohorts_are_declared_moved_and_deleted(site: Served):
+    site.done("cohort", "create", "company", "--quota", "2", "--lending-limit", "1")
+    site.done("cohort", "create", "research", "--parent", "company")
+    site.done("cohort", "update", "research", "--weight", "3")
+    site.done("pool", "update", "team", "--cohort", "research")
+    planned = site.done("cohort", "move", "company", "research", "--plan")
+    assert "cohort company stops: its cohorts form a cycle" in planned
+    assert "└─ research" in site.done("cohort", "list")
+    assert "Weight      : 3" in site.done("cohort", "show", "research")
+    assert "└─ osmo-pool-ns-team" in site.done("queue", "list")
+    site.done("pool", "update", "team", "--cohort", "")
+    site.done("cohort", "delete", "research")
+    site.done("cohort", "delete", "company")
+
+
+def test_workflows_are_looked_at(site: Served):
+    name = site.json("workflow", "list", "--status", "running")["workflows"][0]["name"]
+    assert name in site.done("workflow", "list", "--all-users", "--pool", "team--a")
+    assert "RUNNING" in site.done("workflow", "query", name, "-v")
+    assert "RUNNING" in site.done("workflow", "why", name)
+    assert f"Workflow {name} has logs:\n" == site.done("workflow", "logs", name)
+    assert "workflow.submitted" in site.done("workflow", "events", name)
+    assert site.done("workflow", "spec", name).startswith("workflow:")
+    site.done("workflow", "tag", "-w", name, "-a", "tagged")
+    assert 1 == len(site.json("workflow", "list", "--tags", "tagged")["workflows"])
+    assert [name] == [each["workflow_id"] for each in site.json("task", "list")["tasks"]]
+    assert "team--a" in site.done("task", "list", "-v")
+    assert "team--a" in site.done("task", "list", "--summary", "-a")
+    assert name in site.done("task", "list", "-W", "-a")
+
+
+def test_workflows_are_submitted_checked_and_ended(site: Served):
+    spec = site.spec(1)
+    text = site.done("workflow", "validate", spec, "--pool", "team")
+    assert "Workflow validation succeeded.\n" == text
+    assert "gpu: 1" in site.done("workflow", "submit", spec, "--pool", "team", "--dry-run")
+    told = site.done("workflow", "submit", spec, "--pool", "team", "--priority", "low")
+    assert told.endswith("\nWARNING: LOW priority can be preempted during the run.\n")
+    name = told.split("Workflow ID        - ")[1].splitlines()[0]
+    again = site.json("workflow", "submit", name, "--pool", "team")["name"]
+    site.done("workflow", "cancel", name, again, "--message", "enough")
+    for each in (name, again):
+        site.until(lambda each=each: "FAILED_CANCELED" == site.status(each))
+    assert 2 == site.osmo("workflow", "cancel", name).code
+    restarted = site.json("workflow", "restart", name)["name"]
+    site.done("workflow", "cancel", restarted)
+
+
+def test_a_workflow_that_waits_is_explained(site: Served):
+    name = site.submit("team", 40, "HIGH")
+    other = site.submit("team", 40, "HIGH")
+    site.until(lambda: bool(site.json("workflow", "why", other)["groups"]))
+    text = site.done("workflow", "why", other, "--remedies")
+    assert f"{other}/main-group waits" in text
+    site.done("workflow", "cancel", name, other)
+
+
+def test_nodes_are_listed(site: Served):
+    assert "large" in site.done("resource", "list", "--pool", "team--a")
+    assert "team/default" in site.done("resource", "info", "large")
+
+
+def test_people_have_roles_tokens_and_settings(site: Served):
+    site.done("user", "create", "ann", "--roles", "osmo-team-user", "--roles", "osmo-x-user")
+    site.done("user", "update", "ann", "--remove-roles", "osmo-x-user")
+    assert "osmo-team-user" in site.done("user", "get", "ann")
+    assert "ann" in site.done("user", "list", "--roles", "osmo-team-user")
+    secret = site.done("token", "set", "laptop", "--user", "ann", "-e", "2999-01-31").strip()
+    assert "2999-01-31   Active" in site.done("token", "list", "--user", "ann")
+    ann = site.as_user(secret)
+    ann.done("profile", "set", "pool", "team")
+    assert "  default: team\n" in ann.done("profile", "list")
+    ann.done("credential", "set", "hub", "--type", "REGISTRY", "--payload", "auth=x")
+    assert "hub" in ann.done("credential", "list")
+    ann.done("credential", "delete", "hub")
+    ended = ann.osmo("pool", "subpool", "create", "team", "mine", "--quota", "1")
+    assert (2, True) == (ended.code, "Error code: 403" in ended.errors)
+    submitted = ann.json("workflow", "submit", ann.spec(1))["name"]
+    ann.done("workflow", "cancel", submitted)
+    site.done("token", "delete", "laptop", "--user", "ann")
+    assert 2 == ann.osmo("profile", "list").code
+    site.done("user", "delete", "ann", "--force")
+
+
+def test_one_logs_in_with_a_token_and_out(site: Served, tmp_path: Path):
+    (tmp_path / "token").write_text(site.token)
+    guest = site.as_guest(tmp_path)
+    assert 10 == guest.osmo("pool", "list").code
+    text = guest.done("login", site.address, "--token-file", str(tmp_path / "token"))
+    assert f"Logged in to {site.address} as admin.\n" == text
+    assert "team--a" in guest.done("pool", "list")
+    guest.done("logout")
+    assert 10 == guest.osmo("pool", "list").code
+    assert "Server version" in site.done("version")
+
+
+def test_configuration_is_changed_and_looked_back_at(site: Served):
+    site.done("config", "set", "WORKFLOW", "subpool_drain_check_interval=1m", "-d", "faster")
+    assert "1m" in site.done("config", "show", "WORKFLOW", "subpool_drain_check_interval")
+    assert "faster" in site.done("config", "history", "WORKFLOW")
+    assert "POOL" in site.done("config", "list")
+    assert "team" in site.done("config", "diff", "POOL:1", "2")
+    assert '"team"' in site.done("config", "show", "POOL:2")
+    site.done("config", "rollback", "POOL:2")
+    assert "config:Update" in site.done("audit", "list", "--subject", "config/workflow")
+
+
+def test_the_client_raises_what_the_server_means(site: Served):
+    asked = client(site)
+    with pytest.raises(NotFound):
+        asked.subpools.get("team", "nothing")
+    with pytest.raises(Conflict):
+        asked.subpools.create("team", "a", 1)
+    with pytest.raises(Refused) as refused:
+        asked.workflows.submit("team--a", Path(site.spec(50)).read_text())
+    assert refused.value.workflow_id
+    with pytest.raises(Unauthenticated):
+        client(site, "bough-wrong").pools.quotas()
+    with pytest.raises((Forbidden, Unauthenticated)):
+        Client(site.address).queues.list()
+    assert "bough_" in asked.metrics()
+    assert asked.health()
+
+
+def test_the_client_hears_what_happens(site: Served):
+    asked = client(site)
+    heard: list[str] = []
+    begun, done = threading.Event(), threading.Event()
+
+    def listen() -> None:
+        for event in asked.events(after="0"):
+            begun.set()
+            heard.append(event["event"])
+            if "subpool.changed" in event["event"] and "team--e" in str(event["data"]):
+                done.set()
+                return
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    assert begun.wait(30)
+    asked.subpools.create("team", "e", 1)
+    assert done.wait(30), heard
+    asked.subpools.delete("team", "e")
