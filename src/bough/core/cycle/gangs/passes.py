@@ -11,7 +11,7 @@ from bough.core.cycle.gangs.grow import Grower
 from bough.core.cycle.gangs.lines import Lines, standing, surplus
 from bough.core.cycle.gangs.memo import GangMemo
 from bough.core.cycle.gangs.outcome import Outcome
-from bough.core.cycle.gangs.reserve import reserve
+from bough.core.cycle.gangs.reserve import Reservation
 from bough.core.cycle.gangs.start import Server
 from bough.core.cycle.gangs.wants import wants_of
 from bough.core.cycle.gangs.world import World
@@ -56,14 +56,16 @@ def decide(world: World) -> Outcome:
 
 
 def serve_guaranteed(server: Server, claims: list[Claim]) -> None:
-    """By priority and submit time. Who only lacks a place keeps one from those behind it."""
-    reservations = server.world.rules.reservations
+    """By priority and submit time. Who only lacks a place keeps room from those behind it."""
+    world = server.world
+    reserved: list[Reservation] = []
     for claim in claims:
-        before = len(server.unplaced)
         server.serve(claim)
-        if reservations and len(server.unplaced) > before:
-            server.reserved |= reserve(server.world, *server.unplaced[-1])
-            reservations -= 1
+        offer = server.unplaced.get(claim.name)
+        if offer is not None and len(reserved) < world.rules.reservations:
+            reserved.append(Reservation(world, claim, offer))
+    for reservation in reserved:
+        reservation.release()
 
 
 def share_idle(server: Server, claims: list[Claim], grower: Grower) -> None:

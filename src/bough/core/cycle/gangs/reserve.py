@@ -1,19 +1,22 @@
 """What a gang that only lacks a place keeps from others.
 
-If what has run longest ended first, the gang would one day fit: on the nodes where it would,
-nothing may start that could not be evicted again. What may borrow goes on using them. Must not know
-when anything will really end.
+If what has run longest ended first, the gang would one day fit. Until then it keeps its quota and,
+of the room that it would have, what is free already and will still be needed: nothing may start
+there that could not be evicted again. What may borrow goes on using both. Must not know when
+anything will really end.
 """
 
 from __future__ import annotations
 
+from operator import add, lt, sub
 from typing import NamedTuple
 
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.room import Room
+from bough.core.cycle.gangs.wants import Offer
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
-from bough.core.gang.demand import Demand
+from bough.core.place.columns import Row
 from bough.core.place.result import Placement
 from bough.model.gang import Pod
 
@@ -25,10 +28,43 @@ class Holding(NamedTuple):
     pods: tuple[Pod, ...]
 
 
-def reserve(world: World, claim: Claim, demand: Demand, nodes: int) -> int:
-    """The nodes to keep for a gang; none where it would not fit even if all of them were empty."""
+class Reservation:
+    """The quota and the room that a gang keeps."""
+
+    def __init__(self, world: World, claim: Claim, offer: Offer) -> None:
+        self._world = world
+        self._claim = claim
+        self._request = offer.request
+        self._pods: list[Pod] = []
+        future = _foresee(world, claim, offer)
+        #: Whether the gang would fit at all, if enough others ended.
+        self.kept = future is not None
+        if future is not None:
+            world.ledgers.add(claim.queue, offer.request, guaranteed=True, waits=True)
+            self._hold(*future)
+
+    def release(self) -> None:
+        """Keep nothing any more."""
+        if self.kept:
+            self._world.ledgers.total.remove_usage(self._claim.queue, self._request)
+            self._world.ledgers.guaranteed.remove_usage(self._claim.queue, self._request)
+        for pod in self._pods:
+            self._world.placer.release(self._claim.name, pod.name)
+
+    def _hold(self, placement: Placement, returns: _Returns) -> None:
+        tree = self._claim.tree
+        for each in placement.assignments:
+            leaf, bit = tree.places[each.pod]
+            pod = tree.leaves[leaf].pods[bit]
+            if not returns.take(each.node, pod):
+                self._world.placer.take(self._claim.name, pod, each.node, waits=True)
+                self._pods.append(pod)
+
+
+def _foresee(world: World, claim: Claim, offer: Offer) -> tuple[Placement, _Returns] | None:
+    """Where a gang will be once enough others have ended, and what these will have given back."""
     mark = world.log.mark()
-    room = Room(world, claim, demand, nodes)
+    room = Room(world, claim, offer.demand, offer.nodes)
 
     def take(holding: Holding) -> None:
         room.watch(*holding)
@@ -48,15 +84,39 @@ def reserve(world: World, claim: Claim, demand: Demand, nodes: int) -> int:
         put_back=put_back,
         fits=room.suffices,
     )
-    kept = 0
+    found = None
     if ended is not None:
-        found = world.placer.place(claim.tree, demand, world.held(claim), later=True, within=nodes)
-        if isinstance(found, Placement):
-            position = world.placer.index.position
-            for each in found.assignments:
-                kept |= 1 << position[each.node]
+        held = world.held(claim)
+        found = world.placer.place(claim.tree, offer.demand, held, later=True, within=offer.nodes)
     world.log.undo(mark)
-    return kept
+    if ended is None or not isinstance(found, Placement):
+        return None
+    return found, _Returns(world, ended)
+
+
+class _Returns:
+    """What comes back to each node when some gangs have ended."""
+
+    def __init__(self, world: World, ended: list[Holding]) -> None:
+        self._index = world.placer.index
+        self._rows: dict[int, Row] = {}
+        for claim, pods in ended:
+            for pod in pods:
+                holding = world.placer.holding(claim.name, pod.name)
+                if holding is not None:
+                    before = self._rows.get(holding.at)
+                    row = holding.row if before is None else tuple(map(add, before, holding.row))
+                    self._rows[holding.at] = row
+
+    def take(self, node: str, pod: Pod) -> bool:
+        """Give a pod room out of what comes back to a node, if that is enough."""
+        at = self._index.position[node]
+        wanted = self._index.columns.request(pod.requests)
+        left = self._rows.get(at)
+        if left is None or any(map(lt, left, wanted)):
+            return False
+        self._rows[at] = tuple(map(sub, left, wanted))
+        return True
 
 
 def _longest_running(world: World) -> list[Claim]:

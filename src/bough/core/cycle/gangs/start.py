@@ -20,7 +20,6 @@ from bough.core.cycle.gangs.room import Room
 from bough.core.cycle.gangs.wants import Offer, wants_of
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
-from bough.core.gang.demand import Demand
 from bough.core.place.result import Placement
 from bough.model.gang import Pod
 from bough.model.quota import FlavorResource
@@ -35,10 +34,8 @@ class Server:
         self.outcome = outcome
         #: By queue and rank: who waits for quota, and is not passed.
         self._heads: dict[tuple[str, bool], Claim] = {}
-        #: Nodes that are kept for somebody from what could not be evicted again.
-        self.reserved = 0
-        #: Gangs with a guarantee that only lack a place, in the order they were served.
-        self.unplaced: list[tuple[Claim, Demand, int]] = []
+        #: Gangs with a guarantee that only lack a place, with what they want most.
+        self.unplaced: dict[str, Offer] = {}
 
     def serve(self, claim: Claim) -> bool:
         """Whether the gang has got what it needs, now or once room is free."""
@@ -109,8 +106,8 @@ class Server:
     def _leave(self, claim: Claim, entitled: list[Offer], refusals: list[Refusal]) -> None:
         """Say why a gang waits, and who may not pass it."""
         if entitled:
-            if not claim.gang.preemptible:
-                self.unplaced.append((claim, entitled[0].demand, entitled[0].nodes))
+            if not claim.gang.preemptible and not refusals:
+                self.unplaced[claim.name] = entitled[0]
             refusal = refusals[0] if refusals else None
             self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusal))
         else:
@@ -128,9 +125,6 @@ class Server:
             refusal.node is not None and tree.parent(refusal.node) is None for refusal in refusals
         )
 
-    def _nodes(self, claim: Claim, offer: Offer) -> int:
-        return offer.nodes if claim.gang.preemptible else offer.nodes & ~self.reserved
-
     def _place(self, claim: Claim, offer: Offer, *, waits: bool = False) -> bool:
         """Start a gang on what is free, or being freed; `waits`: when others have ended."""
         world = self.world
@@ -141,7 +135,7 @@ class Server:
             offer.demand,
             world.held(claim),
             later=True,
-            within=self._nodes(claim, offer),
+            within=offer.nodes,
             waits=waits,
         )
         if not isinstance(found, Placement):
@@ -169,7 +163,7 @@ class Server:
         """Take what is needed from others, and nothing that is not."""
         world = self.world
         mark = world.mark()
-        taking = Taking(world, claim, offer, self._nodes(claim, offer), self.outcome)
+        taking = Taking(world, claim, offer, self.outcome)
         victims = taking.search()
         if victims:
             taking.settle(victims)
@@ -189,13 +183,12 @@ class Taking:
         world: World,
         claim: Claim,
         offer: Offer,
-        nodes: int,
         outcome: Outcome,
     ) -> None:
         self._world = world
         self._claim = claim
         self._request = offer.request
-        self._room = Room(world, claim, offer.demand, nodes)
+        self._room = Room(world, claim, offer.demand, offer.nodes)
         self._reclaim = Reclaim(world, claim, offer.request, outcome.served)
         self._evicted = outcome.evicted
         #: What each victim took that was not taken before it.
