@@ -21,8 +21,8 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
-run: $(STAMP) ## show the quota tree of the example organisation
-	@$(BIN)/bough quota show src/bough/examples/organisation
+run: $(STAMP) ## start a server on the loopback with an example organisation (EXAMPLE=no: empty)
+	@$(BIN)/bough serve --data $(if $(filter no,$(EXAMPLE)),.bough/empty,.bough/example --example)
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS)

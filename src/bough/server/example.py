@@ -15,6 +15,9 @@ from bough.model.workflow import Priority
 #: As many as the example needs to be full.
 GPUS = 64
 
+#: Commands that show it.
+TRIED = ("pool list", "workflow list --all-users", "workflow why tracker-1")
+
 _COHORTS = {
     "research": {"description": "Models that do not exist yet"},
     "products": {"description": "What customers use", "lending_limit": 16},

@@ -33,7 +33,7 @@ from bough.model.pool import Machine
 from bough.server.application import make_application
 from bough.server.engine import Engine
 from bough.server.example import GPUS as EXAMPLE_GPUS
-from bough.server.example import make_example
+from bough.server.example import TRIED, make_example
 from bough.server.gate import Gate
 from bough.server.identity import Desk
 from bough.server.settings import Settings
@@ -203,15 +203,26 @@ def _keep_secret(path: Path, secret: str) -> None:
 
 
 def _announce(settings: Settings, address: str, started: Started) -> None:
-    """Say on standard output where to find the server; it is there when this can be read."""
+    """Say on standard output where the server is and what to try; it answers when this is read."""
     lines = [f"Bough listens on {address}"]
-    if settings.admin_token_file.exists():
+    token = settings.admin_token_file
+    if token.exists():
         made = "A token for the first administrator is in"
         again = "The first administrator's token is in"
-        known = made if started.admin_token is not None else again
-        lines.append(f"{known} {settings.admin_token_file}")
+        lines.append(f"{again if started.admin_token is None else made} {token}")
+        # The example is there to be looked at; another site's token is only where it is kept.
+        secret = token.read_text().strip() if settings.example else f"$(cat {token})"
+        lines += ["In another terminal:", f"  export BOUGH_SERVER={address} BOUGH_TOKEN={secret}"]
+        asked = TRIED if settings.example else ("pool list", "queue list", "resource list")
+        lines += [f"  {_program()} {each}" for each in asked]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
+
+
+def _program() -> str:
+    """The program as it was started, if that can be done again from here."""
+    started = Path(sys.argv[0])
+    return str(started) if started.name in ("bough", "osmo") else "bough"
 
 
 def _log_to_standard_error() -> None:

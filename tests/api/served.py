@@ -1,0 +1,84 @@
+"""A real server: the program in a process of its own, on a free port of the loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+WAIT_S = 60
+
+
+class Served:
+    """Starts `bough serve`, and stops it in the end."""
+
+    def __init__(self, data: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "bough", "serve", "--port", "0", "--data", str(data)]
+        self.data = data
+        self._log = (data.parent / f"{data.name}.log").open("w+")
+        self.process = subprocess.Popen(
+            [*command, *options], stdout=subprocess.PIPE, stderr=self._log, text=True
+        )
+        self.address = self._read_address()
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate(timeout=WAIT_S)
+        self._log.close()
+
+    @property
+    def token(self) -> str:
+        return (self.data / "admin-token").read_text().strip()
+
+    @property
+    def log(self) -> str:
+        self._log.flush()
+        return Path(self._log.name).read_text()
+
+    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = {"authorization": f"Bearer {self.token}"}
+        return httpx.request(method, self.address + path, headers=headers, timeout=30, **options)
+
+    def get(self, path: str) -> Any:
+        response = self.ask("GET", path)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal, and wait for the end."""
+        os.kill(self.process.pid, number)
+        return self.process.wait(timeout=WAIT_S)
+
+    def until(self, what: Any) -> Any:
+        """Wait until something is so."""
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            found = what()
+            if found:
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"it did not come to be so\n{self.log[-2000:]}")
+
+    def _read_address(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if "listens on " not in line:
+            self.process.wait(timeout=WAIT_S)
+            raise AssertionError(f"the server did not start\n{self.log}")
+        return line.split("listens on ")[1].strip()

@@ -1,0 +1,112 @@
+"""The program itself: a start, its data, its end; what a second start finds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+from tests.api.house import spec
+from tests.api.served import Served
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+def test_a_server_schedules_answers_and_stops_when_it_is_told_to(data):
+    with Served(data, "--gpus", "8", "--namespace", "ns") as server:
+        assert stat.S_IMODE(os.stat(data / "admin-token").st_mode) == 0o600
+        assert stat.S_IMODE(os.stat(data / "bough.db").st_mode) == 0o600
+        short = spec(4).replace("image: i", 'command: [sleep, "1"]')
+
+        made = server.ask("POST", "/api/pool/default/workflow", json={"file": short})
+
+        assert 200 == made.status_code
+        assert made.json()["overview"].startswith(f"{server.address}/workflows/job-1")
+        path = f"/api/workflow/{made.json()['name']}"
+        server.until(lambda: server.get(path)["status"] == "COMPLETED")
+        assert server.get("/health") == {"status": "ok", "schedules": True}
+        assert 0 == server.stop()
+        assert server.token not in server.log
+
+
+def test_an_interrupt_ends_open_streams_and_the_server(data):
+    with Served(data) as server:
+        seen: list[str] = []
+        ready = threading.Event()
+
+        def listen() -> None:
+            headers = {"authorization": f"Bearer {server.token}"}
+            url = f"{server.address}/api/events"
+            with httpx.stream("GET", url, headers=headers, timeout=30) as stream:
+                for line in stream.iter_lines():
+                    seen.append(line)
+                    ready.set()
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        assert ready.wait(30)
+        body = {"configs": {"team": {}}}
+        assert 200 == server.ask("PUT", "/api/configs/pool", json=body).status_code
+        server.until(lambda: "event: pool.changed" in seen)
+
+        assert 0 == server.stop(signal.SIGINT)
+
+        listener.join(30)
+        assert not listener.is_alive()
+
+
+def test_a_second_start_finds_the_example_as_it_was_left(data):
+    def picture(server: Served) -> tuple[list[str], list[str], dict[str, int]]:
+        listed = server.get("/api/workflow?all_pools=True&all_users=True")["workflows"]
+        statuses = [each["status"] for each in listed]
+        return (
+            sorted(server.get("/api/pool")["pools"]),
+            sorted(each["name"] for each in listed),
+            {status: statuses.count(status) for status in sorted(set(statuses))},
+        )
+
+    with Served(data, "--example") as server:
+        first = server.until(
+            lambda: (found := picture(server)) and found[2].get("RUNNING") and found
+        )
+        server.until(lambda: picture(server)[2] == {"PENDING": 3, "RUNNING": 7})
+        token = server.token
+        first = picture(server)
+        server.stop()
+    with Served(data, "--example") as server:
+        assert token == server.token
+        assert first == picture(server)
+        assert "vision--training" in first[0]
+
+
+def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
+    (tmp_path / "file").write_text("")
+    for options, expected in (
+        (("--database", "mysql://x/y"), "The database mysql is not supported"),
+        (("--data", str(tmp_path / "file" / "data")), "cannot be the data folder"),
+        (("--namespace", "a b"), 'Namespace name "a b" is not valid!'),
+        (("--nodes", str(tmp_path / "none.yaml")), "no such file or folder"),
+        (("--host", "203.0.113.1", "--port", "1"), "Cannot listen on 203.0.113.1:1"),
+    ):
+        command = [sys.executable, "-m", "bough", "serve", "--data", str(data), *options]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert 1 == ended.returncode, ended.stderr
+        assert expected in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_the_database_can_be_brought_up_to_date_by_itself(data):
+    command = [sys.executable, "-m", "bough", "db", "upgrade", "--data", str(data)]
+
+    for _ in range(2):
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert (0, "the database has revision 0002\n") == (ended.returncode, ended.stdout)
