@@ -15,7 +15,7 @@ from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
 from bough.core.explain.sentences import say_remedy
-from bough.model.certificate import RemedyKind, Verdict
+from bough.model.certificate import Remedy, RemedyKind, Verdict
 from bough.model.plan import EvictionRule
 from bough.model.policy import OSMO, Policy
 from bough.model.snapshot import Snapshot
@@ -89,36 +89,38 @@ def test_what_is_missing_is_held_by_somebody_or_not_there(snapshot: Snapshot):
 
 
 @given(snapshots(), policies())
-def test_a_gang_starts_with_each_remedy_and_not_without(snapshot: Snapshot, policy: Policy):
-    for wait in plan(snapshot, policy).waits[:3]:
+def test_a_gang_starts_with_each_remedy_and_not_without_or_with_less(
+    snapshot: Snapshot, policy: Policy
+):
+    for wait in plan(snapshot, policy).waits[:2]:
         assert not starts(snapshot, policy, wait.workload)
         for remedy in remedies(snapshot, policy, wait.workload).found:
             changed = apply_remedy(snapshot, wait.workload, remedy)
-
             assert starts(changed, policy, wait.workload), say_remedy(remedy)
 
-
-@given(snapshots(), policies())
-def test_a_remedy_asks_for_no_more_than_is_needed(snapshot: Snapshot, policy: Policy):
-    for wait in plan(snapshot, policy).waits[:3]:
-        for remedy in remedies(snapshot, policy, wait.workload).found:
             assert remedy.exact
-            less = remedy
-            if remedy.kind is RemedyKind.SMALLER_MINIMUM:
-                less = msgspec.structs.replace(remedy, minimum=remedy.minimum + 1)
-            elif len(remedy.raises) == 1:
-                by = remedy.raises[0].by - 1
-                one = msgspec.structs.replace(remedy.raises[0], by=by)
-                less = msgspec.structs.replace(remedy, raises=(one,))
-            if less is not remedy:
+            less = with_less(remedy)
+            if less is not None:
                 changed = apply_remedy(snapshot, wait.workload, less)
                 assert not starts(changed, policy, wait.workload), say_remedy(remedy)
+
+
+def with_less(remedy: Remedy) -> Remedy | None:
+    """The next smaller step, where a remedy is an amount."""
+    if remedy.kind is RemedyKind.SMALLER_MINIMUM:
+        return msgspec.structs.replace(remedy, minimum=remedy.minimum + 1)
+    if len(remedy.raises) == 1:
+        one = msgspec.structs.replace(remedy.raises[0], by=remedy.raises[0].by - 1)
+        return msgspec.structs.replace(remedy, raises=(one,))
+    if len(remedy.ends) == 2:
+        return msgspec.structs.replace(remedy, ends=remedy.ends[1:])
+    return None
 
 
 @given(snapshots(), policies())
 def test_remedies_are_ranked_and_the_same_every_time(snapshot: Snapshot, policy: Policy):
     ranks = list(RemedyKind)
-    for wait in plan(snapshot, policy).waits[:2]:
+    for wait in plan(snapshot, policy).waits[:1]:
         found = remedies(snapshot, policy, wait.workload)
 
         assert found == remedies(snapshot, policy, wait.workload)
