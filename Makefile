@@ -7,7 +7,7 @@ CASES ?= ../shared/cases
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format cases bench soak docs pins clean
+.PHONY: help setup run test e2e check format cases bench soak docs pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ run: $(STAMP) ## start a server on the loopback with an example organisation (EX
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+e2e: $(STAMP) ## run the program against a served process, on SQLite and PostgreSQL
+	$(BIN)/python -m pytest tests/e2e -n $(WORKERS)
 
 check: $(STAMP) ## style, types and import contracts
 	$(BIN)/ruff check .

@@ -64,9 +64,10 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = importlib.import_module("difflib").get_close_matches(args[0], COMMANDS, n=1)
-            if close:
-                error.message += f" Did you mean {close[0]!r}?"
-            raise
+            if not close:
+                raise
+            message = f"{error.message} Did you mean {close[0]!r}?"
+            raise click.UsageError(message, ctx) from error
 
     def get_command(
         self,
