@@ -17,10 +17,10 @@ from bough.model.admission import (
 from bough.model.certificate import Certificate, Ledger, Missing, Verdict
 from bough.model.plan import WaitReason
 from bough.model.policy import KUEUE
-from bough.model.quota import Cohort
+from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 from bough.model.reason import GangWait
 from bough.model.snapshot import Snapshot
-from bough.model.workload import Flavor, LocalQueue, Workload
+from bough.model.workload import Flavor, LocalQueue, PodSet, PodTemplate, Workload
 from tests.worlds_explain import RED, ROOT, held, kueue_world, workload
 
 
@@ -159,6 +159,21 @@ def test_a_flavor_that_does_not_suit_is_told():
 
     assert WaitReason.NO_MATCHING_FLAVOR == found.reason
     assert ["flavor any has type=a100, not h100"] == [each.unsuitable for each in found.options]
+
+
+def test_resources_are_compared_by_the_part_that_lacks_and_not_by_their_units():
+    """Of 8 GPUs half is lacking, of 9000 thousandths of a core a ninth."""
+    groups = tuple(
+        ResourceGroup((name,), (FlavorQuotas("any", {name: Quota(nominal, 0)}),))
+        for name, nominal in (("cpu", 8_000), ("gpu", 4))
+    )
+    queue = Queue("red", "root", groups)
+    template = PodTemplate({"cpu": 9_000, "gpu": 8})
+    new = Workload("new", "ns", (PodSet("main", 1, template),))
+
+    found = why(kueue_world({"red": (new,)}, queues=(queue,)))
+
+    assert Missing("gpu", 4, "any") == found.missing
 
 
 def test_following_a_line_ends_at_its_bound():

@@ -7,6 +7,7 @@ know nodes, nor remedies.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import msgspec
 
@@ -72,15 +73,17 @@ class _Case:
         self._name = queue
         self._workload = workload
         self._queue = next((each for each in self._snapshot.queues if each.name == queue), None)
-        self._tree = tree_of(self._snapshot)
-        self.options = tuple(self._options())
-        if not any(each.refusal for each in self.options):
+        self._look(tree_of(self._snapshot))
+        if self.refusal is None:
             # Nothing stood against it when the cycle began: others of the same cycle were first.
-            self._tree = tree_of(carried_out(self._snapshot, decision.plan))
-            self.options = tuple(self._options())
-        refusals = [each.refusal for each in self.options if each.refusal is not None]
-        over = [each for each in refusals if each.kind is RefusalKind.OVER_QUOTA]
-        self.refusal = min(over, key=lambda each: each.deficit, default=None)
+            self._look(tree_of(carried_out(self._snapshot, decision.plan)))
+
+    def _look(self, tree: QuotaTree) -> None:
+        """Find out what stands against it in a tree."""
+        self._tree = tree
+        groups = list(self._groups())
+        self.options = tuple(option for group in groups for option in group)
+        self.refusal = _dominant(groups)
 
     def certificate(self) -> Certificate:
         """Why it is where it is."""
@@ -147,26 +150,27 @@ class _Case:
             return f"it is held back after an eviction, for {seconds} s more"
         return None
 
-    def _options(self) -> Iterator[FlavorOption]:
-        """Every flavor of every group that is asked for."""
+    def _groups(self) -> Iterator[list[FlavorOption]]:
+        """For every group of the queue that is asked for, its flavors."""
         queue = self._queue
         if queue is None:
             return
         amounts = self._amounts(queue)
-        flavors = {flavor.name: flavor for flavor in self._snapshot.flavors}
         for group in queue.resource_groups:
             asked = {name: amounts[name] for name in group.covered_resources if name in amounts}
-            for each in group.flavors if asked else ():
-                flavor = flavors.get(each.name)
-                faults = (
-                    (why_unsuitable(flavor, pod_set) for pod_set in self._workload.pod_sets)
-                    if flavor is not None
-                    else iter((f"there is no flavor {each.name}",))
-                )
-                fault = next((fault for fault in faults if fault is not None), None)
-                request = {FlavorResource(each.name, name): n for name, n in asked.items()}
-                refusal = None if fault else self._tree.refusal(queue.name, request)
-                yield FlavorOption(each.name, fault, refusal)
+            if asked:
+                yield [self._option(queue, each.name, asked) for each in group.flavors]
+
+    def _option(self, queue: Queue, name: str, asked: dict[str, int]) -> FlavorOption:
+        flavor = next((each for each in self._snapshot.flavors if each.name == name), None)
+        if flavor is None:
+            return FlavorOption(name, f"there is no flavor {name}")
+        faults = (why_unsuitable(flavor, pod_set) for pod_set in self._workload.pod_sets)
+        fault = next((fault for fault in faults if fault is not None), None)
+        if fault is not None:
+            return FlavorOption(name, fault)
+        request = {FlavorResource(name, resource): amount for resource, amount in asked.items()}
+        return FlavorOption(name, refusal=self._tree.refusal(queue.name, request))
 
     def _amounts(self, queue: Queue) -> dict[str, int]:
         """What all pods together ask for; as few of them as would do."""
@@ -210,6 +214,25 @@ class _Case:
         standing = Applicant(self._workload, self._policy).standing
         candidates = Candidates(memo.forest, Preemptor(leaf, standing, amounts, scarce))
         return {each.holder.key for each in candidates.in_order(borrowing=False)}
+
+
+def _dominant(groups: list[list[FlavorOption]]) -> Refusal | None:
+    """Of each group the flavor that lacks least, as it would do; of those the one that lacks most.
+
+    A group of which some flavor can be had is no reason.
+    """
+    worst: list[Refusal] = []
+    for group in groups:
+        refusals = [each.refusal for each in group if each.refusal is not None]
+        over = [each for each in refusals if each.kind is RefusalKind.OVER_QUOTA]
+        if over and all(each.unsuitable or each.refusal for each in group):
+            worst.append(min(over, key=_part_lacking))
+    return max(worst, key=_part_lacking, default=None)
+
+
+def _part_lacking(refusal: Refusal) -> Fraction:
+    """Comparable between resources, whose units are not."""
+    return Fraction(refusal.deficit, refusal.requested)
 
 
 def _holder(workload: Workload, queue: str, amount: int, evictable: set[str]) -> Holder:
