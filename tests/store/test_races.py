@@ -15,12 +15,16 @@ from hypothesis import strategies as st
 
 from bough.backends.virtual import VirtualBackend
 from bough.control import drain, machines, pools, progress, subpools, workflows
+from bough.control.access import authenticate
 from bough.control.application import apply
 from bough.control.loop import Bell, Scheduler
+from bough.control.site import Site
 from bough.control.snapshot import Photographer
+from bough.control.start import start
 from bough.control.submission import submit
+from bough.control.tokens import signing_key
 from bough.core.cycle.plan import plan
-from bough.errors import Conflict, Invalid, NotFound
+from bough.errors import Conflict, Invalid, NotFound, Unavailable
 from bough.model.backend import Observation, Sight
 from bough.model.policy import OSMO
 from bough.model.subpool import TRANSITIONS, SubpoolState
@@ -340,3 +344,66 @@ def _attempt(world: World, operation: str, name: str, number: int) -> None:
             resize(world, 40 + number)()
     except (Invalid, NotFound, Conflict):
         pass
+
+
+def test_two_servers_may_start_at_once(databases):
+    url = databases.make(migrated=False)
+    stores = [Store.open(url) for _ in range(3)]
+
+    started = at_once(*(lambda store=store: start(Site(store)) for store in stores))
+
+    assert ["0002"] * 3 == [each.revision for each in started]
+    secrets = [each.admin_token for each in started if each.admin_token is not None]
+    assert 1 == len(secrets)
+    assert "admin" == authenticate(Site(stores[0]), secrets[0]).name
+    assert 1 == len({signing_key(Site(store)) for store in stores})
+    for store in stores:
+        store.close()
+
+
+def test_the_loop_goes_on_after_something_went_wrong(team, caplog):
+    class Broken(VirtualBackend):
+        calls = 0
+
+        def observe(self):
+            self.calls += 1
+            if self.calls <= 2:
+                raise ValueError("a bug")
+            return super().observe()
+
+    team.scheduler.release()
+    backend = Broken(team.backend.machines(), team.time.now_ms)
+    scheduler = Scheduler(team.site, (backend,))
+    workflow = team.submit(5)
+    bell, stop = Bell(), threading.Event()
+    thread = threading.Thread(target=scheduler.run, args=(bell, stop, 0.01))
+    thread.start()
+    deadline = time.monotonic() + 30
+    while team.status(workflow) is not WorkflowStatus.RUNNING and time.monotonic() < deadline:
+        time.sleep(0.02)
+    stop.set()
+    bell()
+    thread.join(30)
+
+    assert WorkflowStatus.RUNNING is team.status(workflow)
+    assert ["the scheduler cannot work: a bug"] == [each.message for each in caplog.records]
+
+
+def test_databases_that_cannot_be_opened_say_so():
+    for url, expected in (
+        ("mysql://x/y", "not supported"),
+        ("sqlite://", "names no file"),
+        ("postgresql://host:port/x", "cannot be read"),
+    ):
+        with pytest.raises(Invalid, match=expected):
+            Store.open(url)
+    store = Store.open("postgresql://nobody@/x?host=/nowhere")
+    with pytest.raises(Unavailable, match="does not answer"), store.read():
+        pass
+
+
+def test_a_sqlite_file_is_its_owners_alone(tmp_path):
+    path = tmp_path / "new.db"
+    Store.open(path).close()
+
+    assert 0o600 == path.stat().st_mode & 0o777

@@ -152,6 +152,7 @@ class World:
         """Let the scheduler work until nothing changes any more."""
         for _ in range(50):
             cycle = self.scheduler.cycle()
+            assert cycle.leads
             if not cycle.applied.changed and not cycle.told:
                 return cycle
         raise AssertionError("the scheduler does not come to rest")

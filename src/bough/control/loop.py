@@ -22,11 +22,14 @@ from bough.core.cycle.plan import plan
 from bough.errors import BoughError
 from bough.model.backend import Backend
 from bough.model.policy import OSMO, Policy
+from bough.store import settings as setting_store
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
 
 TICK_S = 1.0
+#: While nothing changes, time alone may: whoever was to be spared for a while is not any more.
+REPLAN_MS = 10_000
 #: A plan that came too late is made anew, so often within one cycle.
 TRIES = 3
 
@@ -72,6 +75,10 @@ class Scheduler:
         self._memo = Memo()
         self._leads = False
         self._failed = False
+        #: What the last plan was made for, if nothing came of it; and when.
+        self._stamp: str | None = None
+        self._idle: Cycle = Cycle(leads=True)
+        self._planned_ms = 0
 
     def run(self, bell: Bell, stop: threading.Event, tick_s: float = TICK_S) -> None:
         """Cycle until told to stop. What goes wrong is logged once, and tried again."""
@@ -79,11 +86,10 @@ class Scheduler:
             try:
                 again = self.cycle().applied.changed
                 self._failed = False
-            except BoughError as error:
+            except Exception as error:
+                # Whatever it is: a server that no longer schedules is worse than one that tries.
                 again = False
-                if not self._failed:
-                    LOG.warning("the scheduler cannot work at the moment: %s", error.message)
-                self._failed = True
+                self._recover(error)
             if not again:
                 bell.wait(tick_s)
         self.release()
@@ -104,6 +110,16 @@ class Scheduler:
                 backend.forget(progress.observe(self._site, backend.observe()))
         return msgspec.structs.replace(done, told=told, archived=tuple(archived))
 
+    def _recover(self, error: Exception) -> None:
+        """Say what went wrong, once, and keep nothing that may have been left half done."""
+        if not self._failed:
+            known = isinstance(error, BoughError)
+            LOG.warning("the scheduler cannot work: %s", error, exc_info=None if known else error)
+        self._failed = True
+        self._photographer = Photographer(self._site)
+        self._memo = Memo()
+        self._stamp = None
+
     def release(self) -> None:
         """Let another server decide."""
         self._lease.release()
@@ -120,6 +136,17 @@ class Scheduler:
         return leads
 
     def _decide(self) -> Cycle:
+        now_ms = self._site.clock.now_ms()
+        with self._site.store.read() as connection:
+            stamp = setting_store.stamp(connection)
+        if stamp == self._stamp and now_ms - self._planned_ms < REPLAN_MS:
+            return self._idle
+        done = self._plan()
+        self._stamp = None if done.applied.changed or done.applied.stale else stamp
+        self._idle, self._planned_ms = done, now_ms
+        return done
+
+    def _plan(self) -> Cycle:
         applied = Applied(stale=True)
         planned_us = waiting = 0
         for _ in range(TRIES):

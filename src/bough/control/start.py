@@ -5,6 +5,9 @@ Must not know how requests come in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from bough.control import drain, tokens
@@ -12,6 +15,7 @@ from bough.control.estate import read_estate, unallocated
 from bough.control.pool_fields import pool_document
 from bough.control.recording import SYSTEM_ACTOR, audit, revise
 from bough.control.site import Site
+from bough.errors import Conflict
 from bough.model.names import DELIMITER
 from bough.model.pool import Pool
 from bough.model.record import ConfigType
@@ -20,6 +24,8 @@ from bough.store import pools as pool_store
 from bough.store.migration import upgrade
 
 DEFAULT_POOL = "default"
+
+Made = TypeVar("Made")
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -39,13 +45,21 @@ def start(site: Site, *, default_pool: bool = True) -> Started:
     """Bring everything into a state in which requests can be answered."""
     revision = upgrade(site.store)
     if default_pool:
-        _ensure_pool(site)
+        _once(lambda: _ensure_pool(site))
     return Started(
         revision=revision,
         warnings=tuple(faults(site)),
-        admin_token=tokens.ensure_admin(site),
+        admin_token=_once(lambda: tokens.ensure_admin(site)),
         archived=tuple(drain.rearm_drains(site)),
     )
+
+
+def _once(make: Callable[[], Made]) -> Made | None:
+    """Make something, unless another server that starts at the same time is faster."""
+    try:
+        return make()
+    except Conflict:
+        return None
 
 
 def faults(site: Site) -> list[str]:

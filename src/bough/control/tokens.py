@@ -127,15 +127,21 @@ def ensure_admin(site: Site) -> str | None:
 
 def signing_key(site: Site) -> str:
     """The key that this site signs with; made when it is first needed."""
-    with site.store.read() as connection:
-        key = setting_store.get(connection, _SIGNING_KEY)
+    key = _read_key(site)
     if key is None:
-        with site.store.write() as connection:
-            key = setting_store.get(connection, _SIGNING_KEY)
-            if key is None:
-                key = site.ids.secret()
-                setting_store.put(connection, _SIGNING_KEY, key)
-    return key
+        try:
+            with site.store.write() as connection:
+                setting_store.put(connection, _SIGNING_KEY, site.ids.secret())
+        except Conflict:
+            # Another server was faster.
+            pass
+        key = _read_key(site)
+    return key or ""
+
+
+def _read_key(site: Site) -> str | None:
+    with site.store.read() as connection:
+        return setting_store.get(connection, _SIGNING_KEY)
 
 
 def _authorise(site: Site, actor: Actor, action: Action, user: str | None) -> str:

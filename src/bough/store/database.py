@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
@@ -79,18 +80,36 @@ class Store:
 def make_engine(url: str | Path) -> sa.Engine:
     """Make an engine for `postgresql://…`, `sqlite:///…` or the path of a SQLite file."""
     address = _address(url)
+    try:
+        return _make(address)
+    except ImportError:
+        raise Invalid(
+            "PostgreSQL needs a driver; install the package with its extra, bough[postgres]."
+        ) from None
+
+
+def _make(address: sa.URL) -> sa.Engine:
+    options: dict[str, Any] = {
+        "json_serializer": _to_json,
+        "json_deserializer": msgspec.json.decode,
+    }
     if address.drivername.startswith("postgresql"):
         return sa.create_engine(
             address.set(drivername="postgresql+psycopg"),
             pool_size=10,
             max_overflow=20,
             pool_pre_ping=True,
+            **options,
         )
     _make_file(address.database)
-    engine = sa.create_engine(address, connect_args={"timeout": WAIT_S}, pool_size=20)
+    engine = sa.create_engine(address, connect_args={"timeout": WAIT_S}, pool_size=20, **options)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _to_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _address(url: str | Path) -> sa.URL:
@@ -98,7 +117,7 @@ def _address(url: str | Path) -> sa.URL:
         return sa.URL.create("sqlite", database=str(url))
     try:
         address = sa.make_url(url)
-    except SQLAlchemyError:
+    except (SQLAlchemyError, ValueError):
         raise Invalid(
             "The database URL cannot be read; write it like "
             "postgresql://user@host/name or sqlite:////path/to/file."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -34,6 +35,9 @@ class Lease:
     def release(self) -> None:
         """Let another one decide."""
         if self._connection is not None:
+            # Said, not left to the end of the connection, which the database notices when it does.
+            with suppress(SQLAlchemyError):
+                self._connection.execute(sa.select(sa.func.pg_advisory_unlock(_LEASE_LOCK)))
             self._drop_connection()
         if self._file is not None:
             os.close(self._file)

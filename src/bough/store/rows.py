@@ -16,7 +16,7 @@ def read_all(connection: sa.Connection, query: sa.Select[Any], kind: type[Record
     result = connection.execute(query)
     # The names of columns are a kind of text of their own.
     names = [str(name) for name in result.keys()]  # noqa: SIM118 - a result is no mapping
-    return [convert(dict(zip(names, row, strict=True)), kind) for row in result]
+    return [convert(dict(zip(names, row, strict=True)), kind) for row in result.all()]
 
 
 def read_first(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bough.model.pool import Json
-from bough.store.schema import COUNTERS, SETTINGS
+from bough.store.schema import COUNTERS, EVENTS, SETTINGS
 
 VERSION = "version"
 
@@ -34,6 +34,18 @@ def counter(connection: sa.Connection, name: str) -> int:
     """A counter as it is; 0 before it was first raised."""
     query = sa.select(COUNTERS.c.value).where(COUNTERS.c.name == name)
     return connection.execute(query).scalar_one_or_none() or 0
+
+
+def stamp(connection: sa.Connection) -> str:
+    """A text that is another one after every change that a plan may depend on.
+
+    On SQLite every such change raises the version or writes an event. On PostgreSQL numbers are
+    given before the commit, so there it is every change of anything at all.
+    """
+    if connection.dialect.name == "postgresql":
+        return str(connection.execute(sa.text("SELECT txid_current_snapshot()::text")).scalar_one())
+    last = connection.execute(sa.select(sa.func.max(EVENTS.c.number))).scalar_one()
+    return f"{counter(connection, VERSION)}:{last}"
 
 
 def raise_counter(connection: sa.Connection, name: str) -> int:
