@@ -180,10 +180,22 @@ def test_free_nodes_that_are_kept_for_another_are_not_said_to_be_full():
     first = gang("first", 1, gpus=4)
     new = gang("new", 1, gpus=2, queue="blue", submitted_ms=1)
 
-    found = why(world(old, first, new, gpus=(4, 1, 1), red=4, blue=4))
+    found = why(world(old, first, new, gpus=(4, 1, 1, 1, 1)))
 
     assert (GangWait.PLACE, ("first",)) == (found.reason, found.kept_for)
     assert "the nodes that it could use are kept for first, ahead of it" == found.sentence
+
+
+def test_quota_that_is_kept_for_another_is_told():
+    """The quotas are oversold: what the first is to have is no more there for the second."""
+    old = gang("old", 1, on="n0", gpus=2, queue="blue")
+    first = gang("first", 1, gpus=4)
+    new = gang("new", 1, gpus=2, queue="blue", submitted_ms=1)
+
+    found = why(world(old, first, new, gpus=(4, 1, 1)))
+
+    assert (GangWait.QUOTA, ("first",)) == (found.reason, found.kept_for)
+    assert found.sentence.endswith("; some is kept for first, ahead of it")
 
 
 def test_every_flavor_is_told_where_there_are_several():

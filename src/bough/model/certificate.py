@@ -158,7 +158,7 @@ class Certificate(msgspec.Struct, frozen=True):
     unresolved: tuple[str, ...] = ()
     #: Who is first in line.
     head: str | None = None
-    #: For whom free nodes are kept that it could use.
+    #: For whom quota, or free nodes, are kept that it could use.
     kept_for: tuple[str, ...] = ()
     #: The cohorts of the cycle that stops its queue, each the child of the next.
     cycle: tuple[str, ...] = ()

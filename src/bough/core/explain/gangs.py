@@ -86,7 +86,7 @@ def _wait_of_absent(claim: Claim) -> Wait | None:
 
 def _explain_wait(played: Played, claim: Claim, wait: Wait) -> Certificate:
     if wait.refusal is not None and wait.refusal.kind is RefusalKind.OVER_QUOTA:
-        return _over_quota(played.world, claim, wait)
+        return _over_quota(played, claim, wait)
     if wait.reason == GangWait.PLACE:
         return _no_place(played, claim, wait)
     sentence = wait.message
@@ -101,8 +101,8 @@ def _explain_wait(played: Played, claim: Claim, wait: Wait) -> Certificate:
     )
 
 
-def _over_quota(world: World, claim: Claim, wait: Wait) -> Certificate:
-    refusal = wait.refusal
+def _over_quota(played: Played, claim: Claim, wait: Wait) -> Certificate:
+    world, refusal = played.world, wait.refusal
     if refusal is None or refusal.node is None or refusal.flavor_resource is None:
         return _begin(claim, Verdict.WAITS, wait.message, str(wait.reason))
     what = refusal.flavor_resource
@@ -110,6 +110,10 @@ def _over_quota(world: World, claim: Claim, wait: Wait) -> Certificate:
     sentence = say_refusal(refusal, ledger)
     if wait.note:
         sentence += f", and {wait.note}"
+    below = {each.name for each in world.ledgers.total.subtree(refusal.node)}
+    kept_for = tuple(name for name in _kept_for(played, claim) if world.claims[name].queue in below)
+    if kept_for:
+        sentence += f"; some is kept for {name_some(kept_for)}, ahead of it"
     holders = GangHolders(world, claim, {what: refusal.requested}).below(
         refusal.node, what, guaranteed=ledger is Ledger.GUARANTEED
     )
@@ -118,6 +122,7 @@ def _over_quota(world: World, claim: Claim, wait: Wait) -> Certificate:
         refusal=refusal,
         ledger=ledger,
         options=_options(world, claim),
+        kept_for=kept_for,
         missing=Missing(what.resource, refusal.deficit, what.flavor),
         holders=tuple(holders),
     )
@@ -212,7 +217,7 @@ def _say_unresolved(unresolved: Unresolved) -> str:
 
 
 def _kept_for(played: Played, claim: Claim) -> tuple[str, ...]:
-    """Those before it in line that only lack a place, too: free nodes are kept for the first."""
+    """Those before it in line that only lack a place: quota and nodes are kept for the first."""
     if claim.gang.preemptible:
         return ()
     claims = (
