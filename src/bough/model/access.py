@@ -56,11 +56,6 @@ class Action(StrEnum):
     SYSTEM_HEALTH = "system:Health"
     AUTH_LOGIN = "auth:Login"
 
-    @property
-    def scoped(self) -> bool:
-        """Whether it is asked about one pool."""
-        return self in POOL_ADMIN_ACTIONS
-
 
 #: What needs no role at all.
 PUBLIC_ACTIONS = frozenset({Action.SYSTEM_VERSION, Action.SYSTEM_HEALTH, Action.AUTH_LOGIN})

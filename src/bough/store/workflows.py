@@ -184,9 +184,3 @@ def _labelled(workflow: Workflow, wanted: Filter) -> bool:
         and labels.isdisjoint(wanted.no_labels)
         and set(workflow.tags).issuperset(wanted.tags)
     )
-
-
-def names_of(connection: sa.Connection, uuids: Sequence[str]) -> dict[str, str]:
-    """The identifiers of workflows by their uuids."""
-    query = sa.select(WORKFLOWS.c.uuid, WORKFLOWS.c.workflow_id).where(WORKFLOWS.c.uuid.in_(uuids))
-    return {row.uuid: row.workflow_id for row in connection.execute(query)}
