@@ -303,7 +303,7 @@ def check_order(before: Snapshot, decided: Plan) -> None:
     gangs = all_gangs(before)
     served = {bind.workload for bind in decided.binds if not bind.growth}
     served |= {each.workload for each in decided.nominations}
-    served = {name for name in served if not sufficient(gangs[name], PodState.RUNNING)}
+    served = {name for name in served if not pods_in(gangs[name], PodState.RUNNING)}
     served -= {name for name, each in before.progress.items() if each.nominated}
     for wait in decided.waits:
         first = gangs[wait.workload]

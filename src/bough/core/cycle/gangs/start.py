@@ -51,7 +51,8 @@ class Server:
             self.outcome.wait(wait_for_pods(claim))
             return False
         head = self._heads.get((claim.queue, claim.gang.preemptible))
-        if head is not None and head.line < claim.line:
+        # Who runs, and must only be completed, passes nobody: it is there already.
+        if head is not None and head.line < claim.line and not claim.running:
             self.outcome.wait(wait_behind(claim, head))
             return False
         return self._try(claim, wants.offers)
@@ -117,13 +118,13 @@ class Server:
 
     def _is_head(self, claim: Claim, refusals: list[Refusal]) -> bool:
         """Whether it waits for quota that it will have one day; who is behind it waits, too."""
-        if all(refusal.never for refusal in refusals):
-            return False
-        # Where the tree as a whole is full, idle parts of it may go to whoever borrows them.
-        tree = self.world.ledgers.total
-        return not claim.gang.preemptible or not any(
-            refusal.node is not None and tree.parent(refusal.node) is None for refusal in refusals
-        )
+        if claim.gang.preemptible:
+            # Where the tree as a whole is full, idle parts of it go to whoever can borrow them.
+            tree = self.world.ledgers.total
+            for refusal in refusals:
+                if refusal.node is not None and tree.parent(refusal.node) is None:
+                    return False
+        return not all(refusal.never for refusal in refusals)
 
     def _place(self, claim: Claim, offer: Offer, *, waits: bool = False) -> bool:
         """Start a gang on what is free, or being freed; `waits`: when others have ended."""
