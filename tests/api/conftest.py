@@ -6,12 +6,18 @@ import pytest
 
 from bough.store import Store
 from tests.api.house import House
-from tests.store.databases import SqliteFiles
+from tests.store.databases import SqliteFiles, postgres_server
 
 
 @pytest.fixture(scope="session")
 def sqlite_files(tmp_path_factory):
     return SqliteFiles(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture

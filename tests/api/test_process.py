@@ -88,6 +88,29 @@ def test_a_second_start_finds_the_example_as_it_was_left(data):
         assert "vision--training" in first[0]
 
 
+def test_one_of_two_servers_on_postgresql_decides_and_the_other_takes_over(postgres, tmp_path):
+    url = postgres.make(migrated=False)
+    options = ("--database", url, "--gpus", "8")
+    with Served(tmp_path / "one", *options) as one:
+        assert one.until(lambda: one.get("/health")["schedules"])
+        with Served(tmp_path / "one", *options) as two:
+            assert not two.get("/health")["schedules"]
+            two.ask("POST", "/api/pool/default/workflow", json={"file": spec(4)})
+            one.until(lambda: two.get("/api/workflow/job-1")["status"] == "RUNNING")
+
+            one.stop(signal.SIGKILL)
+
+            two.until(lambda: two.get("/health")["schedules"])
+            assert "RUNNING" == two.get("/api/workflow/job-1")["status"]
+            two.ask("POST", "/api/pool/default/workflow", json={"file": spec(4)})
+            two.until(lambda: two.get("/api/workflow/job-2")["status"] == "RUNNING")
+            (usage,) = [
+                row["resource_usage"]
+                for row in two.get("/api/pool_quota?all_pools=True")["node_sets"][0]["pools"]
+            ]
+            assert ("8", "0") == (usage["quota_used"], usage["total_free"])
+
+
 def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
     (tmp_path / "file").write_text("")
     for options, expected in (
