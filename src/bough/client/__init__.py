@@ -2,7 +2,7 @@
 
     from bough import Client
 
-    client = Client("http://127.0.0.1:8080", token="...")
+    client = Client("http://127.0.0.1:8265", token="...")
     client.subpools.create("team", "a", 30)
 
 Answers are the server's JSON as plain dictionaries; errors are those of `bough.errors`. Needs the

@@ -157,7 +157,7 @@ class Transport:
 
 
 def read_address(server: str) -> Address:
-    """The parts of an address like `http://host:8080/base`; the scheme may be left out."""
+    """The parts of an address like `http://host:8265/base`; the scheme may be left out."""
     scheme, separator, rest = server.strip().partition("://")
     if not separator:
         scheme, rest = "http", server.strip()
@@ -165,7 +165,7 @@ def read_address(server: str) -> Address:
     authority, _, path = rest.partition("?")[0].partition("#")[0].partition("/")
     host, port = _split_port(authority.rpartition("@")[2])
     if scheme not in _PORTS or not host or not host.isprintable() or " " in host:
-        raise Invalid(f"{server!r} is not the address of a server, like http://127.0.0.1:8080.")
+        raise Invalid(f"{server!r} is not the address of a server, like http://127.0.0.1:8265.")
     if port and not (port.isdecimal() and int(port) < 65_536):
         raise Invalid(f"{server!r} has no valid port.")
     base = f"/{quote(path.strip('/'), '/%')}" if path.strip("/") else ""
