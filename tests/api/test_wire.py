@@ -198,6 +198,7 @@ def test_nodes_and_what_is_used_of_them(divided):
 
 def test_tasks_and_what_they_ask_for_together(divided):
     divided.run(5, "team--a")
+    divided.time.pass_minutes(1)
     divided.submit(8, "team--b")
 
     answer = divided.get("/api/task?all_pools=True&all_users=True&limit=20&offset=0&order=ASC")

@@ -7,7 +7,7 @@
     identity        who asks
     permission      whether they may: each route says what it needs, and what says nothing is denied
     failures        errors as answers
-    wire, shapes    times and bodies as they are sent
+    wire, *shapes   times and bodies as they are sent
     routes/         one module for each kind of thing
     example         an organisation to look at
 

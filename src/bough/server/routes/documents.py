@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from bough.control.workflows import WorkflowView
 from bough.model.workflow import Group, Task, Workflow
 from bough.server.routes.declare import Visit
-from bough.server.shapes import GroupDocument, TaskDocument, WorkflowDocument, WorkflowLine
 from bough.server.wire import duration_text, seconds_between, time_text
+from bough.server.workflow_shapes import GroupDocument, TaskDocument, WorkflowDocument, WorkflowLine
 
 
 class Links:
@@ -52,9 +52,6 @@ def workflow_line(workflow: Workflow, links: Links, now_ms: int) -> WorkflowLine
         grafana_url=None,
         dashboard_url=None,
         pool=workflow.pool,
-        app_owner=None,
-        app_name=None,
-        app_version=None,
         priority=workflow.priority,
         labels=workflow.labels,
         tags=list(workflow.tags),
@@ -65,7 +62,7 @@ def workflow_document(view: WorkflowView, links: Links, now_ms: int) -> Workflow
     """A workflow with everything below it."""
     workflow = view.workflow
     name = workflow.workflow_id
-    parent, _, number = (workflow.restarts or "").rpartition("-")
+    parent, number = _parent(workflow)
     return WorkflowDocument(
         name=name,
         uuid=workflow.uuid,
@@ -76,8 +73,8 @@ def workflow_document(view: WorkflowView, links: Links, now_ms: int) -> Workflow
         logs=links.logs(name),
         events=links.part(name, "events"),
         overview=links.overview(name),
-        parent_name=parent or None,
-        parent_job_id=int(number) if number.isdigit() else None,
+        parent_name=parent,
+        parent_job_id=number,
         dashboard_url=None,
         grafana_url=None,
         tags=list(workflow.tags),
@@ -94,9 +91,6 @@ def workflow_document(view: WorkflowView, links: Links, now_ms: int) -> Workflow
         groups=[_group(group, view, links) for group in view.groups],
         pool=workflow.pool,
         backend=workflow.backend,
-        app_owner=None,
-        app_name=None,
-        app_version=None,
         plugins={"rsync": False},
         priority=workflow.priority,
         labels=workflow.labels,
@@ -144,6 +138,12 @@ def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
         lead=task.lead,
         gpus=task.gpus,
     )
+
+
+def _parent(workflow: Workflow) -> tuple[str | None, int | None]:
+    """Name and number of the workflow that this one restarts."""
+    name, _, number = (workflow.restarts or "").rpartition("-")
+    return (name, int(number)) if name and number.isdigit() else (None, None)
 
 
 def _queued(workflow: Workflow, now_ms: int) -> float | None:

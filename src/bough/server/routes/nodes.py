@@ -13,8 +13,8 @@ from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
 from bough.server.routes.declare import Limit, Offset, Visit, caller, route
 from bough.server.routes.workflows import chosen_pools
-from bough.server.shapes import Cordon, ResourceList, TaskLine, TaskList, TaskSummary
 from bough.server.wire import cores, gibibytes, read_time_ms, time_text
+from bough.server.workflow_shapes import Cordon, ResourceList, TaskLine, TaskList, TaskSummary
 
 _GIB = 2**30
 #: What is on its way or on a node.
@@ -111,9 +111,8 @@ def list_tasks(
     if adds_up:
         sums = tasks.sum_up(rows, by_workflow=aggregate_by_workflow)
         return TaskList(summaries=[_summary(each) for each in sums[offset : offset + limit]])
-    if order.upper() != "DESC":
-        rows.reverse()
-    return TaskList(tasks=[_task(row) for row in rows])
+    shown = rows if order.upper() == "DESC" else reversed(rows)
+    return TaskList(tasks=[_task(row) for row in shown])
 
 
 def _node(view: NodeView) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from bough.control.people import UserView
 from bough.control.tokens import NewToken
 from bough.model.access import Action, Token, User
 from bough.server.identity import origin_of
-from bough.server.routes.declare import Limit, Visit, caller, route
-from bough.server.shapes import (
+from bough.server.people_shapes import (
     ChangeRoles,
     CreateUser,
     LoginBody,
@@ -27,6 +26,7 @@ from bough.server.shapes import (
     UserLine,
     UserList,
 )
+from bough.server.routes.declare import Limit, Visit, caller, route
 from bough.server.wire import read_date_ms, time_text
 
 _USER = "/api/auth/user/{user:str}"

@@ -9,8 +9,7 @@ from litestar.params import FromPath, JSONBody
 from bough.control import personal
 from bough.errors import Invalid
 from bough.model.access import Action, Credential, CredentialType, Profile
-from bough.server.routes.declare import Visit, caller, route
-from bough.server.shapes import (
+from bough.server.people_shapes import (
     CredentialLine,
     CredentialList,
     ProfileBody,
@@ -18,6 +17,7 @@ from bough.server.shapes import (
     ProfileToken,
     SetCredential,
 )
+from bough.server.routes.declare import Visit, caller, route
 from bough.server.wire import time_text
 
 _PROFILE = "/api/profile/settings"

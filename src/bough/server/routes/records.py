@@ -12,16 +12,9 @@ from bough.control.recording import Note
 from bough.errors import Invalid
 from bough.model.access import Action, Effect, Role, Statement
 from bough.model.record import AuditEntry, ConfigType, Difference, Revision
+from bough.server.people_shapes import AuditLine, AuditPage
 from bough.server.routes.declare import Limit, Number, Offset, OptionalNumber, Visit, caller, route
-from bough.server.shapes import (
-    AuditLine,
-    AuditPage,
-    ConfigHistory,
-    ConfigRevision,
-    PatchSettings,
-    RoleBody,
-    Rollback,
-)
+from bough.server.shapes import ConfigHistory, ConfigRevision, PatchSettings, RoleBody, Rollback
 from bough.server.wire import time_text
 
 

@@ -16,8 +16,8 @@ from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
 from bough.model.record import StoredEvent
 from bough.server.engine import Engine
+from bough.server.people_shapes import HealthBody, VersionBody
 from bough.server.routes.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
-from bough.server.shapes import HealthBody, VersionBody
 from bough.server.wire import time_text
 from bough.version import VERSION
 

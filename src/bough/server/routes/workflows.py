@@ -18,7 +18,8 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec, Wo
 from bough.server.permission import Scope
 from bough.server.routes.declare import Limit, Offset, Visit, caller, route
 from bough.server.routes.documents import Links, workflow_document, workflow_line
-from bough.server.shapes import (
+from bough.server.wire import read_pairs, read_time_ms
+from bough.server.workflow_shapes import (
     Named,
     Submission,
     TemplateSpec,
@@ -27,7 +28,6 @@ from bough.server.shapes import (
     WorkflowDocument,
     WorkflowPage,
 )
-from bough.server.wire import read_pairs, read_time_ms
 
 VALIDATED = "Workflow validation succeeded."
 
@@ -118,11 +118,7 @@ def list_workflows(
         limit=limit,
         offset=offset,
     )
-    page = workflows.list_workflows(site, actor, wanted)
-    links, now_ms = Links(request), site.clock.now_ms()
-    return WorkflowPage(
-        [workflow_line(each, links, now_ms) for each in page.workflows], more_entries=page.more
-    )
+    return _page(request, wanted)
 
 
 @route("GET", "/api/workflow/{workflow:str}", Action.WORKFLOW_READ, Scope.WORKFLOW)
@@ -192,6 +188,15 @@ def chosen_pools(
             "No pool selected!", hint="send pools or all_pools, or choose a pool in the profile"
         )
     return (chosen,)
+
+
+def _page(request: Visit, wanted: workflows.Filter) -> WorkflowPage:
+    site, actor = caller(request)
+    page = workflows.list_workflows(site, actor, wanted)
+    links, now_ms = Links(request), site.clock.now_ms()
+    return WorkflowPage(
+        [workflow_line(each, links, now_ms) for each in page.workflows], more_entries=page.more
+    )
 
 
 def _sent(

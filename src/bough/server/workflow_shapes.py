@@ -1,0 +1,236 @@
+"""Bodies about workflows, tasks and nodes. Must not know any rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Json = Any
+
+
+# Workflows
+
+
+class TemplateSpec(msgspec.Struct, frozen=True):
+    """A workflow to submit."""
+
+    file: str
+    set_variables: list[str] = []
+    set_string_variables: list[str] = []
+    uploaded_templated_spec: str | None = None
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """The answer to a submission."""
+
+    name: str
+    overview: str
+    logs: str | None = None
+    spec: str | None = None
+    dashboard_url: str | None = None
+    warnings: list[str] = []
+
+
+class Named(msgspec.Struct, frozen=True):
+    """What was meant."""
+
+    name: str
+
+
+class WorkflowLine(msgspec.Struct, frozen=True):
+    """A workflow in a list."""
+
+    user: str
+    name: str
+    workflow_uuid: str
+    submit_time: str
+    start_time: str | None
+    end_time: str | None
+    queued_time: float | None
+    duration: float | None
+    status: str
+    overview: str
+    logs: str
+    error_logs: str | None
+    grafana_url: str | None
+    dashboard_url: str | None
+    pool: str
+    priority: str
+    labels: dict[str, str]
+    tags: list[str]
+    #: There are no apps; clients look for these.
+    app_owner: str | None = None
+    app_name: str | None = None
+    app_version: str | None = None
+
+
+class WorkflowPage(msgspec.Struct, frozen=True):
+    """A part of the list of workflows."""
+
+    workflows: list[WorkflowLine]
+    more_entries: bool
+
+
+class TaskDocument(msgspec.Struct, frozen=True):
+    """One attempt of a task."""
+
+    name: str
+    retry_id: int
+    status: str
+    failure_message: str | None
+    exit_code: int | None
+    logs: str
+    error_logs: str | None
+    processing_start_time: str | None
+    scheduling_start_time: str | None
+    initializing_start_time: str | None
+    start_time: str | None
+    end_time: str | None
+    pod_name: str | None
+    pod_ip: str | None
+    task_uuid: str
+    node_name: str | None
+    lead: bool
+    gpus: int
+
+
+class GroupDocument(msgspec.Struct, frozen=True):
+    """A group with its tasks."""
+
+    name: str
+    status: str
+    processing_start_time: str | None
+    scheduling_start_time: str | None
+    initializing_start_time: str | None
+    start_time: str | None
+    end_time: str | None
+    remaining_upstream_groups: list[str]
+    downstream_groups: list[str]
+    failure_message: str | None
+    wait_reason: str | None
+    wait_message: str | None
+    tasks: list[TaskDocument]
+
+
+class WorkflowDocument(msgspec.Struct, frozen=True):
+    """A workflow with everything below it."""
+
+    name: str
+    uuid: str
+    submitted_by: str
+    cancelled_by: str | None
+    spec: str
+    template_spec: str | None
+    logs: str
+    events: str
+    overview: str
+    parent_name: str | None
+    parent_job_id: int | None
+    dashboard_url: str | None
+    grafana_url: str | None
+    tags: list[str]
+    submit_time: str
+    start_time: str | None
+    end_time: str | None
+    exec_timeout: str | None
+    queue_timeout: str | None
+    duration: float | None
+    queued_time: float | None
+    status: str
+    failure_message: str | None
+    outputs: str
+    groups: list[GroupDocument]
+    pool: str
+    backend: str
+    plugins: dict[str, bool]
+    priority: str
+    labels: dict[str, str]
+    warnings: list[str]
+    #: There are no apps; clients look for these.
+    app_owner: str | None = None
+    app_name: str | None = None
+    app_version: str | None = None
+
+
+class WhyGroup(msgspec.Struct, frozen=True):
+    """Why a group waits."""
+
+    group: str
+    status: str
+    reason: str | None
+    message: str | None
+    #: The violated inequality, or what no node has, and who holds it.
+    certificate: Json = None
+    #: Changes by which it would start, each shown by planning; only if they are asked for.
+    remedies: Json = None
+
+
+class WhyBody(msgspec.Struct, frozen=True):
+    """Why a workflow waits; no groups: nothing of it does."""
+
+    workflow: str
+    status: str
+    message: str
+    groups: list[WhyGroup]
+
+
+class TaskLine(msgspec.Struct, frozen=True):
+    """A task in a list."""
+
+    user: str
+    workflow_id: str
+    workflow_uuid: str
+    task_name: str
+    retry_id: int
+    status: str
+    pool: str
+    priority: str
+    node: str | None
+    start_time: str | None
+    end_time: str | None
+    storage: float
+    cpu: float
+    memory: float
+    gpu: int
+
+
+class TaskSummary(msgspec.Struct, frozen=True):
+    """What tasks ask for together; memory and storage in GiB."""
+
+    user: str
+    pool: str
+    priority: str
+    workflow_id: str | None
+    storage: float
+    cpu: float
+    memory: float
+    gpu: int
+
+
+class TaskList(msgspec.Struct, frozen=True):
+    """Tasks, or what they ask for together."""
+
+    tasks: list[TaskLine] = []
+    summaries: list[TaskSummary] = []
+
+
+class Tags(msgspec.Struct, frozen=True):
+    """Tags that are in use."""
+
+    tags: list[str]
+
+
+# Nodes
+
+
+class Cordon(msgspec.Struct, frozen=True):
+    """Whether a node takes nothing new."""
+
+    cordoned: bool
+
+
+class ResourceList(msgspec.Struct, frozen=True):
+    """Nodes with what they have and what is used."""
+
+    resources: list[Json]
