@@ -40,13 +40,13 @@ class Reservation:
         #: Whether the gang would fit at all, if enough others ended.
         self.kept = future is not None
         if future is not None:
-            world.ledgers.add(claim.queue, offer.request, guaranteed=True, waits=True)
+            # Only what is guaranteed: what others borrow in the meantime can be taken back.
+            world.ledgers.guaranteed.add_usage(claim.queue, offer.request)
             self._hold(*future)
 
     def release(self) -> None:
         """Keep nothing any more."""
         if self.kept:
-            self._world.ledgers.total.remove_usage(self._claim.queue, self._request)
             self._world.ledgers.guaranteed.remove_usage(self._claim.queue, self._request)
         for pod in self._pods:
             self._world.placer.release(self._claim.name, pod.name)

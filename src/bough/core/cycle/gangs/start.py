@@ -15,13 +15,10 @@ from bough.core.cycle.gangs.reasons import (
     wait_for_queue,
     wait_for_quota,
 )
-from bough.core.cycle.gangs.reclaim import Reclaim, Victim
-from bough.core.cycle.gangs.room import Room
+from bough.core.cycle.gangs.taking import Taking
 from bough.core.cycle.gangs.wants import Offer, wants_of
 from bough.core.cycle.gangs.world import World
-from bough.core.cycle.victims import search
 from bough.core.place.result import Placement
-from bough.model.gang import Pod
 from bough.model.quota import FlavorResource
 from bough.model.reason import Refusal
 
@@ -69,22 +66,28 @@ class Server:
     def _try(self, claim: Claim, offers: tuple[Offer, ...]) -> bool:
         refusals: list[Refusal] = []
         entitled: list[Offer] = []
+        #: What has quota, or would have it without those that may be evicted, but no place.
+        placeless: list[Offer] = []
         for offer in offers:
             refusal = self._refusal(claim, offer.request)
-            if refusal is None and self._place(claim, offer):
-                return True
             if refusal is not None:
                 refusals.append(refusal)
+            elif self._place(claim, offer):
+                return True
+            else:
+                placeless.append(offer)
             if refusal is None or self._may_take(claim, offer):
                 entitled.append(offer)
-        if self._takes_victims(claim):
-            for offer in entitled:
-                if self._free_room(claim, offer):
-                    return True
-        if len(refusals) < len(offers):
-            # Some flavor has quota for it, so that only a place is missing.
-            refusals = []
-        self._leave(claim, entitled, refusals)
+        for offer in entitled if self._takes_victims(claim) else ():
+            taking = Taking(self.world, claim, offer, self.outcome)
+            if self._free_room(claim, offer, taking):
+                return True
+            if taking.found_quota:
+                placeless.append(offer)
+        if placeless:
+            self._leave_placeless(claim, placeless[0])
+        else:
+            self._leave_refused(claim, entitled, refusals)
         return False
 
     def _refusal(self, claim: Claim, request: dict[FlavorResource, int]) -> Refusal | None:
@@ -104,13 +107,16 @@ class Server:
             return self.world.rules.preemptible_takes_victims
         return self.world.ledgers.guaranteed.admits(claim.queue, offer.request)
 
-    def _leave(self, claim: Claim, entitled: list[Offer], refusals: list[Refusal]) -> None:
-        """Say why a gang waits, and who may not pass it."""
+    def _leave_placeless(self, claim: Claim, offer: Offer) -> None:
+        """A gang waits for a place."""
+        if not claim.gang.preemptible:
+            self.unplaced[claim.name] = offer
+        self.outcome.wait(wait_for_place(claim, offer.demand, None))
+
+    def _leave_refused(self, claim: Claim, entitled: list[Offer], refusals: list[Refusal]) -> None:
+        """A gang waits for quota, and perhaps may not be passed."""
         if entitled:
-            if not claim.gang.preemptible and not refusals:
-                self.unplaced[claim.name] = entitled[0]
-            refusal = refusals[0] if refusals else None
-            self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusal))
+            self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusals[0]))
         else:
             self.outcome.wait(wait_for_quota(self.world, claim, refusals))
         if self.world.rules.strict_within_rank and self._is_head(claim, refusals):
@@ -160,11 +166,10 @@ class Server:
         pods = [pod for leaf in claim.tree.leaves for pod in leaf.pods if pod.name in placed]
         return self.world.tariffs[claim.queue].total(pods, offer.choice)
 
-    def _free_room(self, claim: Claim, offer: Offer) -> bool:
+    def _free_room(self, claim: Claim, offer: Offer, taking: Taking) -> bool:
         """Take what is needed from others, and nothing that is not."""
         world = self.world
         mark = world.mark()
-        taking = Taking(world, claim, offer, self.outcome)
         victims = taking.search()
         if victims:
             taking.settle(victims)
@@ -174,80 +179,3 @@ class Server:
                 return True
         world.undo(mark)
         return False
-
-
-class Taking:
-    """The search for victims of one gang."""
-
-    def __init__(
-        self,
-        world: World,
-        claim: Claim,
-        offer: Offer,
-        outcome: Outcome,
-    ) -> None:
-        self._world = world
-        self._claim = claim
-        self._request = offer.request
-        self._room = Room(world, claim, offer.demand, offer.nodes)
-        self._reclaim = Reclaim(world, claim, offer.request, outcome.served)
-        self._evicted = outcome.evicted
-        #: What each victim took that was not taken before it.
-        self._pods: dict[Victim, tuple[Pod, ...]] = {}
-        #: By gang: what of its surplus is taken on its own; and gangs that are taken whole.
-        self._whole: dict[str, Victim] = {}
-        self._missing: set[Victim] = set()
-
-    def search(self) -> list[Victim] | None:
-        """The victims; `None` where none suffice, or more are needed than a cycle may evict."""
-        victims = search(
-            self._reclaim.candidates(),
-            allowed=self._reclaim.allowed,
-            take=self._take,
-            put_back=self._put_back,
-            fits=self._fits,
-        )
-        limit = self._world.rules.eviction_limit
-        if victims is None or limit is None:
-            return victims
-        evicted = self._evicted | {victim.claim.name for victim in victims}
-        return victims if len(evicted) <= limit else None
-
-    def settle(self, victims: list[Victim]) -> None:
-        """Say what the victims hold from now on."""
-        for victim in victims:
-            held = self._world.held(victim.claim)
-            names = (pod.name for pod in victim.pods)
-            self._world.hold(victim.claim, victim.claim.tree.without_pods(held, names))
-
-    def _take(self, victim: Victim) -> None:
-        claim = victim.claim
-        pods = self._pods.get(victim)
-        if pods is None:
-            pods = self._pods[victim] = self._world.firm(claim, victim.pods)
-        self._room.watch(claim, pods)
-        self._world.evict(claim, pods)
-        self._room.recount(claim, pods)
-        self._missing.discard(victim)
-        if victim.whole:
-            self._whole[claim.name] = victim
-
-    def _put_back(self, victim: Victim) -> None:
-        claim = victim.claim
-        pods = self._pods[victim]
-        self._world.spare(claim, pods)
-        self._room.recount(claim, pods)
-        if victim.whole:
-            del self._whole[claim.name]
-            self._missing = {each for each in self._missing if each.claim is not claim}
-        elif claim.name in self._whole:
-            # A gang that is broken keeps nothing: its surplus cannot stay behind.
-            self._missing.add(victim)
-
-    def _fits(self) -> bool:
-        if self._missing:
-            return False
-        world = self._world
-        if not world.ledgers.total.admits(self._claim.queue, self._request):
-            return False
-        return self._room.suffices()

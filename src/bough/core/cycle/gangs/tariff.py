@@ -1,7 +1,9 @@
 """What a pod counts against the quota of its queue.
 
 A queue lists resources in groups, and for each group flavors in order; a gang gets one flavor of
-each group. What a queue does not list, it does not limit. Must not know what is used or free.
+each group. What a queue does not list, it does not limit; but where anybody's GPUs are counted,
+everybody's are, so that a queue without a quota of GPUs has none. Must not know what is used or
+free.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from itertools import islice, product
 
 from bough.model.cluster import Resources
 from bough.model.gang import Pod
-from bough.model.quota import FlavorResource, Queue
+from bough.model.quota import Cohort, FlavorResource, Queue, quotas_of
 
 #: Combinations of flavors that are tried for a gang; more groups than one are rare.
 MOST_CHOICES = 64
@@ -25,7 +27,12 @@ class Tariff:
 
     __slots__ = ("_by_request", "choices", "flavors")
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, gpus: FlavorResource | None = None) -> None:
+        """`gpus`: as what GPUs count that the queue does not list."""
+        listed = {name for group in queue.resource_groups for name in group.covered_resources}
+        unlisted: dict[str, str] = {}
+        if gpus is not None and not any(map(is_gpu, listed)):
+            unlisted = {gpus.resource: gpus.flavor}
         groups = [group for group in queue.resource_groups if group.flavors]
         combined = product(*(group.flavors for group in groups))
         #: The flavors a gang may get, the best first.
@@ -35,6 +42,7 @@ class Tariff:
                 for group, flavor in zip(groups, flavors, strict=True)
                 for resource in group.covered_resources
             }
+            | unlisted
             for flavors in islice(combined, MOST_CHOICES)
         )
         #: All that the queue lists.
@@ -83,7 +91,7 @@ class Tariff:
 
 def amount_of(requests: Resources, resource: str) -> int:
     """How much of a resource, by the name that a quota gives it, is asked for."""
-    if resource == "gpu" or resource.endswith("/gpu"):
+    if is_gpu(resource):
         return requests.gpus
     if resource == "cpu":
         return requests.cpu_milli
@@ -92,3 +100,14 @@ def amount_of(requests: Resources, resource: str) -> int:
     if resource == "pods":
         return requests.pods or 1
     return dict(requests.other).get(resource, 0)
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether GPUs are meant, by the name that a quota gives them."""
+    return resource == "gpu" or resource.endswith("/gpu")
+
+
+def first_gpus(declared: Iterable[Cohort | Queue]) -> FlavorResource | None:
+    """As what GPUs are counted first, if anybody counts them."""
+    found = (what for each in declared for what in quotas_of(each.resource_groups))
+    return min((what for what in found if is_gpu(what.resource)), default=None)

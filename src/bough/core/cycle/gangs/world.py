@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bough.core.cycle.gangs.claim import Claim
-from bough.core.cycle.gangs.tariff import Tariff
+from bough.core.cycle.gangs.tariff import Tariff, first_gpus
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.ledgers import Mark as LedgerMark
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
@@ -46,7 +46,8 @@ class World:
         self.log = UndoLog()
         self.ledgers = Ledgers(snapshot.cohorts, snapshot.queues)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, rules.placement, self.log)
-        self.tariffs = {queue.name: Tariff(queue) for queue in snapshot.queues}
+        gpus = first_gpus((*snapshot.cohorts, *snapshot.queues))
+        self.tariffs = {queue.name: Tariff(queue, gpus) for queue in snapshot.queues}
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
         self._masks: dict[tuple[str | None, ...], int] = {}
         self._paths: dict[str, list[TreeNode]] = {}
