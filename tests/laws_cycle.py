@@ -12,12 +12,12 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.gang.release import surplus_pods
 from bough.core.gang.tree import GangTree
-from bough.model.gang import PodState
+from bough.model.gang import Gang, PodState
 from bough.model.plan import Eviction, Plan
 from bough.model.policy import OSMO
 from bough.model.reason import GangWait
 from bough.model.snapshot import Snapshot
-from tests.oracles.cycle import all_gangs, check_plan, fits
+from tests.oracles.cycle import all_gangs, all_pods, check_plan, fits, legal_victims
 from tests.simulation import Simulation, changes, pods_in, replace
 from tests.strategies_cycle import LOW, NORMAL, Generator
 
@@ -139,6 +139,40 @@ def _parts_of(before: Snapshot, eviction: Eviction) -> list[set[tuple[str, str]]
     tree = GangTree.of(gang)
     running = {(name, pod.name) for pod in pods_in(gang, PodState.RUNNING)}
     return [running, running - {(name, pod.name) for pod in surplus_pods(tree, tree.held)}]
+
+
+def check_victims_found(random: Random, cycles: int) -> int:
+    """Who has a right to room waits only where no victims that may be taken would do.
+
+    How many gangs could be asked: all else that has a guarantee runs. No gang is elastic, as one
+    that could shrink to its quota is protected.
+    """
+    history = History(random, plain=True)
+    history.generator.rigid = True
+    asked = 0
+    for _ in range(cycles):
+        history.live(LOW)
+        history.settle()
+        wanted = history.generator.gang(history.snapshot, NORMAL)
+        history.submit(wanted)
+        before = history.snapshot
+        decided = history.step()
+        reasons = {wait.workload: wait.reason for wait in decided.waits}
+        only = all(name == wanted.name or gang.preemptible for name, gang in waiting(before))
+        entitled = reasons.get(wanted.name) in {GangWait.PLACE, GangWait.LIMIT}
+        if only and entitled:
+            asked += 1
+            for victims in legal_victims(before, wanted):
+                ended = {key for key in all_pods(before) if key[0] in victims}
+                assert not fits(before, wanted, ended), f"{victims} would be enough"
+        history.end(wanted.name)
+    return asked
+
+
+def waiting(snapshot: Snapshot) -> list[tuple[str, Gang]]:
+    """The gangs that have a pod that waits, with their names."""
+    gangs = all_gangs(snapshot).items()
+    return [(name, gang) for name, gang in gangs if pods_in(gang, PodState.PENDING)]
 
 
 def check_blocked(random: Random, cycles: int) -> None:

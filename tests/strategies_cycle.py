@@ -38,6 +38,8 @@ class Generator:
         self.random = random
         #: No subgroups and no topology: a plain oracle can tell what fits.
         self.plain = plain
+        #: No gang may have less than all of its pods.
+        self.rigid = False
         self.flavors = ("big", "small")[:flavors]
         self._count = 0
 
@@ -158,7 +160,8 @@ class Generator:
         gpus = random.choice((1, 1, 1, 2))
         if self.plain or random.random() < 0.7:
             count = random.randint(1, 4)
-            minimum = count if random.random() < 0.5 else random.randint(1, count)
+            whole = self.rigid or random.random() < 0.5
+            minimum = count if whole else random.randint(1, count)
             return (), tuple(_pod(f"p{at}", None, gpus) for at in range(count)), minimum
         sizes = [random.randint(1, 3) for _ in range(random.randint(1, 3))]
         subgroups = tuple(

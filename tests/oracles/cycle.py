@@ -160,7 +160,8 @@ def declarations(snapshot: Snapshot, placed: Iterable[Placed]) -> Declarations:
 
 
 def first_flavor(declared: Declarations, queue: str) -> str:
-    return declared.queues[queue].resource_groups[0].flavors[0].name
+    groups = declared.queues[queue].resource_groups
+    return groups[0].flavors[0].name if groups else "any"
 
 
 def resources_of(snapshot: Snapshot) -> list[FlavorResource]:
@@ -362,6 +363,25 @@ def fits(before: Snapshot, gang: Gang, ended: set[tuple[str, str]]) -> bool:
     # The literal rule asks for a tree without debts; one with debts is answered by the tree's own.
     admitted = declarations(before, placed).tree().admits(gang.queue, {what: amount})
     return admitted and can_start(gang, others, list(before.nodes), before.topologies[0])
+
+
+def legal_victims(
+    before: Snapshot, preemptor: Gang, ended: frozenset[str] = frozenset()
+) -> Iterator[frozenset[str]]:
+    """Every set of whole LOW gangs that may be taken for somebody, one after the other."""
+    yield ended
+    gangs = all_gangs(before).values()
+    tree = declarations(
+        before, [each for each in total(before, {PodState.RUNNING}) if each[0].name not in ended]
+    )
+    above = set(path(tree, TreeNode(NodeKind.QUEUE, preemptor.queue)))
+    (what,) = resources_of(before)
+    for victim in gangs:
+        if victim.preemptible and victim.name not in ended and any(map(runs, victim.pods)):
+            between = list(path(tree, TreeNode(NodeKind.QUEUE, victim.queue)))
+            shared = next((at for at, node in enumerate(between) if node in above), None)
+            if shared is not None and all(tree.balance(n, what) < 0 for n in between[:shared]):
+                yield from legal_victims(before, preemptor, ended | {victim.name})
 
 
 def sufficient(gang: Gang, state: PodState) -> bool:

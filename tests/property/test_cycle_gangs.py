@@ -48,8 +48,15 @@ def test_no_victim_is_superfluous(random: Random) -> None:
     laws.check_victims_needed(random, CYCLES)
 
 
+@few
+@given(randoms())
+def test_victims_are_found_where_there_are_any(random: Random) -> None:
+    laws.check_victims_found(random, CYCLES)
+
+
 def test_victims_are_really_asked_about() -> None:
     assert 20 < sum(laws.check_victims_needed(Random(seed), CYCLES) for seed in range(60))
+    assert 5 < sum(laws.check_victims_found(Random(seed), CYCLES) for seed in range(60))
 
 
 @few

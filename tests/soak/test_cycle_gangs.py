@@ -51,6 +51,12 @@ def test_no_victim_is_superfluous(random: Random) -> None:
 
 @many
 @given(seeds())
+def test_victims_are_found_where_there_are_any(random: Random) -> None:
+    laws.check_victims_found(random, CYCLES)
+
+
+@many
+@given(seeds())
 def test_who_waits_for_quota_changes_nothing_for_others(random: Random) -> None:
     laws.check_blocked(random, CYCLES)
 

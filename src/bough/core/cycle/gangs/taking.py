@@ -6,6 +6,8 @@ gang wants room, nor in what order candidates come.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.outcome import Outcome
 from bough.core.cycle.gangs.reclaim import Reclaim, Victim
@@ -13,6 +15,7 @@ from bough.core.cycle.gangs.room import Room
 from bough.core.cycle.gangs.wants import Offer
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
+from bough.core.place.result import Placement
 from bough.model.gang import Pod
 
 
@@ -28,7 +31,7 @@ class Taking:
     ) -> None:
         self._world = world
         self._claim = claim
-        self._request = offer.request
+        self._offer = offer
         self._room = Room(world, claim, offer.demand, offer.nodes)
         self._reclaim = Reclaim(world, claim, offer.request, outcome.served)
         self._evicted = outcome.evicted
@@ -37,18 +40,16 @@ class Taking:
         #: By gang: what of its surplus is taken on its own; and gangs that are taken whole.
         self._whole: dict[str, Victim] = {}
         self._missing: set[Victim] = set()
+        #: Whether somebody was spared because its queue, or a node above, is within its quota.
+        self._protected = False
         #: Whether there is quota once some, or all, that may be evicted are.
         self.found_quota = False
 
     def search(self) -> list[Victim] | None:
         """The victims; `None` where none suffice, or more are needed than a cycle may evict."""
-        victims = search(
-            self._reclaim.candidates(),
-            allowed=self._reclaim.allowed,
-            take=self._take,
-            put_back=self._put_back,
-            fits=self._fits,
-        )
+        victims = self._search(self._reclaim.candidates())
+        if victims is None and self._protected:
+            victims = self._search(self._nearest_first())
         limit = self._world.rules.eviction_limit
         if victims is None or limit is None:
             return victims
@@ -61,6 +62,41 @@ class Taking:
             held = self._world.held(victim.claim)
             names = (pod.name for pod in victim.pods)
             self._world.hold(victim.claim, victim.claim.tree.without_pods(held, names))
+
+    def _search(self, candidates: Iterable[Victim]) -> list[Victim] | None:
+        return search(
+            candidates,
+            allowed=self._allowed,
+            take=self._take,
+            put_back=self._put_back,
+            fits=self._fits,
+        )
+
+    def _nearest_first(self) -> list[Victim]:
+        """Those first that are where the gang would go if everybody went who may be taken.
+
+        A queue is spared as soon as it is down to its quota: those that are of use must come
+        before that.
+        """
+        world, claim, offer = self._world, self._claim, self._offer
+        candidates = list(self._reclaim.candidates())
+        mark = world.mark()
+        for victim in candidates:
+            world.evict(victim.claim, world.firm(victim.claim, victim.pods))
+        found = world.placer.place(
+            claim.tree, offer.demand, world.held(claim), later=True, within=offer.nodes
+        )
+        world.undo(mark)
+        if not isinstance(found, Placement):
+            return []
+        nodes = {each.node for each in found.assignments}
+        candidates.sort(key=lambda victim: nodes.isdisjoint(pod.node for pod in victim.pods))
+        return candidates
+
+    def _allowed(self, victim: Victim) -> bool:
+        allowed = self._reclaim.allowed(victim)
+        self._protected = self._protected or not allowed
+        return allowed
 
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
@@ -90,7 +126,7 @@ class Taking:
         if self._missing:
             return False
         world = self._world
-        if not world.ledgers.total.admits(self._claim.queue, self._request):
+        if not world.ledgers.total.admits(self._claim.queue, self._offer.request):
             return False
         self.found_quota = True
         return self._room.suffices()
