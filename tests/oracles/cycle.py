@@ -54,6 +54,7 @@ def check_complete(before: Snapshot, decided: Plan) -> None:
     waits = [each.workload for each in decided.waits]
     evicted = {each.workload for each in decided.evictions}
     assert len(nominated) == len({*nominated})
+    assert all(each.waits_for for each in decided.nominations), "nominated, and waits for nobody"
     assert len(waits) == len({*waits})
     assert not cores & {*waits}
     assert not {*nominated} & {*waits}

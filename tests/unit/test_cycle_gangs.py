@@ -156,6 +156,17 @@ def test_low_uses_what_is_kept_and_gives_it_back() -> None:
     assert 1 == len(evicted(decided))
 
 
+def test_room_is_kept_also_on_a_cluster_that_low_fills() -> None:
+    """What may be evicted is no reason to lose one's turn: the quota is there without it."""
+    lows = [gang(f"low{at}", "b", LOW, on=f"n{1 + at % 2}", at=at) for at in range(4)]
+    later = [gang(f"one{at}", "a", at=20 + at) for at in range(2)]
+
+    decided = decide(fragmented(*lows, gang("blocks", "b", at=9), *later))
+
+    assert {"wide": "limit", "blocks": "quota", "one1": "quota"} == reasons(decided)
+    assert ["one0"] == nominated(decided)
+
+
 def test_a_gang_is_not_starved_by_a_stream_of_smaller_ones() -> None:
     """Small ones come and go for ever; the wide one gets its rack when the first has ended."""
     simulation = Simulation(fragmented())
@@ -216,6 +227,27 @@ def test_a_promise_is_news_for_a_memo() -> None:
     assert ["high"] == started(plan(world, OSMO, memo))
     assert ["normal"] == started(plan(promised, OSMO, memo))
     assert ["high"] == started(plan(world, OSMO, memo))
+
+
+def test_who_waits_for_room_says_for_whose_end_as_long_as_it_waits() -> None:
+    simulation = Simulation(
+        cluster(
+            [node("n", 2)],
+            [queue("a", 2), queue("b", 0)],
+            [
+                gang("low1", "b", LOW, on="n"),
+                gang("low2", "b", LOW, on="n", at=1),
+                gang("want", "a", pods=2, at=2),
+            ],
+        )
+    )
+
+    waits_for = []
+    for ended in (["low1"], ["low2"], []):
+        waits_for += [each.waits_for for each in simulation.step().nominations]
+        simulation.end_evicted(ended)
+
+    assert [("low1", "low2"), ("low2",)] == waits_for
 
 
 # Protection of what runs

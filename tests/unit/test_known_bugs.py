@@ -508,7 +508,8 @@ def test_kueue_10815_nobody_is_evicted_for_quota_that_has_no_place() -> None:
     )
 
     assert [] == evicted(decided)
-    assert {"want": "place"} == reasons(decided)
+    assert {"want": "limit"} == reasons(decided)
+    assert "nothing that may be evicted is enough" in decided.waits[0].message
 
 
 def test_kueue_6972_topology_is_looked_at_before_victims_are_chosen() -> None:

@@ -67,7 +67,7 @@ class Grower:
                 ledgers.guaranteed.add_usage(claim.queue, more)
                 world.start(claim, found, request, guaranteed=guaranteed)
                 world.keep(mark)
-                self._outcome.bind(claim, found, growth=True)
+                self._outcome.bind(world, claim, found, growth=True)
                 return True
         world.undo(mark)
         return False

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.reclaim import Victim
+from bough.core.cycle.gangs.world import World
 from bough.core.place.result import Placement
 from bough.model.plan import Bind, Eviction, EvictionRule, Nomination, Plan, Wait
 
@@ -26,16 +27,16 @@ class Outcome:
         self.evicted: set[str] = set()
         self.served: set[str] = set()
 
-    def bind(self, claim: Claim, placement: Placement, *, growth: bool) -> None:
+    def bind(self, world: World, claim: Claim, placement: Placement, *, growth: bool) -> None:
         """Pods start where they were placed; or, if room must be freed first, are nominated."""
         self.served.add(claim.name)
         if placement.waits:
+            before = self.nominations.get(claim.name, Nomination(claim.name))
             pods = {each.pod: each.node for each in placement.assignments}
-            before = self.nominations.get(claim.name)
-            if before is not None:
-                pods = {**before.pods, **pods}
-            waits_for = before.waits_for if before is not None else ()
-            self.nominations[claim.name] = Nomination(claim.name, pods, waits_for)
+            ends = world.ends_before(claim, placement, self.evicted)
+            self.nominations[claim.name] = Nomination(
+                claim.name, {**before.pods, **pods}, tuple(sorted({*before.waits_for, *ends}))
+            )
             return
         self.binds += [
             Bind(claim.name, each.pod, each.node, growth) for each in placement.assignments

@@ -84,10 +84,13 @@ class Server:
                 return True
             if taking.found_quota:
                 placeless.append(offer)
-        if placeless:
-            self._leave_placeless(claim, placeless[0])
+        if len(refusals) < len(offers):
+            self.outcome.wait(wait_for_place(claim, placeless[0].demand, None))
+        elif entitled:
+            self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusals[0]))
         else:
-            self._leave_refused(claim, entitled, refusals)
+            self.outcome.wait(wait_for_quota(self.world, claim, refusals))
+        self._keep_turn(claim, placeless, refusals)
         return False
 
     def _refusal(self, claim: Claim, request: dict[FlavorResource, int]) -> Refusal | None:
@@ -107,20 +110,13 @@ class Server:
             return self.world.rules.preemptible_takes_victims
         return self.world.ledgers.guaranteed.admits(claim.queue, offer.request)
 
-    def _leave_placeless(self, claim: Claim, offer: Offer) -> None:
-        """A gang waits for a place."""
-        if not claim.gang.preemptible:
-            self.unplaced[claim.name] = offer
-        self.outcome.wait(wait_for_place(claim, offer.demand, None))
-
-    def _leave_refused(self, claim: Claim, entitled: list[Offer], refusals: list[Refusal]) -> None:
-        """A gang waits for quota, and perhaps may not be passed."""
-        if entitled:
-            self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusals[0]))
-        else:
-            self.outcome.wait(wait_for_quota(self.world, claim, refusals))
-        if self.world.rules.strict_within_rank and self._is_head(claim, refusals):
-            self._heads[claim.queue, claim.gang.preemptible] = claim
+    def _keep_turn(self, claim: Claim, placeless: list[Offer], refusals: list[Refusal]) -> None:
+        """Who lacks only a place may be passed, if that is kept; who waits for quota may not."""
+        if not placeless:
+            if self.world.rules.strict_within_rank and self._is_head(claim, refusals):
+                self._heads[claim.queue, claim.gang.preemptible] = claim
+        elif not claim.gang.preemptible:
+            self.unplaced[claim.name] = placeless[0]
 
     def _is_head(self, claim: Claim, refusals: list[Refusal]) -> bool:
         """Whether it waits for quota that it will have one day; who is behind it waits, too."""
@@ -155,7 +151,7 @@ class Server:
             return too_early and self._place(claim, offer, waits=True)
         world.start(claim, found, request, guaranteed=not claim.gang.preemptible)
         world.keep(mark)
-        self.outcome.bind(claim, found, growth=False)
+        self.outcome.bind(world, claim, found, growth=False)
         return True
 
     def _request(

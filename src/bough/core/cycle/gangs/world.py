@@ -63,6 +63,8 @@ class World:
         self.preemptible: list[Claim] = []
         #: Gangs that run with less than they need.
         self.stale: dict[str, Claim] = {}
+        #: Gangs that were told to end, in part or whole, before the cycle began.
+        self.ending: dict[str, Claim] = {}
         #: Gangs for which others were told to end in an earlier cycle.
         self.nominated: frozenset[str] = frozenset()
         #: What gangs hold now, where that is not what they held when the cycle began.
@@ -91,6 +93,8 @@ class World:
         self.placer.add((gang,))
         if claim.waiting:
             insort(self.waiting, claim, key=_line)
+        if claim.ending:
+            self.ending[claim.name] = claim
         if claim.running:
             self.running.setdefault(claim.queue, {})[claim.name] = claim
             for row in self._rows(claim):
@@ -106,6 +110,7 @@ class World:
         for pod in claim.gang.pods:
             self.placer.release(name, pod.name, gone=True)
         self.stale.pop(name, None)
+        self.ending.pop(name, None)
         if claim.waiting:
             del self.waiting[bisect_left(self.waiting, claim.line, key=_line)]
         if claim.running:
@@ -234,6 +239,24 @@ class World:
         """Those of a gang's pods that have a place and were not told to end."""
         holdings = ((pod, self.placer.holding(claim.name, pod.name)) for pod in pods)
         return tuple(pod for pod, held in holdings if held is not None and held.hold is Hold.FIRM)
+
+    def ends_before(
+        self, claim: Claim, placement: Placement, evicted: Iterable[str]
+    ) -> tuple[str, ...]:
+        """Whose end a gang waits for: on its nodes or, where these are free, in its tree."""
+        nodes = {each.node for each in placement.assignments}
+        root = self.path(claim.queue)[-1]
+        there: list[str] = []
+        elsewhere: list[str] = []
+        for name in sorted({*self.ending, *evicted}):
+            other = self.claims[name]
+            holdings = (self.placer.holding(name, pod.name) for pod in other.gang.pods)
+            ends = [each for each in holdings if each is not None and each.hold is Hold.ENDS]
+            if any(self.placer.index.nodes[each.at].name in nodes for each in ends):
+                there.append(name)
+            elif ends and self.takes_gangs(other.queue) and self.path(other.queue)[-1] == root:
+                elsewhere.append(name)
+        return tuple(there or elsewhere)
 
     def is_evicted(self, claim: Claim) -> bool:
         """Whether a gang lost all that it held in this cycle."""
