@@ -1,9 +1,10 @@
 """What a gang that only lacks a place keeps from others.
 
 If what has run longest ended first, the gang would one day fit. Until then it keeps its quota and,
-of the room that it would have, what is free already and will still be needed: nothing may start
-there that could not be evicted again. What may borrow goes on using both. Must not know when
-anything will really end.
+of the room that it would have, what nobody who ends will give back: nothing may start there that
+could not be evicted again. What may borrow goes on using both, and counts for nothing here: else
+the room that is kept would move with every eviction, and with it those for whom somebody was
+evicted. Must not know when anything will really end.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from bough.core.cycle.gangs.room import Room
 from bough.core.cycle.gangs.wants import Offer
 from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
+from bough.core.gang.release import surplus_pods
 from bough.core.place.columns import Row
 from bough.core.place.result import Placement
 from bough.model.gang import Pod
@@ -64,6 +66,7 @@ class Reservation:
 def _foresee(world: World, claim: Claim, offer: Offer) -> tuple[Placement, _Returns] | None:
     """Where a gang will be once enough others have ended, and what these will have given back."""
     mark = world.log.mark()
+    _forget_what_may_be_evicted(world)
     room = Room(world, claim, offer.demand, offer.nodes)
 
     def take(holding: Holding) -> None:
@@ -77,13 +80,15 @@ def _foresee(world: World, claim: Claim, offer: Offer) -> tuple[Placement, _Retu
             world.placer.keep(holding.claim.name, pod.name)
         room.recount(*holding)
 
-    ended = search(
-        (Holding(other, world.firm(other, other.running)) for other in _longest_running(world)),
-        allowed=lambda holding: holding.claim is not claim,
-        take=take,
-        put_back=put_back,
-        fits=room.suffices,
-    )
+    ended: list[Holding] | None = []
+    if not room.suffices():
+        ended = search(
+            (Holding(other, world.firm(other, other.running)) for other in _longest_running(world)),
+            allowed=lambda holding: holding.claim is not claim,
+            take=take,
+            put_back=put_back,
+            fits=room.suffices,
+        )
     found = None
     if ended is not None:
         held = world.held(claim)
@@ -119,8 +124,22 @@ class _Returns:
         return True
 
 
+def _forget_what_may_be_evicted(world: World) -> None:
+    for other in world.preemptible:
+        for pod in other.running:
+            world.placer.release(other.name, pod.name)
+    for other in world.elastic:
+        for pod in surplus_pods(other.tree, world.held(other)):
+            world.placer.release(other.name, pod.name)
+
+
 def _longest_running(world: World) -> list[Claim]:
-    """Every gang that runs, the one that has run longest first."""
-    running = [claim for claims in world.running.values() for claim in claims.values()]
+    """Every gang with a guarantee that runs, the one that has run longest first."""
+    running = [
+        claim
+        for claims in world.running.values()
+        for claim in claims.values()
+        if not claim.gang.preemptible
+    ]
     running.sort(key=lambda claim: (claim.gang.started_ms or 0, claim.line))
     return running
