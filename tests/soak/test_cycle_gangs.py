@@ -13,7 +13,7 @@ CYCLES = 12
 #: Choices come from seeds, which is fast; a seed that fails is not shrunk, but can be tried again.
 many = settings(
     settings.get_profile("soak"),
-    max_examples=6_000,
+    max_examples=4_000,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -109,6 +109,21 @@ def test_the_limit_counts_only_those_that_are_really_evicted() -> None:
     assert ["old"] == evicted(decide(world, eviction_limit=1))
 
 
+def test_a_queue_is_not_brought_down_to_its_quota_by_those_that_are_of_no_use() -> None:
+    """b is 2 above its quota. The newest of it would use that up, and frees no node with 2 GPUs."""
+    world = cluster(
+        [node("n0", 4), node("n1", 2)],
+        [queue("a", 2), queue("b", 4)],
+        [
+            gang("old", "b", LOW, pods=4, on=("n1", "n0", "n0", "n0")),
+            gang("new", "b", LOW, pods=2, on=("n0", "n1"), at=1),
+            gang("want", "a", gpus=2, at=2),
+        ],
+    )
+
+    assert ["old"] == evicted(decide(world))
+
+
 # Stale gangs
 
 

@@ -7,6 +7,7 @@ gang wants room, nor in what order candidates come.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from bough.core.cycle.gangs.claim import Claim
 from bough.core.cycle.gangs.outcome import Outcome
@@ -17,6 +18,9 @@ from bough.core.cycle.gangs.world import World
 from bough.core.cycle.victims import search
 from bough.core.place.result import Placement
 from bough.model.gang import Pod
+
+#: How many orders of candidates are tried after the first two; what is needed at all is rare.
+MOST_ORDERS = 8
 
 
 class Taking:
@@ -40,16 +44,16 @@ class Taking:
         #: By gang: what of its surplus is taken on its own; and gangs that are taken whole.
         self._whole: dict[str, Victim] = {}
         self._missing: set[Victim] = set()
-        #: Whether somebody was spared because its queue, or a node above, is within its quota.
-        self._protected = False
+        #: Who was spared because its queue, or a node above, is within its quota.
+        self._spared: list[Victim] = []
         #: Whether there is quota once some, or all, that may be evicted are.
         self.found_quota = False
 
     def search(self) -> list[Victim] | None:
         """The victims; `None` where none suffice, or more are needed than a cycle may evict."""
         victims = self._search(self._reclaim.candidates())
-        if victims is None and self._protected:
-            victims = self._search(self._nearest_first())
+        if victims is None and self._spared:
+            victims = self._search_otherwise()
         limit = self._world.rules.eviction_limit
         if victims is None or limit is None:
             return victims
@@ -64,6 +68,8 @@ class Taking:
             self._world.hold(victim.claim, victim.claim.tree.without_pods(held, names))
 
     def _search(self, candidates: Iterable[Victim]) -> list[Victim] | None:
+        self._pods.clear()
+        self._spared.clear()
         return search(
             candidates,
             allowed=self._allowed,
@@ -72,12 +78,23 @@ class Taking:
             fits=self._fits,
         )
 
-    def _nearest_first(self) -> list[Victim]:
-        """Those first that are where the gang would go if everybody went who may be taken.
+    def _search_otherwise(self) -> list[Victim] | None:
+        """Take them in other orders.
 
         A queue is spared as soon as it is down to its quota: those that are of use must come
-        before that.
+        before that. So those come first that are where the gang would go; then, for each that was
+        spared all the same, that one.
         """
+        order = self._nearest_first()
+        victims = self._search(order)
+        spared = dict.fromkeys(victim.claim for victim in self._spared)
+        for claim in islice(spared, MOST_ORDERS):
+            if victims is None:
+                victims = self._search(sorted(order, key=lambda each: each.claim is not claim))
+        return victims
+
+    def _nearest_first(self) -> list[Victim]:
+        """All candidates; first those that are where the gang would go if all of them went."""
         world, claim, offer = self._world, self._claim, self._offer
         candidates = list(self._reclaim.candidates())
         mark = world.mark()
@@ -95,7 +112,8 @@ class Taking:
 
     def _allowed(self, victim: Victim) -> bool:
         allowed = self._reclaim.allowed(victim)
-        self._protected = self._protected or not allowed
+        if not allowed:
+            self._spared.append(victim)
         return allowed
 
     def _take(self, victim: Victim) -> None:
