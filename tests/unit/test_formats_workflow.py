@@ -57,7 +57,7 @@ def test_numbers_are_written_as_text_where_text_is_meant():
     task = read_spec(SERIAL).groups[2].tasks[0]
 
     assert {"RESCHEDULE": "3", "COMPLETE": "0,1-10"} == task.exit_actions
-    assert {"N": "4", "T": "x"} == task.launch["environment"]
+    assert {"N": "4", "T": "x"} == task.launch.environment
 
 
 def test_a_group_has_one_lead():

@@ -222,6 +222,10 @@ def launch_of(entry: Entry, task: Task) -> Launch:
         gpus=task.gpus,
         hold_s=spec.hold_s,
         started_ms=task.started_ms,
+        retry_id=task.retry_id,
+        user=entry.workflow.submitted_by,
+        cpu_milli=spec.requests.cpu_milli,
+        memory_bytes=spec.requests.memory_bytes,
         spec=spec.launch,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from bough.formats.fields import Fields, Reading
 from bough.model.cluster import Resources
 from bough.model.gang import TopologyConstraint
 from bough.model.problem import Problem
+from bough.model.recipe import Recipe
 from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ MAXIMUM_LABELS = 16
 _NAME = re.compile(r"[a-zA-Z](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\Z")
 _DAYS = re.compile(r"([0-9]{1,6})d\Z")
 _SLEEP = re.compile(r"(?:\A|[\s;&])sleep\s+([0-9]{1,9})\s*\Z")
-#: What a backend needs to run a task, kept as it is written.
-_TEXT_LISTS = ("command", "args")
 #: Read by backends that run something; here they are only known.
 _TASK_FIELDS_WITHOUT_MEANING = (
     "files",
@@ -220,15 +219,17 @@ def _read_task(
     return task, _read_inputs(fields), asked.constraint
 
 
-def _read_launch(fields: Fields) -> dict[str, Any]:
-    launch: dict[str, Any] = {"image": fields.optional_text("image")}
-    launch.update({name: list(fields.texts(name)) for name in _TEXT_LISTS})
+def _read_launch(fields: Fields) -> Recipe:
     environment = fields.optional_child("environment")
     names = () if environment is None else environment.names()
-    launch["environment"] = {
-        name: environment.written(name) or "" for name in names if environment is not None
-    }
-    return launch
+    return Recipe(
+        image=fields.optional_text("image"),
+        command=tuple(fields.texts("command")),
+        args=tuple(fields.texts("args")),
+        environment={
+            name: environment.written(name) or "" for name in names if environment is not None
+        },
+    )
 
 
 def _read_exit_actions(fields: Fields) -> dict[str, str]:
@@ -293,7 +294,7 @@ def _duration_s(fields: Fields, name: str) -> int | None:
         return None
 
 
-def _hold_s(launch: dict[str, Any]) -> int | None:
+def _hold_s(launch: Recipe) -> int | None:
     """How long a task runs that only sleeps, for backends where nothing really runs."""
-    found = _SLEEP.search(" ".join((*launch["command"], *launch["args"])))
+    found = _SLEEP.search(" ".join((*launch.command, *launch.args)))
     return int(found[1]) if found else None

@@ -7,11 +7,12 @@ often as it is asked; it decides nothing. Must not know quota, pools or the stor
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from bough.model.pool import Json, Machine
+from bough.model.pool import Machine
+from bough.model.recipe import Recipe
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -26,7 +27,15 @@ class Launch(msgspec.Struct, frozen=True):
     hold_s: int | None = None
     #: Since when it runs, where it was started before and this is only a reminder.
     started_ms: int | None = None
-    spec: Json = None
+    retry_id: int = 0
+    #: Who submitted it.
+    user: str = ""
+    #: What is counted for it, and enforced where that is possible; 0: nothing was asked for.
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    spec: Recipe | None = None
+    #: The credentials that the recipe names, by their names; never kept with the errand.
+    secrets: dict[str, dict[str, str]] = {}
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -41,8 +50,9 @@ class Stop(msgspec.Struct, frozen=True):
     """Attempts that are to end."""
 
     attempts: tuple[str, ...]
-    #: What the tasks are told: `preempted` or `cancelled`.
+    #: Why; the rule of an eviction, or `cancel`, `lead`, `give_back`, `drain`, a timeout.
     reason: str
+    #: How long they may take from the notice (SIGTERM) on, before they are killed.
     grace_s: int = 0
 
 
@@ -54,6 +64,8 @@ class Sight(StrEnum):
     ENDED = "ended"
     #: It could not be started at all.
     UNSTARTABLE = "unstartable"
+    #: It was there, and is gone without a word: its node vanished, or the machine was restarted.
+    LOST = "lost"
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -62,8 +74,30 @@ class Observation(msgspec.Struct, frozen=True):
     attempt: str
     sight: Sight
     at_ms: int
+    #: Of a task that was killed by a signal: 128 and the number of the signal.
     exit_code: int | None = None
     message: str = ""
+    #: The signal that killed it, if one did.
+    signal: int | None = None
+
+
+class LogLine(NamedTuple):
+    """One line that a task wrote; valid text without line breaks."""
+
+    at_ms: int
+    text: str
+    #: Whether it was written to standard error.
+    error: bool = False
+
+
+class LogPart(NamedTuple):
+    """A part of what an attempt wrote, of a size that fits into memory."""
+
+    lines: tuple[LogLine, ...]
+    #: Where to read on.
+    position: int
+    #: Nothing more will come after this part.
+    complete: bool
 
 
 class Backend(Protocol):
@@ -92,4 +126,10 @@ class Backend(Protocol):
 
     def forget(self, attempts: tuple[str, ...]) -> None:
         """The end of these was written down; they need not be told again."""
+        ...
+
+    def read_log(
+        self, attempt: str, position: int = 0, *, last_lines: int | None = None
+    ) -> LogPart | None:
+        """What an attempt wrote, from a position on, or its last lines; `None`: nothing is kept."""
         ...

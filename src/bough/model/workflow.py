@@ -12,7 +12,7 @@ import msgspec
 
 from bough.model.cluster import Resources
 from bough.model.gang import SubGroup, SubGroupSet, TopologyConstraint
-from bough.model.pool import Json
+from bough.model.recipe import Recipe
 
 
 class Priority(StrEnum):
@@ -141,7 +141,7 @@ class TaskSpec(msgspec.Struct, frozen=True):
     #: How long it runs where nothing really runs; `None`: until it is told to end.
     hold_s: int | None = None
     #: What the backend needs to run it, untouched by everything before the backend.
-    launch: Json = None
+    launch: Recipe | None = None
 
 
 class GroupSpec(msgspec.Struct, frozen=True):

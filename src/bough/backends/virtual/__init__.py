@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bough.model.backend import Launch, Observation, Sight, Start, Stop
+from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import Machine
 
 #: What a made-up node has for each of its GPUs: enough for what people usually ask.
@@ -98,6 +98,12 @@ class VirtualBackend:
         with self._lock:
             for attempt in attempts:
                 self._attempts.pop(attempt, None)
+
+    def read_log(
+        self, attempt: str, position: int = 0, *, last_lines: int | None = None
+    ) -> LogPart | None:
+        """Nothing runs, so nothing is written."""
+        del attempt, position, last_lines
 
 
 def make_machines(gpus: int, per_node: int = GPUS_PER_NODE) -> tuple[Machine, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
@@ -14,6 +12,7 @@ from bough.control.specs import read_spec
 from bough.control.submission import Accepted, Mode
 from bough.errors import Invalid
 from bough.model.access import Action, Actor
+from bough.model.recipe import Recipe
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec, WorkflowStatus
 from bough.server.permission import Scope
 from bough.server.routes.declare import Limit, Offset, Visit, caller, route
@@ -215,8 +214,9 @@ def _with_environment(spec: WorkflowSpec, variables: dict[str, str]) -> Workflow
         return spec
 
     def task_with(task: TaskSpec) -> TaskSpec:
-        launch: dict[str, Any] = dict(task.launch or {})
-        launch["environment"] = {**launch.get("environment", {}), **variables}
+        recipe = task.launch or Recipe()
+        environment = {**recipe.environment, **variables}
+        launch = msgspec.structs.replace(recipe, environment=environment)
         return msgspec.structs.replace(task, launch=launch)
 
     def group_with(group: GroupSpec) -> GroupSpec:
