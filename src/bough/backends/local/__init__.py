@@ -1,0 +1,1 @@
+"""The local backend: tasks are processes of this machine."""

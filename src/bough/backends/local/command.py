@@ -1,0 +1,71 @@
+"""One task, ready to be run: what the keeper does with it, in plain values. Must not know why."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Account(msgspec.Struct, frozen=True):
+    """A user of this machine."""
+
+    user_id: int
+    group_id: int
+    groups: tuple[int, ...] = ()
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """A folder or file of this machine that a task sees, and where."""
+
+    source: str
+    target: str
+    writable: bool = False
+
+
+class View(msgspec.Struct, frozen=True):
+    """What a task sees of the machine: everything read-only, but for what is mounted here."""
+
+    #: The folder that is to be the task's `/tmp`.
+    temporary: str
+    mounts: tuple[Mount, ...] = ()
+    #: Folders that are empty for it: the server's data.
+    hidden: tuple[str, ...] = ()
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a task may use where the machine can enforce it; `None`: as much as there is."""
+
+    cpu_milli: int | None = None
+    memory_bytes: int | None = None
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """Files that are copied before, while or after a task runs."""
+
+    source: str
+    target: str
+    #: Only files whose path below the source matches.
+    regex: str | None = None
+    #: Again and again while it runs; `None`: once.
+    every_s: int | None = None
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A task with every placeholder filled in."""
+
+    attempt: str
+    name: str
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    #: Where it starts, as it sees it.
+    working_folder: str
+    #: `None`: it sees the machine as it is.
+    view: View | None = None
+    limits: Limits = Limits()
+    #: `None`: the server's own.
+    account: Account | None = None
+    #: Before it starts; what fails here is a failure to start.
+    inputs: tuple[Copy, ...] = ()
+    #: While it runs and once when it has ended, however it did.
+    checkpoints: tuple[Copy, ...] = ()
+    #: When it has ended well.
+    outputs: tuple[Copy, ...] = ()

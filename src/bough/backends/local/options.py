@@ -1,0 +1,36 @@
+"""How the local backend is set up. Must not know what runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from bough.model.pool import Machine
+
+MEBIBYTE = 2**20
+
+
+class LocalOptions(msgspec.Struct, frozen=True):
+    """The settings of the local backend."""
+
+    #: Everything that it keeps: attempts, logs, results, data of URLs.
+    folder: Path
+    #: The GPUs to offer, whatever the machine has; `None`: those that are found.
+    gpus: int | None = None
+    #: Nodes to offer instead, all of them on this machine.
+    nodes: tuple[Machine, ...] = ()
+    #: Folders that no task may see, such as the server's data.
+    hidden: tuple[Path, ...] = ()
+    #: Give each task a private view where the machine allows it.
+    private: bool = True
+    #: Enforce CPU and memory where the machine allows it.
+    limits: bool = True
+    #: Run tasks as the user who submitted them; only for a server that runs as root.
+    as_user: bool = False
+    #: The program that runs images, as `docker` or `podman`; `None`: images are not used.
+    container_runner: str | None = None
+    #: What is kept of one attempt's log at most; the oldest goes first.
+    log_bytes: int = 64 * MEBIBYTE
+    #: How long attempts that are over are kept, with their logs and results.
+    keep_days: int = 30
