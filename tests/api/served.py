@@ -21,6 +21,8 @@ class Served:
 
     def __init__(self, data: Path, *options: str) -> None:
         command = [sys.executable, "-m", "bough", "serve", "--port", "0", "--data", str(data)]
+        # The last of several holds, so a test can choose another.
+        command += ["--backend", "virtual"]
         self.data = data
         self._log = (data.parent / f"{data.name}.log").open("w+")
         self.process = subprocess.Popen(

@@ -138,7 +138,13 @@ def serving(folder: Path, database: str | None = None) -> Iterator[Served]:
     nodes.write_text(NODE)
     data = folder / "data"
     command = [PROGRAM, "serve", "--port", "0", "--data", data, "--namespace", "ns"]
-    command += ["--nodes", nodes, *(["--database", database] if database else [])]
+    command += [
+        "--backend",
+        "virtual",
+        "--nodes",
+        nodes,
+        *(["--database", database] if database else []),
+    ]
     with (folder / "log").open("w+") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:

@@ -40,13 +40,15 @@ database_option = click.option(
 @database_option
 @click.option(
     "--backend",
-    type=click.Choice(["virtual"]),
+    type=click.Choice(["local", "virtual"]),
     default="virtual",
     show_default=True,
-    help="What runs the tasks. With virtual they only hold their GPUs, and nothing runs.",
+    help="What runs the tasks: processes of this machine; or nothing, they only hold their GPUs.",
 )
 @click.option(
-    "--gpus", type=click.IntRange(0, 1_000_000), help="GPUs to offer, in nodes of eight. [8]"
+    "--gpus",
+    type=click.IntRange(0, 1_000_000),
+    help="GPUs to offer, whatever there is. Else those that nvidia-smi finds; 8 if it finds none.",
 )
 @click.option(
     "--nodes", metavar="FILE", type=click.Path(), help="A file with Nodes to offer instead."
@@ -62,6 +64,30 @@ database_option = click.option(
     multiple=True,
     help="Believe x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. "
     "May be repeated.",
+)
+@click.option(
+    "--private/--not-private",
+    default=True,
+    show_default=True,
+    help="Give each task a view of its own, where the machine allows it: a /tmp of its own, the "
+    "rest read-only, and no sight of the server's data.",
+)
+@click.option(
+    "--as-user",
+    is_flag=True,
+    help="Run each task as the user of this machine who submitted it; the server must be root.",
+)
+@click.option(
+    "--container-runner",
+    metavar="PROGRAM",
+    help="Run tasks in their images with it, like docker or podman. Else images are not used.",
+)
+@click.option(
+    "--keep-days",
+    type=click.IntRange(0, 36_500),
+    default=30,
+    show_default=True,
+    help="How long logs and results of tasks that are over are kept.",
 )
 def serve(data: str, nodes: str | None, trusted: tuple[str, ...], **options: Any) -> None:
     """Answer requests, and schedule, until told to stop.

@@ -12,46 +12,51 @@ from bough.control.specs import read_spec
 from bough.model.access import Actor
 from bough.model.workflow import Priority
 
-#: As many as the example needs to be full.
-GPUS = 64
-
 #: Commands that show it.
 TRIED = ("pool list", "workflow list --all-users", "workflow why tracker-1")
 
+#: The GPUs are counted in eighths of what there is, so that it fills a small machine and a large.
+PARTS = 8
+
 _COHORTS = {
     "research": {"description": "Models that do not exist yet"},
-    "products": {"description": "What customers use", "lending_limit": 16},
+    "products": {"description": "What customers use"},
 }
 _POOLS = {
-    "vision": (24, "research", "Cameras and video"),
-    "language": (24, "research", "Text and speech"),
-    "robots": (16, "products", "Everything that moves"),
+    "vision": (3, "research", "Cameras and video"),
+    "language": (3, "research", "Text and speech"),
+    "robots": (2, "products", "Everything that moves"),
 }
-_SUBPOOLS = {"vision": {"training": 12, "labels": 4}, "language": {"pretraining": 16}}
+_SUBPOOLS = {"vision": {"training": 2}, "language": {"pretraining": 2}}
 _USERS = {
     "ada": ("osmo-vision-admin", "osmo-vision-user"),
     "ben": ("osmo-vision-user",),
     "chi": ("osmo-language-user", "osmo-robots-user"),
 }
-#: Who submits what: name, GPUs, pool, priority.
+#: Who submits what: name, tasks of one part each, pool, priority.
 _WORKFLOWS = (
-    ("ada", "detector", 8, "vision--training", Priority.HIGH),
-    ("ben", "segmenter", 4, "vision--training", Priority.NORMAL),
-    ("ben", "tracker", 4, "vision--training", Priority.NORMAL),
-    ("ada", "label-check", 2, "vision--labels", Priority.NORMAL),
-    ("ben", "explore", 8, "vision", Priority.LOW),
-    ("chi", "base-model", 16, "language--pretraining", Priority.HIGH),
-    ("chi", "tune", 6, "language", Priority.NORMAL),
-    ("chi", "tune-wide", 4, "language", Priority.NORMAL),
-    ("chi", "walker", 8, "robots", Priority.NORMAL),
-    ("chi", "sweep", 16, "robots", Priority.LOW),
+    ("ada", "detector", 1, "vision--training", Priority.HIGH),
+    ("ben", "segmenter", 1, "vision--training", Priority.NORMAL),
+    ("ben", "tracker", 1, "vision--training", Priority.NORMAL),
+    ("ada", "label-check", 1, "vision", Priority.NORMAL),
+    ("chi", "base-model", 2, "language--pretraining", Priority.HIGH),
+    ("chi", "tune", 1, "language", Priority.NORMAL),
+    ("chi", "tune-wide", 1, "language", Priority.NORMAL),
+    ("chi", "walker", 1, "robots", Priority.NORMAL),
+    ("ben", "explore", 1, "vision", Priority.LOW),
+    ("chi", "sweep", 2, "robots", Priority.LOW),
 )
-#: A day and a half, so that it is still there when somebody comes back.
-_SLEEP_S = 36 * 60 * 60
+#: What each task does: it counts its steps, and says goodbye when it is told to end.
+_SCRIPT = """\
+trap 'echo "step $n: told to end"; exit 0' TERM
+n=0
+while true; do n=$((n + 1)); echo "step $n"; sleep 5 & wait $!; done
+"""
 
 
-def make_example(site: Site) -> None:
-    """Make the organisation, unless it is there."""
+def make_example(site: Site, gpus: int) -> None:
+    """Make the organisation for so many GPUs, unless it is there."""
+    part = max(1, gpus // PARTS)
     admin = Actor("admin", (site.role_names.admin, site.role_names.everybody), origin="example")
     if any(each.name in _COHORTS for each in cohorts.list_cohorts(site, admin)):
         return
@@ -62,17 +67,17 @@ def make_example(site: Site) -> None:
         name: {
             "description": description,
             "cohort": cohort,
-            "resources": {"gpu": {"guarantee": quota, "maximum": -1, "weight": 1}},
+            "resources": {"gpu": {"guarantee": quota * part, "maximum": -1, "weight": 1}},
         }
         for name, (quota, cohort, description) in _POOLS.items()
     }
     pools.put_pools(site, admin, configs)
     for pool, parts in _SUBPOOLS.items():
         for name, quota in parts.items():
-            subpools.create_subpool(site, admin, pool, name, quota)
-    for user, name, gpus, pool, priority in _WORKFLOWS:
+            subpools.create_subpool(site, admin, pool, name, quota * part)
+    for user, name, tasks, pool, priority in _WORKFLOWS:
         actor = introduce(site, user, _USERS[user], "example")
-        submission.submit(site, actor, pool, read_spec(_spec(name, gpus)), priority)
+        submission.submit(site, actor, pool, read_spec(_spec(name, tasks, part)), priority)
 
 
 def _make_people(site: Site, admin: Actor) -> None:
@@ -82,16 +87,17 @@ def _make_people(site: Site, admin: Actor) -> None:
             people.create_user(site, admin, name, roles)
 
 
-def _spec(name: str, gpus: int) -> str:
-    """Tasks of up to four GPUs that start together."""
-    size = max(each for each in (1, 2, 4) if gpus % each == 0)
-    tasks = "\n".join(
-        f"    - {{name: {name}-{number}, lead: {str(number == 0).lower()}, image: python:3.12, "
-        f'command: [sleep, "{_SLEEP_S}"]}}'
-        for number in range(gpus // size)
+def _spec(name: str, tasks: int, gpus: int) -> str:
+    """Tasks that start together, each with so many GPUs."""
+    script = "\n".join(f"            {line}" for line in _SCRIPT.splitlines())
+    members = "\n".join(
+        f"    - name: {name}-{number}\n      lead: {str(number == 0).lower()}\n"
+        f"      command: [sh]\n      args: [/tmp/run.sh]\n"
+        f"      files:\n      - path: /tmp/run.sh\n        contents: |\n{script}"
+        for number in range(tasks)
     )
     return (
         f"workflow:\n  name: {name}\n"
-        f"  resources:\n    default: {{gpu: {size}, cpu: 4, memory: 16Gi, storage: 10Gi}}\n"
-        f"  groups:\n  - name: {name}\n    tasks:\n{tasks}\n"
+        f"  resources:\n    default: {{gpu: {gpus}}}\n"
+        f"  groups:\n  - name: {name}\n    tasks:\n{members}\n"
     )

@@ -19,22 +19,16 @@ import msgspec
 import uvicorn
 from litestar import Litestar
 
-from bough.backends.virtual import VirtualBackend, make_machines
 from bough.control.loop import Bell
-from bough.control.site import Site, SystemClock
+from bough.control.site import Site
 from bough.control.start import Started, start
 from bough.errors import Invalid, Unavailable
-from bough.formats.documents import read_documents
-from bough.formats.nodes import read_nodes
-from bough.model.backend import Backend
-from bough.model.cluster import Node
 from bough.model.names import plain_name_fault
-from bough.model.pool import Machine
 from bough.server.application import make_application
 from bough.server.engine import Engine
-from bough.server.example import GPUS as EXAMPLE_GPUS
 from bough.server.example import TRIED, make_example
 from bough.server.gate import Gate
+from bough.server.hosting import open_host
 from bough.server.identity import Desk
 from bough.server.settings import Settings
 from bough.store import Store
@@ -44,7 +38,6 @@ LOG = logging.getLogger(__name__)
 
 #: How long requests that are under way may take once the server is told to stop.
 GRACE_S = 10
-DEFAULT_GPUS = 8
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -102,19 +95,26 @@ def put_together(settings: Settings) -> Iterator[Running]:
         started = start(site, default_pool=not settings.example)
         if started.admin_token is not None:
             _keep_secret(settings.admin_token_file, started.admin_token)
-        engine = Engine(site, (_backend(settings),), bell)
-        if settings.example:
-            make_example(site)
-        desk = Desk(site, settings.trusted_proxies)
-        application = make_application(desk, engine, maximum_body_bytes=settings.maximum_body_bytes)
-        application.state.gauges.begin()
-        engine.start()
-        try:
-            yield Running(application, site, engine, started)
-        finally:
-            engine.stop()
+        with open_host(settings, site.clock.now_ms, bell) as host:
+            engine = Engine(site, (host.backend,), bell)
+            if settings.example:
+                make_example(site, sum(each.gpus for each in host.backend.machines()))
+            desk = Desk(site, settings.trusted_proxies)
+            application = make_application(
+                desk, engine, maximum_body_bytes=settings.maximum_body_bytes
+            )
+            application.state.gauges.begin()
+            engine.start()
+            try:
+                yield Running(application, site, engine, _warned(started, host.warnings))
+            finally:
+                engine.stop()
     finally:
         site.store.close()
+
+
+def _warned(started: Started, warnings: tuple[str, ...]) -> Started:
+    return msgspec.structs.replace(started, warnings=(*started.warnings, *warnings))
 
 
 class _Server(uvicorn.Server):
@@ -138,41 +138,6 @@ class _Server(uvicorn.Server):
         """Begin to stop; the second time without waiting for requests."""
         self._engine.stopping.set()
         super().handle_exit(sig, frame)
-
-
-def _backend(settings: Settings) -> Backend:
-    if settings.backend != "virtual":
-        raise Invalid(f"There is no backend {settings.backend!r}; there is: virtual.")
-    if settings.nodes is not None:
-        machines = _machines(settings.nodes)
-    else:
-        default = EXAMPLE_GPUS if settings.example else DEFAULT_GPUS
-        machines = make_machines(default if settings.gpus is None else settings.gpus)
-    return VirtualBackend(machines, SystemClock().now_ms)
-
-
-def _machines(path: Path) -> tuple[Machine, ...]:
-    nodes, problems = read_nodes(read_documents([str(path)]))
-    if problems:
-        lines = tuple(
-            f"{each.source}:{each.line}: {each.field}: {each.message}" for each in problems
-        )
-        raise Invalid(f"The nodes of {path} cannot be used.", details=lines)
-    return tuple(map(_machine, nodes))
-
-
-def _machine(node: Node) -> Machine:
-    other = dict(node.capacity.other)
-    return Machine(
-        name=node.name,
-        gpus=node.capacity.gpus,
-        cpu_milli=node.capacity.cpu_milli,
-        memory_bytes=node.capacity.memory_bytes,
-        storage_bytes=other.get("ephemeral-storage", 0),
-        task_slots=node.capacity.pods,
-        labels=node.labels,
-        cordoned=node.cordoned,
-    )
 
 
 def _listen(settings: Settings) -> socket.socket:

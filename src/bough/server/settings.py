@@ -15,6 +15,9 @@ PORT = 8265
 ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105 - a name
 DATABASE_FILE = "bough.db"
 MAXIMUM_BODY_BYTES = 8 << 20
+#: What is kept of the log of one attempt, and for how long after its end.
+LOG_BYTES = 64 << 20
+KEEP_DAYS = 30
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -26,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True):
     #: `None`: a file in the data folder.
     database: str | None = None
     backend: str = "virtual"
-    #: `None`: as many as the example needs, or a few.
+    #: `None`: those that are found, or a few to try it out.
     gpus: int | None = None
     #: A file with Nodes, instead of a number of GPUs.
     nodes: Path | None = None
@@ -35,6 +38,12 @@ class Settings(msgspec.Struct, frozen=True):
     #: Who may say in headers who somebody is; nobody, unless it is switched on.
     trusted_proxies: tuple[Network, ...] = ()
     maximum_body_bytes: int = MAXIMUM_BODY_BYTES
+    #: The rest concerns tasks that really run; see backends.local.
+    private: bool = True
+    as_user: bool = False
+    container_runner: str | None = None
+    log_bytes: int = LOG_BYTES
+    keep_days: int = KEEP_DAYS
 
     @property
     def address(self) -> str:

@@ -1,0 +1,109 @@
+"""Which backend runs the tasks, and on which nodes, as the settings say. Must not know any route.
+
+Backends are imported when they are chosen: what one of them needs, the others do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from bough.errors import Invalid
+from bough.formats.documents import read_documents
+from bough.formats.nodes import read_nodes
+from bough.model.backend import Backend
+from bough.model.cluster import Node
+from bough.model.pool import Machine
+from bough.server.settings import Settings
+
+LOCAL = "local"
+VIRTUAL = "virtual"
+#: GPUs that are offered where nobody says how many, and none are found.
+DEFAULT_GPUS = 8
+
+
+class Host(NamedTuple):
+    """A backend, and what its machine cannot do."""
+
+    backend: Backend
+    warnings: tuple[str, ...] = ()
+    #: Whether tasks run in their images.
+    runs_images: bool = True
+
+
+@contextmanager
+def open_host(
+    settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
+) -> Iterator[Host]:
+    """Have a backend, and let go of it afterwards; what it runs goes on."""
+    if settings.backend == LOCAL:
+        with _local(settings, now_ms, wake) as host:
+            yield host
+    elif settings.backend == VIRTUAL:
+        yield _virtual(settings, now_ms)
+    else:
+        raise Invalid(f"There is no backend {settings.backend!r}; there are: local, virtual.")
+
+
+@contextmanager
+def _local(
+    settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
+) -> Iterator[Host]:
+    from bough.backends.local import LocalBackend, LocalOptions  # noqa: PLC0415
+    from bough.backends.local.gpus import find_gpus  # noqa: PLC0415
+
+    gpus = settings.gpus
+    if gpus is None and settings.nodes is None and not find_gpus()[0]:
+        gpus = DEFAULT_GPUS
+    options = LocalOptions(
+        folder=settings.data / "local",
+        gpus=gpus,
+        nodes=() if settings.nodes is None else _machines(settings.nodes),
+        hidden=(settings.data,),
+        private=settings.private,
+        as_user=settings.as_user,
+        container_runner=settings.container_runner,
+        log_bytes=settings.log_bytes,
+        keep_days=settings.keep_days,
+    )
+    backend = LocalBackend(options, now_ms, wake)
+    try:
+        yield Host(backend, backend.warnings, runs_images=settings.container_runner is not None)
+    finally:
+        backend.close()
+
+
+def _virtual(settings: Settings, now_ms: Callable[[], int]) -> Host:
+    from bough.backends.virtual import VirtualBackend, make_machines  # noqa: PLC0415
+
+    if settings.nodes is not None:
+        machines = _machines(settings.nodes)
+    else:
+        machines = make_machines(DEFAULT_GPUS if settings.gpus is None else settings.gpus)
+    return Host(VirtualBackend(machines, now_ms))
+
+
+def _machines(path: Path) -> tuple[Machine, ...]:
+    nodes, problems = read_nodes(read_documents([str(path)]))
+    if problems:
+        lines = tuple(
+            f"{each.source}:{each.line}: {each.field}: {each.message}" for each in problems
+        )
+        raise Invalid(f"The nodes of {path} cannot be used.", details=lines)
+    return tuple(map(_machine, nodes))
+
+
+def _machine(node: Node) -> Machine:
+    other = dict(node.capacity.other)
+    return Machine(
+        name=node.name,
+        gpus=node.capacity.gpus,
+        cpu_milli=node.capacity.cpu_milli,
+        memory_bytes=node.capacity.memory_bytes,
+        storage_bytes=other.get("ephemeral-storage", 0),
+        task_slots=node.capacity.pods,
+        labels=node.labels,
+        cordoned=node.cordoned,
+    )
