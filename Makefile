@@ -7,10 +7,10 @@ CASES ?= ../shared/cases
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test e2e check format cases bench soak docs pins clean
+.PHONY: help setup packages run test e2e check format cases bench soak docs pins clean
 
 help: ## list the commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and the package
 
@@ -21,13 +21,16 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
+packages: ## install the Debian packages that the tests use, where root allows it
+	@scripts/packages.sh
+
 run: $(STAMP) ## start a server on the loopback with an example organisation (EXAMPLE=no: empty)
 	@$(BIN)/bough serve --data $(if $(filter no,$(EXAMPLE)),.bough/empty,.bough/example --example)
 
-test: $(STAMP) ## run the tests
+test: $(STAMP) packages ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-e2e: $(STAMP) ## run the program against a served process, on SQLite and PostgreSQL
+e2e: $(STAMP) packages ## run the program against a served process, on SQLite and PostgreSQL
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS)
 
 check: $(STAMP) ## style, types and import contracts
@@ -43,10 +46,10 @@ format: $(STAMP) ## rewrite the sources in house style
 cases: $(STAMP) ## answer the recorded decisions of Kueue and KAI (of the folder CASES)
 	$(BIN)/python -m conformance.judge $(CASES)
 
-bench: $(STAMP) ## print the benchmarks' figures and ratios
+bench: $(STAMP) packages ## print the benchmarks' figures and ratios
 	$(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## the long tests: many random histories
+soak: $(STAMP) packages ## the long tests: many random histories
 	$(BIN)/python -m pytest tests/soak -n $(WORKERS)
 
 docs: $(STAMP) ## rewrite the parts of the documentation that the program prints

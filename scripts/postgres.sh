@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A PostgreSQL for the tests, on a unix socket in a folder of its own; nothing is left behind.
 #
-#   scripts/postgres.sh install         install Debian's package, where root allows it
 #   scripts/postgres.sh start FOLDER    make a database there, start it, print its URL
+#   scripts/postgres.sh start FOLDER durable   the same, but what is committed outlives a crash
 #   scripts/postgres.sh stop FOLDER     stop it
 set -euo pipefail
 
@@ -13,7 +13,7 @@ programs() {
         found=$(dirname "$(command -v postgres || true)")
     fi
     if [ ! -x "$found/postgres" ]; then
-        echo "PostgreSQL is not installed; as root, run: scripts/postgres.sh install" >&2
+        echo "PostgreSQL is not installed; as root, run: scripts/packages.sh" >&2
         exit 3
     fi
     echo "$found"
@@ -29,13 +29,6 @@ as_user() {
 }
 
 case "${1:-}" in
-install)
-    if ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then
-        exit 0
-    fi
-    apt-get update --quiet && DEBIAN_FRONTEND=noninteractive \
-        apt-get install --quiet --yes --no-install-recommends postgresql
-    ;;
 start)
     folder=$(realpath "$2")
     bin=$(programs)
@@ -44,8 +37,12 @@ start)
     fi
     as_user "$bin/initdb" --pgdata "$folder/data" --username bough --auth trust \
         --encoding UTF8 --locale C --no-sync >"$folder/initdb.log"
+    fast="-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+    if [ "${3:-}" = durable ]; then
+        fast=""
+    fi
     as_user "$bin/pg_ctl" --pgdata "$folder/data" --log "$folder/server.log" --wait \
-        --options "-c listen_addresses= -c unix_socket_directories=$folder -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=200" \
+        --options "-c listen_addresses= -c unix_socket_directories=$folder -c max_connections=200 $fast" \
         start >"$folder/start.log"
     echo "postgresql://bough@/postgres?host=$folder"
     ;;
@@ -53,7 +50,7 @@ stop)
     as_user "$(programs)/pg_ctl" --pgdata "$(realpath "$2")/data" --mode immediate stop >/dev/null
     ;;
 *)
-    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

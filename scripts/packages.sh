@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Debian packages that the tests use for real: PostgreSQL and bubblewrap. Where they cannot be
+# installed this says so and goes on; the tests that need them are then skipped, but not in CI.
+set -euo pipefail
+
+missing=()
+ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null \
+    || missing+=(postgresql)
+command -v bwrap >/dev/null || missing+=(bubblewrap)
+
+if [ ${#missing[@]} = 0 ]; then
+    exit 0
+fi
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "not installed, and this is no root on Debian: ${missing[*]}; tests of these are skipped" >&2
+    exit 0
+fi
+apt-get update --quiet \
+    && DEBIAN_FRONTEND=noninteractive \
+        apt-get install --quiet --yes --no-install-recommends "${missing[@]}" \
+    || echo "could not be installed: ${missing[*]}; tests of these are skipped" >&2
