@@ -69,11 +69,12 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
     """Start a server for this run. Without the program the tests are skipped, but not in CI."""
     folder = Path(tempfile.mkdtemp(prefix="bough-postgres-"))
     folder.chmod(0o755)
-    started = subprocess.run([SCRIPT, "start", folder], capture_output=True, text=True, check=False)
+    command = [SCRIPT, "start", folder, *(["durable"] if durable else [])]
+    started = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         if started.returncode:
             message = f"PostgreSQL cannot be had: {started.stderr.strip()}"

@@ -1,0 +1,231 @@
+"""What a server does in a second, durably: submissions and reads, with 10,000 workflows waiting.
+
+On SQLite and on PostgreSQL, through the use case and over HTTP, always with the scheduler at work.
+What subpools cost is measured in turns with what a pool without any costs, so that both see the
+same load. Every part is bounded in number and in time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+import msgspec
+import pytest
+
+from bough.control.loop import Bell, Scheduler
+from bough.control.site import Site
+from bough.control.submission import Mode, submit
+from bough.server.engine import Engine
+from bough.store import Store
+from tests.api.served import Served
+from tests.bench import crowd
+from tests.bench.report import Report
+
+#: Each part ends after so many calls, or so long.
+CALLS = 1_500
+SECONDS = 5.0
+#: The overhead of subpools on a submission, and on the p99 of admission alone.
+RATIO = 1.2
+ADMISSION_MS = 5.0
+PAIRS = 400
+CHECKS = 1_000
+
+
+def run(report: Report) -> None:
+    with tempfile.TemporaryDirectory(prefix="bough-bench-") as folder:
+        try:
+            with crowd.databases(Path(folder)) as kinds:
+                for name, files in kinds.items():
+                    _measure(report, name, files.make(migrated=False), Path(folder))
+        except pytest.skip.Exception as error:
+            report.line(f"not measured: {error}")
+
+
+def _measure(report: Report, name: str, url: str, folder: Path) -> None:
+    start = time.perf_counter()
+    token = crowd.fill(url)
+    report.line(
+        f"{name}: {crowd.WAITING} wait, {crowd.GPUS} run, {crowd.SUBPOOLS} subpools "
+        f"(filled in {time.perf_counter() - start:.0f} s)"
+    )
+    store = Store.open(url)
+    try:
+        site = Site(store, namespace=crowd.NAMESPACE)
+        _admission(report, site)
+        _cycles(report, site)
+        _in_process(report, store)
+    finally:
+        store.close()
+    _over_http(report, url, token, folder / name)
+
+
+# Alone
+
+
+def _admission(report: Report, site: Site) -> None:
+    """What the tree of subpools costs: the same submission, here and there in turns."""
+    doors = crowd.doors()
+    spec = crowd.spec()
+    taken: dict[str, list[float]] = {crowd.DIVIDED: [], crowd.WHOLE: []}
+    checked: dict[str, list[float]] = {crowd.DIVIDED: [], crowd.WHOLE: []}
+    for mode, times, number in ((Mode.SUBMIT, taken, PAIRS), (Mode.VALIDATE, checked, CHECKS)):
+        for turn in range(number):
+            for kind, pool in ((crowd.DIVIDED, doors[turn % len(doors)]), (crowd.WHOLE, "plain")):
+                start = time.perf_counter()
+                submit(site, crowd.ADMIN, pool, spec, mode=mode)
+                times[kind].append(time.perf_counter() - start)
+    divided, whole = taken[crowd.DIVIDED], taken[crowd.WHOLE]
+    ratio = median(divided) / median(whole)
+    report.target(
+        f"  a submission to a subpool costs {ratio:.2f} times one to a pool without any "
+        f"({median(divided) * 1e3:.2f} ms, {median(whole) * 1e3:.2f} ms); below {RATIO}",
+        met=ratio < RATIO,
+    )
+    p99 = {kind: _latencies(times).percentile_ms(99) for kind, times in checked.items()}
+    more = p99[crowd.DIVIDED] - p99[crowd.WHOLE]
+    report.target(
+        f"  scenario 141: p99 of admission alone {p99[crowd.DIVIDED]:.2f} ms with subpools, "
+        f"{p99[crowd.WHOLE]:.2f} ms without: {more:+.2f} ms; below {ADMISSION_MS:.0f} ms",
+        met=more < ADMISSION_MS,
+    )
+
+
+def _cycles(report: Report, site: Site) -> None:
+    """What a cycle costs in CPU time: the first, with one more workflow, and with nothing new."""
+    scheduler = Scheduler(site, (crowd.backend(site),))
+    first = _cpu(scheduler.cycle)
+    while scheduler.cycle().applied.changed:
+        pass
+    fresh, idle = [], []
+    for turn in range(5):
+        submit(site, crowd.ADMIN, crowd.doors()[turn], crowd.spec())
+        fresh.append(_cpu(scheduler.cycle))
+        idle.append(_cpu(scheduler.cycle))
+    scheduler.release()
+    report.line(
+        f"  a cycle: the first {first * 1e3:.0f} ms of CPU, after one submission "
+        f"{median(fresh) * 1e3:.1f} ms, with nothing new {median(idle) * 1e3:.2f} ms"
+    )
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    start = time.thread_time()
+    work()
+    return time.thread_time() - start
+
+
+# With the scheduler at work
+
+
+def _in_process(report: Report, store: Store) -> None:
+    bell = Bell()
+    site = Site(store, namespace=crowd.NAMESPACE, wake=bell)
+    engine = Engine(site, (crowd.backend(site),), bell)
+    engine.start()
+    _until(lambda: engine.counts.cycles > 1)
+    doors = crowd.doors()
+    spec = crowd.spec()
+
+    def send(number: int) -> None:
+        submit(site, crowd.ADMIN, doors[number % len(doors)], spec)
+
+    try:
+        for clients in (1, 8):
+            before = engine.counts.cycles
+            found = _at_once(clients, lambda: send)
+            cycles = engine.counts.cycles - before
+            report.line(f"  control.submit, {clients:2} threads: {found.text()}; {cycles} cycles")
+    finally:
+        engine.stop()
+
+
+def _over_http(report: Report, url: str, token: str, data: Path) -> None:
+    options = ("--database", url, "--gpus", str(crowd.GPUS), "--namespace", crowd.NAMESPACE)
+    with Served(data, *options) as server:
+        client = _Client(server.address, token)
+        server.until(lambda: client.get("/health")["schedules"])
+        for clients in (8, 32):
+            found = _at_once(clients, lambda: _Client(server.address, token).submit)
+            report.line(f"  HTTP submit, {clients:2} clients: {found.text()}")
+        for what, path in (
+            ("pool list", "/api/pool_quota?all_pools=true"),
+            ("workflow list", "/api/workflow?all_users=true&all_pools=true&limit=20"),
+        ):
+            found = _at_once(
+                8, lambda: lambda _: _Client(server.address, token).get(path), calls=200
+            )
+            report.line(f"  HTTP {what}, 8 clients: {found.text()}")
+        server.stop()
+
+
+class _Client:
+    """One connection, kept open."""
+
+    def __init__(self, address: str, token: str) -> None:
+        host, _, port = address.removeprefix("http://").rpartition(":")
+        self._connection = HTTPConnection(host, int(port), timeout=60)
+        self._headers = {
+            "authorization": f"Bearer {token}",
+            "content-type": "application/json",
+        }
+        self._body = msgspec.json.encode({"file": crowd.TEXT})
+        self._doors = crowd.doors()
+
+    def submit(self, number: int) -> None:
+        door = self._doors[number % len(self._doors)]
+        self._ask("POST", f"/api/pool/{door}/workflow", self._body)
+
+    def get(self, path: str) -> dict[str, object]:
+        return msgspec.json.decode(self._ask("GET", path))
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        self._connection.request(method, path, body, self._headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        assert response.status == 200, answer
+        return answer
+
+
+def _at_once(
+    clients: int, make: Callable[[], Callable[[int], object]], calls: int = CALLS
+) -> crowd.Latencies:
+    """Let several call as fast as they can, each with what it makes for itself."""
+    numbers = count()
+    taken: list[float] = []
+    barrier = threading.Barrier(clients + 1)
+
+    def work() -> None:
+        call = make()
+        barrier.wait(60)
+        while (number := next(numbers)) < calls and time.perf_counter() < deadline:
+            start = time.perf_counter()
+            call(number)
+            taken.append(time.perf_counter() - start)
+
+    threads = [threading.Thread(target=work) for _ in range(clients)]
+    deadline = time.perf_counter() + 60
+    for thread in threads:
+        thread.start()
+    barrier.wait(60)
+    start = time.perf_counter()
+    deadline = start + SECONDS
+    for thread in threads:
+        thread.join()
+    return crowd.Latencies(tuple(taken), time.perf_counter() - start)
+
+
+def _latencies(seconds: list[float]) -> crowd.Latencies:
+    return crowd.Latencies(tuple(seconds), sum(seconds))
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
