@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
+
+
+class ViewKind(StrEnum):
+    """How a task is given a view of its own."""
+
+    #: By the server itself, which is root.
+    NAMESPACES = "namespaces"
+    #: Likewise, in a namespace of users, where the kernel lets everybody have one.
+    USER_NAMESPACES = "user namespaces"
+    BUBBLEWRAP = "bubblewrap"
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -26,6 +38,9 @@ class View(msgspec.Struct, frozen=True):
 
     #: The folder that is to be the task's `/tmp`.
     temporary: str
+    #: The folder that is to be its `/`, with the machine's top-level folders in it.
+    root: str
+    kind: ViewKind = ViewKind.NAMESPACES
     mounts: tuple[Mount, ...] = ()
     #: Folders that are empty for it: the server's data.
     hidden: tuple[str, ...] = ()
@@ -38,6 +53,13 @@ class Limits(msgspec.Struct, frozen=True):
     memory_bytes: int | None = None
 
 
+class Bounds(msgspec.Struct, frozen=True):
+    """How much is copied at once at most."""
+
+    files: int = 100_000
+    bytes: int = 2**40
+
+
 class Copy(msgspec.Struct, frozen=True):
     """Files that are copied before, while or after a task runs."""
 
@@ -47,6 +69,11 @@ class Copy(msgspec.Struct, frozen=True):
     regex: str | None = None
     #: Again and again while it runs; `None`: once.
     every_s: int | None = None
+    #: Nothing is wrong if there is no such source.
+    optional: bool = False
+    #: The folder itself becomes the target, in place of what was there.
+    move: bool = False
+    bounds: Bounds = Bounds()
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -67,5 +94,7 @@ class Command(msgspec.Struct, frozen=True):
     inputs: tuple[Copy, ...] = ()
     #: While it runs and once when it has ended, however it did.
     checkpoints: tuple[Copy, ...] = ()
-    #: When it has ended well.
+    #: When it has ended well, in this order.
     outputs: tuple[Copy, ...] = ()
+    #: To be run when it was killed, where that does not end everything: its container.
+    clean_up: tuple[str, ...] = ()

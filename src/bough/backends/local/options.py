@@ -6,9 +6,12 @@ from pathlib import Path
 
 import msgspec
 
+from bough.backends.local.command import Bounds
 from bough.model.pool import Machine
 
 MEBIBYTE = 2**20
+#: Where tasks find programs, unless they say otherwise.
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class LocalOptions(msgspec.Struct, frozen=True):
@@ -34,3 +37,9 @@ class LocalOptions(msgspec.Struct, frozen=True):
     log_bytes: int = 64 * MEBIBYTE
     #: How long attempts that are over are kept, with their logs and results.
     keep_days: int = 30
+    #: Folders of this machine that `file://` URLs may name; none: such URLs are refused.
+    data_folders: tuple[Path, ...] = ()
+    #: How much of a task's data is copied at once at most.
+    bounds: Bounds = Bounds()
+    #: Where tasks find programs (`PATH`), unless they say otherwise.
+    search_path: str = SEARCH_PATH
