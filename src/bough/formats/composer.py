@@ -86,9 +86,11 @@ class Unreadable(Invalid):
         self.column = column
 
 
-def compose(text: str, source: str) -> Iterator[tuple[Value, int]]:
+def compose(
+    text: str, source: str, maximum_values: int | None = None
+) -> Iterator[tuple[Value, int]]:
     """Read the documents of a stream, each with the line on which it starts."""
-    composer = _Composer(source)
+    composer = _Composer(source, MAXIMUM_VALUES if maximum_values is None else maximum_values)
     try:
         for event in _events(text):
             if isinstance(event, ScalarEvent):
@@ -139,8 +141,9 @@ class _Frame:
 class _Composer:
     """Holds what is open, what has an anchor, and how much there was."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, maximum_values: int) -> None:
         self._source = source
+        self._maximum_values = maximum_values
         self.document: Value = None
         self.line = 0
         self._counted = 0
@@ -200,8 +203,9 @@ class _Composer:
 
     def _count(self, event: Event, values: int) -> None:
         self._counted += values
-        if self._counted > MAXIMUM_VALUES:
-            raise self._refuse(event, f"more than {MAXIMUM_VALUES:,} values (aliases written out)")
+        if self._counted > self._maximum_values:
+            most = f"{self._maximum_values:,}"
+            raise self._refuse(event, f"more than {most} values (aliases written out)")
 
     def _attach(self, event: Event, value: Value, height: int, line: int = 0) -> None:
         """Give a finished value to the mapping or sequence that it stands in."""
