@@ -159,7 +159,7 @@ def test_scenario_138_migrating_twice_changes_nothing(migrated):
             return [connection.execute(sa.select(table)).all() for table in METADATA.sorted_tables]
 
     before = everything()
-    assert "0002" == upgrade(migrated.site.store)
+    assert "0003" == upgrade(migrated.site.store)
     assert before == everything()
     with migrated.site.store.read() as connection:
         columns = "parent_pool, subpool_name, subpool_state"
@@ -264,7 +264,7 @@ def test_an_empty_database_gets_tables_a_pool_and_an_administrator(databases):
 
     started = start(world.site)
 
-    assert ("0002", ()) == (started.revision, started.warnings)
+    assert ("0003", ()) == (started.revision, started.warnings)
     assert started.admin_token is not None
     world.settle()
     assert (100, 0, 100) == world.numbers("default")

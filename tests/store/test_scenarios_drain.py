@@ -280,7 +280,7 @@ def test_scenario_096_a_restart_arms_what_is_not_drained_yet(divided):
         pool_store.disarm_monitor(connection, "team--a")
 
     again = divided.restarted()
-    assert "0002" == start(again.site).revision
+    assert "0003" == start(again.site).revision
     assert ["team--a"] == list(monitors(again))
     again.settle()
     assert WorkflowStatus.RUNNING is again.status(workflow)

@@ -65,8 +65,16 @@ def settings_document(settings: WorkflowSettings) -> dict[str, Any]:
     """The fields of the wire."""
     values: dict[str, Any] = msgspec.to_builtins(settings)
     for shown, name in _DURATIONS.items():
-        values[shown] = _duration(values.pop(name))
+        values[shown] = duration_text(values.pop(name))
     return values
+
+
+def duration_text(seconds: int) -> str:
+    """A duration with its largest whole unit, as people write it."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
 
 
 def _changed(settings: WorkflowSettings, changes: Json) -> WorkflowSettings:
@@ -96,16 +104,10 @@ def _check(settings: WorkflowSettings) -> None:
         "max_num_workflows_per_user",
         "max_retry_per_task",
         "max_preemption_retries",
+        "max_lost_retries",
     ):
         value = getattr(settings, name)
         if value is not None and value < 0:
             raise Invalid(f"Workflow configuration: {name} must not be negative, not {value}.")
     where = "Workflow configuration: default_exit_actions"
     check_exit_actions(where, settings.default_exit_actions)
-
-
-def _duration(seconds: int) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds and seconds % size == 0:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

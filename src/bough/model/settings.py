@@ -5,14 +5,25 @@ Must not know where they are kept.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 DAY_S = 24 * 60 * 60
 
 
+class VanishedNode(StrEnum):
+    """What becomes of the attempts on a node that its backend no longer offers."""
+
+    #: They are over, and by default others follow elsewhere.
+    RESCHEDULE = "reschedule"
+    #: They stay as they are, and hold what they have, until the backend says more.
+    LEAVE = "leave"
+
+
 def _default_exit_actions() -> dict[str, str]:
-    """What was preempted is tried again."""
-    return {"RESCHEDULE": "3006"}
+    """What was lost with its backend or its node, or was preempted, is tried again."""
+    return {"RESCHEDULE": "3001,3004,3006"}
 
 
 class WorkflowSettings(msgspec.Struct, frozen=True):
@@ -26,6 +37,11 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     max_retry_per_task: int = 0
     #: For preemptions alone; `None`: as often as need be.
     max_preemption_retries: int | None = None
+    #: For attempts that their backend lost; a task may be what brings its machine down.
+    max_lost_retries: int | None = 10
+    #: How long an attempt that is told to end may take before it is killed.
+    termination_grace_s: int = 30
+    vanished_node: VanishedNode = VanishedNode.RESCHEDULE
     default_exec_timeout_s: int = 60 * DAY_S
     default_queue_timeout_s: int = 60 * DAY_S
     #: The exit actions of tasks for which neither the task nor the pool says otherwise.

@@ -225,6 +225,11 @@ class Group(msgspec.Struct, frozen=True):
     scheduled_ms: int | None = None
     started_ms: int | None = None
     ended_ms: int | None = None
+    #: Since when it has its status, and when that will have been too long.
+    since_ms: int | None = None
+    due_ms: int | None = None
+    #: Others were told to end for it, and that room is not to be taken by anybody else.
+    nominated: bool = False
     #: Why it waits, from the latest plan that knew it.
     wait_reason: str | None = None
     wait_message: str | None = None
@@ -242,8 +247,9 @@ class Task(msgspec.Struct, frozen=True):
     gpus: int
     lead: bool = False
     node: str | None = None
-    #: It was told to end, by this rule; it holds its GPUs until it is gone.
+    #: It was told to end, by this rule and at this time; it holds its GPUs until it is gone.
     releasing: str | None = None
+    released_ms: int | None = None
     #: Beyond the minimum of its gang: it borrows, whatever its priority.
     growth: bool = False
     exit_code: int | None = None

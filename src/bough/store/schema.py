@@ -137,8 +137,12 @@ GROUPS = sa.Table(
     sa.Column("ended_ms", BIG),
     sa.Column("wait_reason", sa.Text),
     sa.Column("wait_message", sa.Text),
+    sa.Column("since_ms", BIG),
+    sa.Column("due_ms", BIG),
+    sa.Column("nominated", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("workflow_uuid", "name", name="task_groups_workflow_name"),
     sa.Index("task_groups_status", "status"),
+    sa.Index("task_groups_due", "due_ms"),
 )
 
 TASKS = sa.Table(
@@ -161,9 +165,11 @@ TASKS = sa.Table(
     sa.Column("scheduled_ms", BIG),
     sa.Column("started_ms", BIG),
     sa.Column("ended_ms", BIG),
+    sa.Column("released_ms", BIG),
     sa.UniqueConstraint("workflow_uuid", "name", "retry_id", name="tasks_workflow_name_retry"),
     sa.Index("tasks_status", "status"),
     sa.Index("tasks_group", "group_uuid"),
+    sa.Index("tasks_ended", "ended_ms"),
 )
 
 USERS = sa.Table(
