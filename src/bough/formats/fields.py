@@ -83,6 +83,10 @@ class Fields:
         self._read.add(name)
         return True
 
+    def is_mapping(self, name: str) -> bool:
+        """Whether a field, which may also be something simpler, is a mapping."""
+        return isinstance(self._values.get(name), LinedDict)
+
     def names(self) -> tuple[str, ...]:
         """Every name that stands here, also those with a null value."""
         return tuple(self._values)
@@ -212,6 +216,18 @@ class Fields:
                 self.reading.error(
                     (*self.path, name, index), f"expected text, not {describe(item)}"
                 )
+        return tuple(texts)
+
+    def writings(self, name: str) -> tuple[str, ...]:
+        """A list of texts, or of numbers as they are written; empty where absent."""
+        texts: list[str] = []
+        for index, item in enumerate(self._items(name)):
+            if isinstance(item, (str, int, Decimal)) and not isinstance(item, bool):
+                texts.append(str(item))
+            else:
+                quote = "; put it in quotes" if isinstance(item, bool) else ""
+                message = f"expected text or a number, not {describe(item)}{quote}"
+                self.reading.error((*self.path, name, index), message)
         return tuple(texts)
 
     def child(self, name: str) -> Fields:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from bough.errors import Invalid
 from bough.formats.durations import parse_duration_s
 from bough.model.gang import TopologyConstraint
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from bough.formats.fields import Fields
     from bough.formats.metadata import Metadata
 
+#: What says how a gang is made up.
+GANG_FIELDS = ("minMember", "minSubGroup", "subGroups", "topologyConstraint", "topologyConstraints")
 #: Older fields that no scheduler reads.
 _WITHOUT_MEANING = ("parallelism", "completions", "backoffLimit")
 _KEEP_TRYING = -1
@@ -35,15 +39,10 @@ def read_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
     if spec is None:
         return PodGroup(metadata.name, metadata.namespace, created_ms=metadata.created_ms)
     spec.ignore(*_WITHOUT_MEANING)
-    return PodGroup(
-        name=metadata.name,
+    return msgspec.structs.replace(
+        read_gang(spec, metadata.name),
         namespace=metadata.namespace,
         queue=spec.optional_text("queue") or "",
-        min_member=spec.optional_integer("minMember"),
-        min_sub_group=spec.optional_integer("minSubGroup"),
-        subgroups=tuple(_read_subgroup(each) for each in spec.children("subGroups")),
-        constraint=_read_constraint(spec, "topologyConstraint"),
-        constraints=_read_constraints(spec),
         priority_class=spec.optional_text("priorityClassName") or None,
         preemptibility=_read_preemptibility(spec),
         mark_unschedulable=_read_flag(spec, "markUnschedulable"),
@@ -51,6 +50,18 @@ def read_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
         preemption_delay_s=read_duration_s(spec, "preemptionDelay"),
         staleness_grace_s=read_duration_s(spec, "stalenessGracePeriod"),
         created_ms=metadata.created_ms,
+    )
+
+
+def read_gang(fields: Fields, name: str) -> PodGroup:
+    """Read what says how a gang is made up, wherever it stands (`GANG_FIELDS`)."""
+    return PodGroup(
+        name=name,
+        min_member=fields.optional_integer("minMember"),
+        min_sub_group=fields.optional_integer("minSubGroup"),
+        subgroups=tuple(_read_subgroup(each) for each in fields.children("subGroups")),
+        constraint=_read_constraint(fields, "topologyConstraint"),
+        constraints=_read_constraints(fields),
     )
 
 

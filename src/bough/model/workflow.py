@@ -137,6 +137,8 @@ class TaskSpec(msgspec.Struct, frozen=True):
     #: The one whose end ends the group.
     lead: bool = False
     platform: str | None = None
+    #: Nodes, by name, on which it must not run.
+    nodes_excluded: tuple[str, ...] = ()
     exit_actions: dict[str, str] = {}
     #: How long it runs where nothing really runs; `None`: until it is told to end.
     hold_s: int | None = None
@@ -157,6 +159,8 @@ class GroupSpec(msgspec.Struct, frozen=True):
     subgroups: tuple[SubGroup, ...] = ()
     constraint: TopologyConstraint | None = None
     sets: tuple[SubGroupSet, ...] = ()
+    #: The levels of the topology that its tasks name in their resources, the widest first.
+    levels: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:
@@ -175,6 +179,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     #: As it was written, rendered and before that.
     text: str = ""
     template: str | None = None
+    #: What its author should know.
+    warnings: tuple[str, ...] = ()
 
 
 class Workflow(msgspec.Struct, frozen=True):
