@@ -46,9 +46,12 @@ class Applied(msgspec.Struct, frozen=True):
 
 def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
     """Make a plan true, all of it that still can be."""
+    waits = _new_waits(picture, plan)
     if not plan.binds and not plan.evictions:
-        with site.store.write() as connection:
-            _write_waits(connection, picture, plan)
+        if waits:
+            with site.store.write() as connection:
+                task_store.write_waits(connection, waits)
+            picture.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
         return Applied()
     with site.store.write() as connection:
         if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):
@@ -61,7 +64,8 @@ def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
         for eviction in plan.evictions:
             work.evict(eviction)
         work.write()
-        _write_waits(connection, picture, plan)
+        task_store.write_waits(connection, waits)
+    picture.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
     return Applied(started=work.started, evicted=work.evicted, void=work.void)
 
 
@@ -242,19 +246,19 @@ def _same(entry: Entry, latest: dict[str, Task]) -> bool:
     )
 
 
-def _write_waits(connection: sa.Connection, picture: Picture, plan: Plan) -> None:
-    """Keep why each group waits, where that is not what it was."""
-    news: list[tuple[str, str | None, str | None]] = []
-    said: dict[str, tuple[str, str]] = {
-        wait.workload: (wait.reason, wait.message) for wait in plan.waits
-    }
-    for name, entry in picture.entries.items():
+def _new_waits(picture: Picture, plan: Plan) -> list[tuple[str, str, str]]:
+    """Why each group waits, where that is not what is written down."""
+    known, entries = picture.waits, picture.entries
+    news: list[tuple[str, str, str]] = []
+    for wait in plan.waits:
+        entry = entries[wait.workload]
+        uuid, reason, message = entry.group.uuid, wait.reason, wait.message
+        if not entry.gated and known[uuid] != (reason, message):
+            news.append((uuid, reason, message))
+    for entry in entries.values():
         if entry.gated:
-            who = entry.workflow.submitted_by
+            who, uuid = entry.workflow.submitted_by, entry.group.uuid
             message = f"{who} holds as many GPUs in pool {entry.pool} as one user may"
-            said[name] = (USER_LIMIT, message)
-    for name, (reason, message) in said.items():
-        group = picture.entries[name].group
-        if (group.wait_reason, group.wait_message) != (reason, message):
-            news.append((group.uuid, reason, message))
-    task_store.write_waits(connection, news)
+            if known[uuid] != (USER_LIMIT, message):
+                news.append((uuid, USER_LIMIT, message))
+    return news

@@ -22,7 +22,6 @@ from bough.core.cycle.plan import plan
 from bough.errors import BoughError
 from bough.model.backend import Backend
 from bough.model.policy import OSMO, Policy
-from bough.store import settings as setting_store
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
@@ -75,9 +74,8 @@ class Scheduler:
         self._memo = Memo()
         self._leads = False
         self._failed = False
-        #: What the last plan was made for, if nothing came of it; and when.
-        self._stamp: str | None = None
-        self._idle: Cycle = Cycle(leads=True)
+        #: The last plan, if nothing came of it; and when it was made.
+        self._idle: Cycle | None = None
         self._planned_ms = 0
 
     def run(self, bell: Bell, stop: threading.Event, tick_s: float = TICK_S) -> None:
@@ -118,7 +116,7 @@ class Scheduler:
         self._failed = True
         self._photographer = Photographer(self._site)
         self._memo = Memo()
-        self._stamp = None
+        self._idle = None
 
     def release(self) -> None:
         """Let another server decide."""
@@ -137,13 +135,13 @@ class Scheduler:
 
     def _decide(self) -> Cycle:
         now_ms = self._site.clock.now_ms()
-        with self._site.store.read() as connection:
-            stamp = setting_store.stamp(connection)
-        if stamp == self._stamp and now_ms - self._planned_ms < REPLAN_MS:
-            return self._idle
+        news = self._photographer.look()
+        idle = self._idle
+        if not news and idle is not None and now_ms - self._planned_ms < REPLAN_MS:
+            return idle
         done = self._plan()
-        self._stamp = None if done.applied.changed or done.applied.stale else stamp
-        self._idle, self._planned_ms = done, now_ms
+        self._idle = None if done.applied.changed or done.applied.stale else done
+        self._planned_ms = now_ms
         return done
 
     def _plan(self) -> Cycle:
@@ -158,5 +156,7 @@ class Scheduler:
             waiting = len(decided.waits)
             applied = apply(self._site, picture, decided)
             if not applied.stale:
+                if decided.binds or decided.evictions:
+                    self._photographer.expect(decided.version + 1)
                 break
         return Cycle(leads=True, applied=applied, waiting=waiting, planned_us=planned_us)

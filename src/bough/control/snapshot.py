@@ -6,24 +6,24 @@ sees by identity what has. Must not know what is decided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
-import sqlalchemy as sa
 
 from bough.control.estate import Estate, node_sets, read_estate, uses
 from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, needed_gpus
+from bough.control.register import Register, Standing
 from bough.control.site import Site
 from bough.control.tree import Forest, derive
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
+from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Snapshot
 from bough.model.subpool import Subpool, SubpoolState
-from bough.model.workflow import Group, Task, TaskStatus, Workflow
+from bough.model.workflow import Group, Task, Workflow
+from bough.model.workload import Flavor
 from bough.store import settings as setting_store
-from bough.store import tasks as task_store
-from bough.store import workflows as workflow_store
 
 Item = TypeVar("Item")
 _YES = "yes"
@@ -52,90 +52,149 @@ class Picture(msgspec.Struct, frozen=True):
     forest: Forest
     #: By the name of the gang.
     entries: dict[str, Entry]
+    #: Why each group waits, as it is written down: reason and sentence, by uuid. Whoever writes
+    #: something else notes it here.
+    waits: dict[str, tuple[str | None, str | None]]
+
+
+class _Frame(msgspec.Struct, frozen=True):
+    """What a snapshot has beside gangs, and what they are made with; all from the estate."""
+
+    forest: Forest
+    cohorts: tuple[Cohort, ...]
+    queues: tuple[Queue, ...]
+    flavors: tuple[Flavor, ...]
+    nodes: tuple[Node, ...]
+    topologies: tuple[Topology, ...]
+    #: By canonical name.
+    subpools: dict[str, Subpool]
+    #: By top-level pool: what pods must select, the topology, how many GPUs one user may hold.
+    selectors: dict[str, dict[str, str]]
+    topology_of: dict[str, str]
+    limits: dict[str, int]
 
 
 class Photographer:
-    """Takes snapshots, and remembers the last one."""
+    """Takes snapshots, and remembers the last one; only what has changed is read and made again."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._register = Register()
+        self._version: int | None = None
         self._last = Snapshot()
+        self._frame = _frame(site, Estate(), self._last)
+        #: By the group's uuid; and the gangs of each queue in the same way.
         self._gangs: dict[str, tuple[Entry, Gang]] = {}
+        self._lines: dict[str, dict[str, Gang]] = {}
+        self._named: dict[str, Entry] = {}
+        self._waits: dict[str, tuple[str | None, str | None]] = {}
         self._needed: dict[str, int] = {}
+        #: What was read and is in no picture yet; `None`: everything.
+        self._touched: set[str] | None = None
+
+    def look(self) -> bool:
+        """See what is new in the store; whether a picture would be another one than the last."""
+        with self._site.store.read() as connection:
+            version = setting_store.counter(connection, setting_store.VERSION)
+            touched = self._register.refresh(connection)
+            estate = None if version == self._version else read_estate(connection)
+        if estate is not None:
+            self._frame = _frame(self._site, estate, self._last)
+            self._version = version
+            touched = None
+        if touched is None:
+            self._touched = None
+        elif self._touched is not None:
+            self._touched |= touched
+        return self._touched is None or bool(self._touched)
+
+    def expect(self, version: int) -> None:
+        """The next version is the photographer's own plan, and nothing in it is news."""
+        self._version = version
 
     def take(self) -> Picture:
         """Take a snapshot of everything that is not over."""
         now_ms = self._site.clock.now_ms()
-        with self._site.store.read() as connection:
-            version = setting_store.counter(connection, setting_store.VERSION)
-            estate = read_estate(connection)
-            forest = derive(estate, self._site.namespace, self._site.prefix)
-            entries = self._entries(connection, estate, forest)
-        selectors, nodes = _nodes(estate, forest)
-        gangs = self._make_gangs(entries, selectors)
-        last = self._last
-        snapshot = Snapshot(
+        self.look()
+        dirty = self._develop()
+        frame, last = self._frame, self._last
+        self._last = Snapshot(
             now_ms=now_ms,
-            version=version,
-            cohorts=_kept(last.cohorts, forest.cohorts),
-            queues=_kept(last.queues, forest.queues),
-            flavors=_kept(last.flavors, forest.flavors),
-            nodes=_kept(last.nodes, nodes),
-            topologies=_kept(last.topologies, self._topologies(estate)),
+            version=self._version or 0,
+            cohorts=frame.cohorts,
+            queues=frame.queues,
+            flavors=frame.flavors,
+            nodes=frame.nodes,
+            topologies=frame.topologies,
             gangs={
-                queue: _same_objects(last.gangs.get(queue, ()), members)
-                for queue, members in sorted(gangs.items())
+                queue: _in_line(members) if queue in dirty else last.gangs[queue]
+                for queue, members in sorted(self._lines.items())
             },
         )
-        self._last = snapshot
-        named = {self._gangs[each.group.uuid][1].name: each for each in entries}
-        return Picture(snapshot, forest, named)
+        return Picture(self._last, frame.forest, dict(self._named), self._waits)
 
-    def _topologies(self, estate: Estate) -> tuple[Topology, ...]:
-        """One for each pool that has levels; subpools use their pool's."""
-        return tuple(
-            Topology(
-                self._topology(pool.name),
-                tuple(TopologyLevel(each.label, each.key) for each in pool.topology_keys),
-            )
-            for pool in estate.pools
-            if pool.topology_keys
-        )
+    def _develop(self) -> set[str]:
+        """Make the gangs of what was touched; the queues whose gangs are not what they were."""
+        touched, self._touched = self._touched, set()
+        standings = self._register.standings
+        dirty: set[str] = set()
+        entries: dict[str, Entry] = {}
+        for uuid in sorted({*standings, *self._gangs} if touched is None else touched):
+            standing = standings.get(uuid)
+            if standing is None:
+                self._forget(uuid, dirty)
+            else:
+                group = standing.group
+                self._waits[uuid] = (group.wait_reason, group.wait_message)
+                entries[uuid] = self._entry(standing)
+        if self._frame.limits:
+            known = {uuid: entry for uuid, (entry, _) in self._gangs.items()}
+            entries |= {each.group.uuid: each for each in self._gate([*(known | entries).values()])}
+        for uuid, entry in entries.items():
+            self._put(uuid, entry, dirty)
+        return dirty
 
-    # Groups
+    def _entry(self, standing: Standing) -> Entry:
+        workflow, group, tasks = standing.workflow, standing.group, standing.tasks
+        frame = self._frame
+        subpool = frame.subpools.get(workflow.pool)
+        pool = workflow.pool if subpool is None else subpool.parent
+        door = pool if _is_orphan(subpool, workflow, tasks) else workflow.pool
+        queue = frame.forest.leaves.get(door, group.queue)
+        return Entry(workflow, group, tasks, pool, queue, frame.topology_of.get(pool))
 
-    def _entries(self, connection: sa.Connection, estate: Estate, forest: Forest) -> list[Entry]:
-        workflows = {each.uuid: each for each in workflow_store.alive(connection)}
-        tasks: dict[str, dict[str, Task]] = {}
-        for task in task_store.tasks_of_unfinished_groups(connection):
-            # Later attempts come later.
-            tasks.setdefault(task.group_uuid, {})[task.name] = task
-        subpools = {each.name: each for each in estate.subpools}
-        topologies = {pool.name for pool in estate.pools if pool.topology_keys}
-        found: list[Entry] = []
-        for group in task_store.unfinished_groups(connection):
-            workflow = workflows.get(group.workflow_uuid)
-            if workflow is None or group.status is TaskStatus.WAITING:
-                continue
-            latest = tuple(tasks.get(group.uuid, {}).values())
-            subpool = subpools.get(workflow.pool)
-            pool = workflow.pool if subpool is None else subpool.parent
-            door = pool if _is_orphan(subpool, workflow, latest) else workflow.pool
-            queue = forest.leaves.get(door, group.queue)
-            topology = self._topology(pool) if pool in topologies else None
-            found.append(Entry(workflow, group, latest, pool, queue, topology))
-        limits = {
-            pool.name: pool.user_gpu_limit
-            for pool in estate.pools
-            if pool.user_gpu_limit is not None
-        }
-        return self._gate(found, limits) if limits else found
+    def _put(self, uuid: str, entry: Entry, dirty: set[str]) -> None:
+        known = self._gangs.get(uuid)
+        selector = self._frame.selectors.get(entry.pool, {})
+        if known is not None and _same_gang(known[0], entry) and _selects(known[1], selector):
+            gang = known[1]
+        else:
+            if known is not None:
+                self._forget(uuid, dirty, waits=False)
+            gang = _make(entry, selector)
+            self._lines.setdefault(entry.queue, {})[uuid] = gang
+            dirty.add(entry.queue)
+        self._gangs[uuid] = (entry, gang)
+        self._named[gang.name] = entry
 
-    def _topology(self, pool: str) -> str:
-        return f"{self._site.pool_queue(pool)}-topology"
+    def _forget(self, uuid: str, dirty: set[str], *, waits: bool = True) -> None:
+        known = self._gangs.pop(uuid, None)
+        if waits:
+            self._waits.pop(uuid, None)
+            self._needed.pop(uuid, None)
+        if known is None:
+            return
+        entry, gang = known
+        self._named.pop(gang.name, None)
+        line = self._lines[entry.queue]
+        del line[uuid]
+        dirty.add(entry.queue)
+        if not line:
+            del self._lines[entry.queue]
 
-    def _gate(self, entries: list[Entry], limits: dict[str, int]) -> list[Entry]:
+    def _gate(self, entries: list[Entry]) -> Iterable[Entry]:
         """Hold back what would give one user more than one may have, in the order of the line."""
+        limits = self._frame.limits
         held: dict[tuple[str, str], int] = {}
         for entry in entries:
             if entry.pool in limits and not entry.workflow.priority.preemptible:
@@ -143,7 +202,6 @@ class Photographer:
                 gpus = sum(t.gpus for t in entry.tasks if t.status.holds_node and not t.growth)
                 held[key] = held.get(key, 0) + gpus
         stopped: set[tuple[str, str]] = set()
-        gated: dict[str, Entry] = {}
         for entry in sorted(entries, key=_place_in_line):
             key = (entry.pool, entry.workflow.submitted_by)
             if key not in held or any(task.status.holds_node for task in entry.tasks):
@@ -151,39 +209,19 @@ class Photographer:
             if entry.workflow.priority.preemptible:
                 continue
             needed = self._gpus_needed(entry.group)
-            if key in stopped or held[key] + needed > limits[entry.pool]:
+            gated = key in stopped or held[key] + needed > limits[entry.pool]
+            if gated:
                 stopped.add(key)
-                gated[entry.group.uuid] = msgspec.structs.replace(entry, gated=True)
             else:
                 held[key] += needed
-        return [gated.get(entry.group.uuid, entry) for entry in entries]
+            if gated != entry.gated:
+                yield msgspec.structs.replace(entry, gated=gated)
 
     def _gpus_needed(self, group: Group) -> int:
         found = self._needed.get(group.uuid)
         if found is None:
             found = self._needed[group.uuid] = needed_gpus(group.spec)
         return found
-
-    def _make_gangs(
-        self, entries: Iterable[Entry], selectors: dict[str, dict[str, str]]
-    ) -> dict[str, list[Gang]]:
-        made: dict[str, tuple[Entry, Gang]] = {}
-        gangs: dict[str, list[Gang]] = {}
-        for entry in entries:
-            uuid = entry.group.uuid
-            known = self._gangs.get(uuid)
-            selector = selectors.get(entry.pool, {})
-            if known is not None and _same_gang(known[0], entry):
-                gang = known[1]
-                if gang.pods and gang.pods[0].node_selector != selector:
-                    gang = _make(entry, selector)
-            else:
-                gang = _make(entry, selector)
-            made[uuid] = (entry, gang)
-            gangs.setdefault(entry.queue, []).append(gang)
-        self._gangs = made
-        self._needed = {uuid: gpus for uuid, gpus in self._needed.items() if uuid in made}
-        return gangs
 
 
 def _make(entry: Entry, selector: dict[str, str]) -> Gang:
@@ -225,7 +263,38 @@ def _place_in_line(entry: Entry) -> tuple[int, int, str]:
     return (-workflow.priority.rank, workflow.submitted_ms, entry.group.uuid)
 
 
-# Nodes
+# The estate
+
+
+def _frame(site: Site, estate: Estate, last: Snapshot) -> _Frame:
+    """Where nothing has changed, what the last snapshot had."""
+    forest = derive(estate, site.namespace, site.prefix)
+    selectors, nodes = _nodes(estate, forest)
+    topologies = {
+        pool.name: Topology(
+            f"{site.pool_queue(pool.name)}-topology",
+            tuple(TopologyLevel(each.label, each.key) for each in pool.topology_keys),
+        )
+        for pool in estate.pools
+        if pool.topology_keys
+    }
+    return _Frame(
+        forest=forest,
+        cohorts=_kept(last.cohorts, forest.cohorts),
+        queues=_kept(last.queues, forest.queues),
+        flavors=_kept(last.flavors, forest.flavors),
+        nodes=_kept(last.nodes, nodes),
+        topologies=_kept(last.topologies, tuple(topologies.values())),
+        subpools={each.name: each for each in estate.subpools},
+        selectors=selectors,
+        # Subpools use the topology of their pool.
+        topology_of={name: topology.name for name, topology in topologies.items()},
+        limits={
+            pool.name: pool.user_gpu_limit
+            for pool in estate.pools
+            if pool.user_gpu_limit is not None
+        },
+    )
 
 
 def _nodes(estate: Estate, forest: Forest) -> tuple[dict[str, dict[str, str]], tuple[Node, ...]]:
@@ -263,7 +332,9 @@ def _kept(last: tuple[Item, ...], new: tuple[Item, ...]) -> tuple[Item, ...]:
     return last if last == new else new
 
 
-def _same_objects(last: tuple[Gang, ...], new: Sequence[Gang]) -> tuple[Gang, ...]:
-    if len(last) == len(new) and all(one is other for one, other in zip(last, new, strict=True)):
-        return last
-    return tuple(new)
+def _in_line(gangs: Mapping[str, Gang]) -> tuple[Gang, ...]:
+    return tuple(gangs[uuid] for uuid in sorted(gangs))
+
+
+def _selects(gang: Gang, selector: dict[str, str]) -> bool:
+    return not gang.pods or gang.pods[0].node_selector == selector

@@ -76,6 +76,15 @@ def find(connection: sa.Connection, name: str) -> Workflow | None:
     return _one(connection, _named(name))
 
 
+def named(connection: sa.Connection, identifiers: Sequence[str]) -> list[Workflow]:
+    """The workflows of these identifiers, finished or not."""
+    found: list[Workflow] = []
+    for start in range(0, len(identifiers), 500):
+        part = identifiers[start : start + 500]
+        found += _records(connection, sa.select(WORKFLOWS).where(WORKFLOWS.c.workflow_id.in_(part)))
+    return found
+
+
 def lock(connection: sa.Connection, name: str) -> Workflow | None:
     """The same; nobody else changes it, its groups or its tasks until the transaction ends."""
     return _one(connection, _named(name).with_for_update())

@@ -1,0 +1,92 @@
+"""What has changed since one looked last, by the events that every change writes with it.
+
+On SQLite events are numbered in the order in which they are kept. On PostgreSQL numbers are given
+before the commit, so there it is told by transactions: what one reader did not see and the next one
+does. Must not know what a change means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.record import EventKind
+from bough.store.schema import EVENTS
+
+#: More changes than this are as much work as reading everything.
+MOST = 2_000
+
+_LAST = sa.select(sa.func.max(EVENTS.c.number))
+_LAST_AND_SEEN = sa.text("SELECT (SELECT max(number) FROM events), txid_current_snapshot()::text")
+_LATER = (
+    sa.select(EVENTS.c.kind, EVENTS.c.subject)
+    .where(EVENTS.c.number > sa.bindparam("floor"))
+    .distinct()
+    .limit(MOST + 1)
+)
+_UNSEEN = _LATER.where(
+    sa.text("NOT txid_visible_in_snapshot(written_in, CAST(:seen AS txid_snapshot))")
+)
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """What a reader has seen."""
+
+    #: The highest number of an event that it saw.
+    number: int
+    #: Every event that it did not see has a higher number; `None`: that is not known.
+    floor: int | None
+    #: PostgreSQL's own words for the transactions that it saw.
+    seen: str = ""
+
+
+class Change(NamedTuple):
+    """To whom or what something happened, of which kind."""
+
+    kind: EventKind
+    subject: str
+
+
+def look(connection: sa.Connection, before: Mark | None) -> tuple[Mark, frozenset[Change] | None]:
+    """Where the reader of this transaction stands, and what it sees that an earlier one did not.
+
+    `None`: that is not known, or too much to tell; then everything is to be read.
+    """
+    if connection.dialect.name == "postgresql":
+        return _look_postgresql(connection, before)
+    number = connection.execute(_LAST).scalar_one() or 0
+    mark = Mark(number, number)
+    if before is None:
+        return mark, None
+    if number == before.number:
+        return mark, frozenset()
+    return mark, _changes(connection.execute(_LATER, {"floor": before.number}).all())
+
+
+def _look_postgresql(
+    connection: sa.Connection, before: Mark | None
+) -> tuple[Mark, frozenset[Change] | None]:
+    last, seen = connection.execute(_LAST_AND_SEEN).one()
+    mark = Mark(last or 0, None, seen)
+    if before is None:
+        return mark, None
+    floor = before.floor
+    if int(seen.partition(":")[0]) >= int(before.seen.split(":")[1]):
+        # Whoever is not seen now had not begun to write then, and so had drawn no number yet.
+        floor = before.number
+    mark = msgspec.structs.replace(mark, floor=floor)
+    if seen == before.seen:
+        return mark, frozenset()
+    if before.floor is None:
+        return mark, None
+    values = {"floor": before.floor, "seen": before.seen}
+    return mark, _changes(connection.execute(_UNSEEN, values).all())
+
+
+def _changes(rows: Sequence[Sequence[Any]]) -> frozenset[Change] | None:
+    if len(rows) > MOST:
+        return None
+    return frozenset(Change(EventKind(kind), subject) for kind, subject in rows)
