@@ -69,6 +69,8 @@ class Copy(msgspec.Struct, frozen=True):
     regex: str | None = None
     #: Again and again while it runs; `None`: once.
     every_s: int | None = None
+    #: A folder keeps its name below the target; else what is in it goes there. A file always does.
+    named: bool = False
     #: Nothing is wrong if there is no such source.
     optional: bool = False
     #: The folder itself becomes the target, in place of what was there.

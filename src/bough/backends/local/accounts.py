@@ -1,0 +1,27 @@
+"""Users of this machine, for tasks that run as the one who submitted them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+from bough.backends.local.command import Account
+from bough.backends.local.faults import Unstartable
+
+
+def find_account(user: str) -> Account:
+    """The account of that name, with all its groups."""
+    try:
+        entry = pwd.getpwnam(user)
+    except (KeyError, ValueError):
+        raise Unstartable(
+            f"tasks run as the user who submitted them, and this machine has no user {user!r}; "
+            "ask for an account of that name"
+        ) from None
+    if entry.pw_uid == 0:
+        raise Unstartable(
+            f"tasks run as the user who submitted them, and {user!r} is the superuser of this "
+            "machine, as whom no task runs; submit it as somebody else"
+        )
+    groups = tuple(sorted({*os.getgrouplist(entry.pw_name, entry.pw_gid)}))
+    return Account(entry.pw_uid, entry.pw_gid, groups)

@@ -1,0 +1,143 @@
+"""Paths that others wrote: read strictly, and opened without ever following a symbolic link.
+
+The server may be root and the folders may be a task's, so nothing here trusts what lies in them:
+every step down is taken from an open folder, and a link on the way is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from bough.backends.local.command import Account
+
+LONGEST_PART = 255
+LONGEST_PATH = 1_024
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SHOWN = 80
+
+
+def split_path(path: str) -> tuple[tuple[str, ...], str | None]:
+    """The parts of a path, and what is wrong with it; `None`: nothing is."""
+    parts = tuple(each for each in path.split("/") if each not in {"", "."})
+    if not parts:
+        return parts, "it names no file or folder"
+    if ".." in parts:
+        return parts, 'it must not contain ".."'
+    if not path.isprintable():
+        return parts, "it contains characters that cannot be shown"
+    encoded = [each.encode(errors="replace") for each in parts]
+    if max(len(each) for each in encoded) > LONGEST_PART:
+        return parts, f"a part of it is longer than {LONGEST_PART} bytes"
+    if sum(len(each) + 1 for each in encoded) > LONGEST_PATH:
+        return parts, f"it is longer than {LONGEST_PATH} bytes"
+    return parts, None
+
+
+def shown(text: str) -> str:
+    """A text of somebody else for a message, quoted, however long or odd it is."""
+    kept = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return '"' + "".join(each if each.isprintable() else "\ufffd" for each in kept) + '"'
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A folder, from the root of the machine down."""
+    descriptor = open_below("/", path.parts[1:])
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def made(path: Path, mode: int = 0o755, account: Account | None = None) -> Iterator[int]:
+    """A folder, which is made if it is not there, with those above it."""
+    descriptor = make_below("/", path.parts[1:], mode, account)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_below(base: str | int, parts: tuple[str, ...]) -> int:
+    """Open the folder that is so many steps below another one."""
+    current = _open_base(base)
+    try:
+        for part in parts:
+            current = _step(current, part)
+    except BaseException:
+        os.close(current)
+        raise
+    return current
+
+
+def make_below(
+    base: str | int, parts: tuple[str, ...], mode: int = 0o755, account: Account | None = None
+) -> int:
+    """Open the folder that is so many steps below another one; what is missing is made."""
+    current = _open_base(base)
+    try:
+        for part in parts:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=current)
+                give(part, current, mode, account)
+            current = _step(current, part)
+    except BaseException:
+        os.close(current)
+        raise
+    return current
+
+
+def write_new(
+    base: Path, parts: tuple[str, ...], contents: bytes, mode: int, account: Account | None = None
+) -> None:
+    """Write a file that is not there yet, so many steps below a folder."""
+    with opened(base) as descriptor:
+        folder = make_below(descriptor, parts[:-1], account=account)
+    try:
+        file = os.open(parts[-1], _NEW_FILE, 0o600, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with open(file, "wb") as stream:
+        stream.write(contents)
+        if account is not None:
+            os.fchown(file, account.user_id, account.group_id)
+        os.fchmod(file, mode)
+
+
+def give(name: str, folder: int, mode: int, account: Account | None) -> None:
+    """Set the mode of what was just made in a folder, and hand it to its user."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.fchmod(descriptor, mode)
+        if account is not None:
+            os.fchown(descriptor, account.user_id, account.group_id)
+    finally:
+        os.close(descriptor)
+
+
+def is_folder(path: Path) -> bool | None:
+    """Whether a path is a folder, or a file; `None`: neither, or a link is on the way to it."""
+    try:
+        with opened(path.parent) as parent:
+            mode = os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode
+    except OSError:
+        return None
+    if stat.S_ISDIR(mode):
+        return True
+    return False if stat.S_ISREG(mode) else None
+
+
+def _open_base(base: str | int) -> int:
+    return os.dup(base) if isinstance(base, int) else os.open(base, _FOLDER)
+
+
+def _step(current: int, part: str) -> int:
+    below = os.open(part, _FOLDER, dir_fd=current)
+    os.close(current)
+    return below
