@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
@@ -158,9 +159,8 @@ def _over_http(report: Report, url: str, token: str, data: Path) -> None:
             ("pool list", "/api/pool_quota?all_pools=true"),
             ("workflow list", "/api/workflow?all_users=true&all_pools=true&limit=20"),
         ):
-            found = _at_once(
-                8, lambda: lambda _: _Client(server.address, token).get(path), calls=200
-            )
+            reader = partial(_reader, server.address, token, path)
+            found = _at_once(8, reader, calls=400)
             report.line(f"  HTTP {what}, 8 clients: {found.text()}")
         server.stop()
 
@@ -191,6 +191,11 @@ class _Client:
         answer = response.read()
         assert response.status == 200, answer
         return answer
+
+
+def _reader(address: str, token: str, path: str) -> Callable[[int], object]:
+    client = _Client(address, token)
+    return lambda _: client.get(path)
 
 
 def _at_once(

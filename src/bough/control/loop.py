@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns, thread_time
 
 import msgspec
 
 from bough.control import drain, machines, outbox, progress
 from bough.control.application import Applied, apply
+from bough.control.sights import Sights
 from bough.control.site import Site
 from bough.control.snapshot import Photographer
 from bough.core.cycle.memo import Memo
@@ -22,13 +23,19 @@ from bough.core.cycle.plan import plan
 from bough.errors import BoughError
 from bough.model.backend import Backend
 from bough.model.policy import OSMO, Policy
+from bough.model.pool import Machine
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
 
 TICK_S = 1.0
-#: While nothing changes, time alone may: whoever was to be spared for a while is not any more.
+#: While nothing changes, time alone may: whoever was to be spared for a while is not any more. As
+#: often everything that backends say is looked at, known or not.
 REPLAN_MS = 10_000
+#: After a cycle the loop leaves the processor to others for so many times as long as it had it,
+#: however often it is rung for, but for a second at most. So whoever comes alone starts at once.
+PACE = 3
+LONGEST_PAUSE_S = 1.0
 #: A plan that came too late is made anew, so often within one cycle.
 TRIES = 3
 
@@ -57,9 +64,24 @@ class Bell:
         self._event.set()
 
     def wait(self, timeout_s: float) -> None:
-        """Sleep until it rings, or long enough."""
+        """Sleep until it has rung, or long enough."""
         self._event.wait(timeout_s)
+
+    def answer(self) -> None:
+        """Whatever it was rung for is looked at now."""
         self._event.clear()
+
+
+class _Watch:
+    """What is known of one backend, so that it is not looked up again in every cycle."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.sights = Sights()
+        #: The nodes as they were last written down, and when; when all sights were looked at.
+        self.offered: tuple[Machine, ...] | None = None
+        self.synced_ms = 0
+        self.looked_ms = 0
 
 
 class Scheduler:
@@ -68,6 +90,7 @@ class Scheduler:
     def __init__(self, site: Site, backends: Iterable[Backend], policy: Policy = OSMO) -> None:
         self._site = site
         self._backends = {backend.name: backend for backend in backends}
+        self._watches = [_Watch(backend) for backend in self._backends.values()]
         self._policy = policy
         self._lease = Lease(site.store)
         self._photographer = Photographer(site)
@@ -81,6 +104,8 @@ class Scheduler:
     def run(self, bell: Bell, stop: threading.Event, tick_s: float = TICK_S) -> None:
         """Cycle until told to stop. What goes wrong is logged once, and tried again."""
         while not stop.is_set():
+            bell.answer()
+            had_s = thread_time()
             try:
                 again = self.cycle().applied.changed
                 self._failed = False
@@ -88,24 +113,27 @@ class Scheduler:
                 # Whatever it is: a server that no longer schedules is worse than one that tries.
                 again = False
                 self._recover(error)
+            pause_s = min(PACE * (thread_time() - had_s), LONGEST_PAUSE_S)
+            earliest_s = monotonic() + pause_s
             if not again:
                 bell.wait(tick_s)
+            stop.wait(max(0.0, earliest_s - monotonic()))
         self.release()
 
     def cycle(self) -> Cycle:
         """Do everything once."""
         if not self._lead():
             return Cycle(leads=False)
-        for backend in self._backends.values():
-            machines.sync(self._site, backend)
-            backend.forget(progress.observe(self._site, backend.observe()))
+        for watch in self._watches:
+            self._sync(watch)
+            self._observe(watch)
         archived = drain.check_due_drains(self._site)
         done = self._decide()
         told = outbox.deliver(self._site, self._backends)
         if told:
             # What starts or ends at once is seen at once.
-            for backend in self._backends.values():
-                backend.forget(progress.observe(self._site, backend.observe()))
+            for watch in self._watches:
+                self._observe(watch)
         return msgspec.structs.replace(done, told=told, archived=tuple(archived))
 
     def _recover(self, error: Exception) -> None:
@@ -114,9 +142,13 @@ class Scheduler:
             known = isinstance(error, BoughError)
             LOG.warning("the scheduler cannot work: %s", error, exc_info=None if known else error)
         self._failed = True
+        self._forget()
+
+    def _forget(self) -> None:
         self._photographer = Photographer(self._site)
         self._memo = Memo()
         self._idle = None
+        self._watches = [_Watch(backend) for backend in self._backends.values()]
 
     def release(self) -> None:
         """Let another server decide."""
@@ -126,12 +158,34 @@ class Scheduler:
     def _lead(self) -> bool:
         leads = self._lease.held()
         if leads and not self._leads:
+            # Another one may have decided since.
+            self._forget()
             drain.rearm_drains(self._site)
             for backend in self._backends.values():
                 machines.sync(self._site, backend)
                 outbox.remind(self._site, backend)
         self._leads = leads
         return leads
+
+    def _sync(self, watch: _Watch) -> None:
+        """Write down what nodes there are, where that may not be what is written already."""
+        now_ms = self._site.clock.now_ms()
+        offered = watch.backend.machines()
+        if offered != watch.offered or now_ms - watch.synced_ms >= machines.HEARTBEAT_MS // 2:
+            machines.sync(self._site, watch.backend)
+            watch.offered, watch.synced_ms = offered, now_ms
+
+    def _observe(self, watch: _Watch) -> None:
+        """Write down what a backend sees, as far as it is new."""
+        now_ms = self._site.clock.now_ms()
+        if now_ms - watch.looked_ms >= REPLAN_MS:
+            watch.sights.clear()
+            watch.looked_ms = now_ms
+        seen = watch.backend.observe()
+        news = watch.sights.news(seen)
+        if news:
+            watch.backend.forget(progress.observe(self._site, news))
+            watch.sights.keep(seen)
 
     def _decide(self) -> Cycle:
         now_ms = self._site.clock.now_ms()
