@@ -3,7 +3,8 @@
 #
 #   scripts/postgres.sh start FOLDER    make a database there, start it, print its URL
 #   scripts/postgres.sh start FOLDER durable   the same, but what is committed outlives a crash
-#   scripts/postgres.sh stop FOLDER     stop it
+#   scripts/postgres.sh stop FOLDER     stop it, as a crash would
+#   scripts/postgres.sh resume FOLDER   start it again, with what is in it
 set -euo pipefail
 
 programs() {
@@ -28,6 +29,11 @@ as_user() {
     fi
 }
 
+run() {
+    as_user "$bin/pg_ctl" --pgdata "$folder/data" --log "$folder/server.log" --wait \
+        --options "$(cat "$folder/options")" start >"$folder/start.log"
+}
+
 case "${1:-}" in
 start)
     folder=$(realpath "$2")
@@ -41,16 +47,21 @@ start)
     if [ "${3:-}" = durable ]; then
         fast=""
     fi
-    as_user "$bin/pg_ctl" --pgdata "$folder/data" --log "$folder/server.log" --wait \
-        --options "-c listen_addresses= -c unix_socket_directories=$folder -c max_connections=200 $fast" \
-        start >"$folder/start.log"
+    echo "-c listen_addresses= -c unix_socket_directories=$folder -c max_connections=200 $fast" \
+        >"$folder/options"
+    run
     echo "postgresql://bough@/postgres?host=$folder"
     ;;
 stop)
     as_user "$(programs)/pg_ctl" --pgdata "$(realpath "$2")/data" --mode immediate stop >/dev/null
     ;;
+resume)
+    folder=$(realpath "$2")
+    bin=$(programs)
+    run
+    ;;
 *)
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac
