@@ -1,0 +1,1 @@
+"""What is needed to kill servers under load, and the laws that must hold whatever was killed."""

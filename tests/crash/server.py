@@ -1,0 +1,217 @@
+"""A server in a process of its own that can be killed at any moment and started again.
+
+Its port, its folder and its database stay the same. Must not know what it is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from bough.client import Client
+from bough.errors import Unavailable
+
+PROGRAM = Path(sys.executable).with_name("bough")
+#: For a machine that is busy with other tests.
+PATIENCE_S = 90
+#: Below those that the system gives to connections, one of which might take it meanwhile.
+_PORTS = range(20_000, 30_000)
+
+
+class Server:
+    """`bough serve`, again and again."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        database: str | None = None,
+        gpus: int = 16,
+        within: Sequence[str] = (),
+        options: Sequence[str] = (),
+    ) -> None:
+        self.data = folder / "data"
+        #: Where its data is for this process, if it sees the disk in another way.
+        self.seen_data = self.data
+        self.log = folder / "server.log"
+        self.port = free_port()
+        self.database = database or str(self.data / "bough.db")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._command = [
+            *(*within, str(PROGRAM), "serve", "--port", str(self.port), "--data", str(self.data)),
+            *("--backend", "local", "--gpus", str(gpus), "--namespace", "ns"),
+            *(("--database", database) if database else ()),
+            *options,
+        ]
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, without waiting for anything."""
+        assert self._process is None
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def ready(self) -> bool:
+        """Whether it listens."""
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def await_ready(self) -> None:
+        """Wait until it listens; say what it printed if it does not."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.ready():
+            assert self._process is not None
+            over = self._process.poll() is not None or time.monotonic() > deadline
+            assert not over, self.log.read_text()[-4_000:]
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Ask it to end; how it did."""
+        return self._end(signal.SIGTERM)
+
+    def client(self, timeout_s: float = 30.0) -> Client:
+        """Ask it as its administrator."""
+        token = (self.seen_data / "admin-token").read_text().strip()
+        return Client(f"http://127.0.0.1:{self.port}", token, timeout_s=timeout_s)
+
+    def processes(self) -> dict[int, str]:
+        """What lives of it, of those who keep its tasks, and of its tasks: numbers and commands."""
+        own = {os.getpid(), *_ancestors(os.getpid())}
+        return {
+            pid: _commanded(pid)
+            for pid in _all_processes()
+            if pid not in own and (self._is_of(pid) or self._runs_for(pid))
+        }
+
+    def wardens(self) -> list[int]:
+        """The processes that fork keepers: children of the server."""
+        return [pid for pid in _children(self.pid) if self._is_of(pid)]
+
+    def keepers(self) -> list[int]:
+        """The processes that keep tasks: children of a warden, or of nobody any more."""
+        others = {self.pid, *self.wardens()}
+        return [pid for pid in self.processes() if pid not in others and self._is_of(pid)]
+
+    def _is_of(self, pid: int) -> bool:
+        """Whether a process was started for this folder, or has something of it open."""
+        mark = os.fsencode(self.data)
+        if mark in _read(f"/proc/{pid}/cmdline"):
+            return True
+        return any(each.startswith(mark) for each in _opened(pid))
+
+    def _runs_for(self, pid: int) -> bool:
+        """Whether it is a task, or what a task has started."""
+        for entry in _read(f"/proc/{pid}/environ").split(b"\0"):
+            name, _, attempt = entry.partition(b"=")
+            if name == b"BOUGH_ATTEMPT":
+                folder = attempt.decode().replace("/", "-")
+                return (self.seen_data / "local" / "attempts" / folder).exists()
+        return False
+
+    def clear_away(self) -> None:
+        """Kill whatever is left of it, so that no test leaves anything behind."""
+        for _ in range(20):
+            left = self.processes()
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not left:
+                return
+            time.sleep(0.1)
+
+    def _end(self, number: signal.Signals) -> int:
+        process, self._process = self._process, None
+        assert process is not None
+        process.send_signal(number)
+        return process.wait(PATIENCE_S)
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not ended."""
+        return self._process is not None
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    while True:
+        port = random.choice(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
+    """Wait for something that must come about; a server that does not answer is asked again."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            if condition():
+                return
+        except Unavailable as error:
+            what = f"{what} ({error})"
+        assert time.monotonic() < deadline, f"it did not come about in {patience_s} s: {what}"
+        time.sleep(0.1)
+
+
+def _all_processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _children(pid: int) -> list[int]:
+    return [each for each in _all_processes() if _parent(each) == pid]
+
+
+def _ancestors(pid: int) -> list[int]:
+    found: list[int] = []
+    while pid > 1:
+        pid = _parent(pid)
+        found.append(pid)
+    return found
+
+
+def _parent(pid: int) -> int:
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[1]) if fields else 0
+
+
+def _opened(pid: int) -> list[bytes]:
+    """The paths of what a process has open."""
+    folder = f"/proc/{pid}/fd"
+    found: list[bytes] = []
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                found.append(os.fsencode(os.readlink(f"{folder}/{name}")))
+    return found
+
+
+def _commanded(pid: int) -> str:
+    return _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,23 @@
+"""The same as in tests/e2e/test_crash.py, but ten times as long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.crash.crashes import crash, scene, seed_of_this_run
+from tests.crash.postgres import durable_postgres
+
+KILLS = 200
+BUDGET_S = 2_400
+
+
+def test_a_server_that_is_killed_two_hundred_times_loses_nothing_on_sqlite(tmp_path: Path):
+    with scene(tmp_path, seed_of_this_run()) as now:
+        assert KILLS == crash(now, KILLS, BUDGET_S)
+        now.settle()
+
+
+def test_a_server_that_is_killed_two_hundred_times_loses_nothing_on_postgresql(tmp_path: Path):
+    with durable_postgres() as postgres, scene(tmp_path, seed_of_this_run(), postgres.url) as now:
+        assert KILLS == crash(now, KILLS, BUDGET_S)
+        now.settle()
