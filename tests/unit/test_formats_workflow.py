@@ -91,7 +91,7 @@ def test_a_group_has_one_lead():
         ("{}", "workflow: is missing"),
         ("a: 1\n---\nb: 2", "one YAML document, not 2"),
         ("", "one YAML document, not 0"),
-        ("{% for x in y %}", "does not render templates"),
+        ("{% for x in y %}", "line 1, column 2: no valid YAML"),
         (
             "workflow: {name: x, tasks: [{name: a, exitActions: {EXPLODE: 1}}]}",
             "'EXPLODE' does not exist",

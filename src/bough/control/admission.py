@@ -7,10 +7,13 @@ every quota. What is in use now does not matter here. Must not know the store.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from bough.control.gangs import needed_gpus
 from bough.errors import Conflict, Invalid, Refused
+from bough.model.gang import TopologyConstraint
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool, SubpoolStep, next_state
@@ -59,7 +62,6 @@ def check_form(spec: WorkflowSpec, settings: WorkflowSettings) -> None:
     for group in spec.groups:
         if not group.tasks:
             raise Invalid(f"Group {group.name} has no tasks.")
-    _check_names(spec)
 
 
 def refusal(door: Door, spec: WorkflowSpec, priority: Priority) -> str | None:
@@ -69,6 +71,9 @@ def refusal(door: Door, spec: WorkflowSpec, priority: Priority) -> str | None:
             fault = _platform_fault(door, task)
             if fault is not None:
                 return fault
+        fault = _topology_fault(door, group)
+        if fault is not None:
+            return fault
         if not priority.preemptible:
             fault = _size_fault(door, group)
             if fault is not None:
@@ -112,18 +117,46 @@ def _platform_fault(door: Door, task: TaskSpec) -> str | None:
     return None
 
 
-def _check_names(spec: WorkflowSpec) -> None:
-    """Names of tasks and of groups are each used once; upstream groups come earlier."""
-    earlier: set[str] = set()
-    tasks: set[str] = set()
-    for group in spec.groups:
-        missing = [name for name in group.upstream if name not in earlier]
-        if missing:
-            raise Invalid(f"Group {group.name} waits for {missing[0]}, which is no earlier group.")
-        if group.name in earlier:
-            raise Invalid(f"The name {group.name} is used for more than one group.")
-        earlier.add(group.name)
-        for task in group.tasks:
-            if task.name in tasks:
-                raise Invalid(f"The name {task.name} is used for more than one task.")
-            tasks.add(task.name)
+def _topology_fault(door: Door, group: GroupSpec) -> str | None:
+    """Levels are those of the pool, and where tasks name several the wider comes first."""
+    keys = door.pool.topology_keys
+    known = {name: index for index, key in enumerate(keys) for name in (key.key, key.label)}
+    for constraint in _constraints(group):
+        if constraint.topology is not None:
+            return (
+                f"Group {group.name} names the topology {constraint.topology!r}; leave it out: the "
+                f"one of pool {door.name} is meant."
+            )
+        for level in (constraint.required, constraint.preferred):
+            if level is not None and level not in known:
+                return _unknown_level(door, group, level)
+    places: list[int] = []
+    for level in group.levels:
+        if level not in known:
+            return _unknown_level(door, group, level)
+        places.append(known[level])
+    if places != sorted(places):
+        order = ", ".join(key.key for key in keys)
+        return (
+            f"Group {group.name} names the topology keys {', '.join(group.levels)}; the wider "
+            f"comes first, and in pool {door.name} the order is {order}."
+        )
+    return None
+
+
+def _constraints(group: GroupSpec) -> Iterator[TopologyConstraint]:
+    if group.constraint is not None:
+        yield group.constraint
+    for subgroup in group.subgroups:
+        if subgroup.constraint is not None:
+            yield subgroup.constraint
+    for each in group.sets:
+        yield each.constraint
+
+
+def _unknown_level(door: Door, group: GroupSpec, level: str) -> str:
+    known = ", ".join(key.key for key in door.pool.topology_keys)
+    has = f"its topology keys are {known}" if known else "it has no topology keys"
+    return (
+        f"Group {group.name} names the topology key {level!r}, unknown to pool {door.name}: {has}."
+    )

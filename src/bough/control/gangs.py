@@ -15,6 +15,8 @@ from bough.model.workflow import QUEUED, Group, GroupSpec, Task, TaskSpec, TaskS
 #: Labels that nodes get in a snapshot: the platform, and the pools where not all may use a node.
 PLATFORM_LABEL = "bough/platform"
 POOL_LABEL = "bough/pool-"
+#: What a condition on the name of a node is about.
+NODE_NAME = "metadata.name"
 
 
 def gang_name(workflow: Workflow, group: Group) -> str:
@@ -93,17 +95,18 @@ def _pod(spec: TaskSpec, task: Task, selector: dict[str, str], *, gated: bool) -
         state=_state(task, gated=gated),
         node=task.node if task.status.holds_node else None,
         node_selector=selector,
-        affinity=_affinity(spec.platform),
+        affinity=_affinity(spec),
         rank=1 if spec.lead else None,
     )
 
 
-def _affinity(platform: str | None) -> tuple[tuple[Match, ...], ...]:
-    """Nodes of the task's platform, and those that belong to none in particular."""
-    if platform is None:
-        return ()
-    named = Match(PLATFORM_LABEL, "In", (platform,))
-    return ((named,), (Match(PLATFORM_LABEL, "DoesNotExist"),))
+def _affinity(spec: TaskSpec) -> tuple[tuple[Match, ...], ...]:
+    """Nodes of the task's platform, and those that belong to none; not those that it excludes."""
+    allowed = (Match(NODE_NAME, "NotIn", spec.nodes_excluded),) if spec.nodes_excluded else ()
+    if spec.platform is None:
+        return (allowed,) if allowed else ()
+    named = Match(PLATFORM_LABEL, "In", (spec.platform,))
+    return ((named, *allowed), (Match(PLATFORM_LABEL, "DoesNotExist"), *allowed))
 
 
 def _state(task: Task, *, gated: bool) -> PodState:

@@ -72,6 +72,8 @@ class Site:
     namespace: str = "default"
     #: What the names of queues and roles begin with.
     prefix: str = "osmo"
+    #: Whether backends run the images that tasks name; if not, who submits one is told so.
+    runs_images: bool = True
     #: Rung after every change that may let something start.
     wake: Callable[[], None] = _no_bell
 

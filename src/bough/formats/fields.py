@@ -27,11 +27,19 @@ Choice = TypeVar("Choice", bound="StrEnum")
 Parsed = TypeVar("Parsed")
 
 
+class Enough(Exception):
+    """So many problems were found that it is of no use to read on."""
+
+
 class Reading:
     """What is found out while one document is read; its problems know file and line."""
 
-    def __init__(self, document: Document, *, lenient: bool = False) -> None:
+    def __init__(
+        self, document: Document, *, lenient: bool = False, most: int | None = None
+    ) -> None:
         self.document = document
+        #: After so many problems Enough is raised; `None`: all are wanted, however many.
+        self._most = most
         #: Kind and name, as `ClusterQueue/team-a`; set as soon as they are known.
         self.subject = ""
         self.problems: list[Problem] = []
@@ -57,6 +65,8 @@ class Reading:
         line = line_of(self.document, path)
         source = self.document.source
         self.problems.append(Problem(path, message, severity, self.subject, source, line))
+        if self._most is not None and len(self.problems) >= self._most:
+            raise Enough
 
 
 class Fields:

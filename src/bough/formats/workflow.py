@@ -1,4 +1,4 @@
-"""Workflows as people write them, into specs: tasks or groups, resources, timeouts, exit actions.
+"""Workflows as people write them, into specs: the whole, and how its groups follow each other.
 
 Every group is a gang, and a lone task is a group of its own. Must not know templates, pools, nor
 what becomes of a workflow.
@@ -6,53 +6,48 @@ what becomes of a workflow.
 
 from __future__ import annotations
 
-import re
-from enum import StrEnum
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from bough.errors import Invalid
-from bough.formats.composer import compose
+from bough.formats.composer import LinedDict, LinedList, compose
 from bough.formats.documents import Document
-from bough.formats.durations import parse_duration_s
-from bough.formats.fields import Fields, Reading
-from bough.model.cluster import Resources
-from bough.model.gang import TopologyConstraint
-from bough.model.problem import Problem
-from bough.model.recipe import Recipe
-from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
+from bough.formats.fields import Enough, Fields, Reading, suggest
+from bough.formats.workflow_group import Limits, ReadGroup, read_group, read_lone_task
+from bough.formats.workflow_resources import read_resources
+from bough.formats.workflow_values import folded, read_duration_s, read_labels, read_name
+from bough.model.podgroup import PodGroup
+from bough.model.problem import FieldPath, Problem, Severity
+from bough.model.workflow import GroupSpec, WorkflowSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Sequence
+
+    from bough.formats.composer import Value
+    from bough.formats.workflow_task import ReadTask
 
 SOURCE = "workflow"
-DEFAULT_RESOURCE = "default"
-MAXIMUM_LABELS = 16
-
-_NAME = re.compile(r"[a-zA-Z](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\Z")
-_DAYS = re.compile(r"([0-9]{1,6})d\Z")
-_SLEEP = re.compile(r"(?:\A|[\s;&])sleep\s+([0-9]{1,9})\s*\Z")
-#: Read by backends that run something; here they are only known.
-_TASK_FIELDS_WITHOUT_MEANING = (
-    "files",
-    "credentials",
-    "outputs",
-    "checkpoint",
-    "volumeMounts",
-    "privileged",
-    "hostNetwork",
-    "downloadType",
-    "cacheSize",
-    "kpis",
-)
+VERSIONS = (1, 2)
+#: Mappings, lists and values of a workflow, aliases written out.
+MAXIMUM_VALUES = 500_000
+#: What an author can read at once; after so many problems the rest is not looked at.
+MAXIMUM_PROBLEMS = 100
+#: Names among which one is looked for that was probably meant.
+SUGGESTED = 50
+#: Tasks, where nobody says how many.
+MAXIMUM_TASKS = 1_000
 
 
-class _Requirement(StrEnum):
-    """Whether a topology level must hold, or only should."""
+class WrittenGang(NamedTuple):
+    """How the gang of one group is made up, as it is written, and where it stands."""
 
-    REQUIRED = "required"
-    PREFERRED = "preferred"
+    path: FieldPath
+    #: `None`: nothing is said, and all of its tasks are needed.
+    gang: PodGroup | None
+    #: Where each of the group's tasks stands.
+    tasks: tuple[FieldPath, ...] = ()
 
 
 class WorkflowRead(NamedTuple):
@@ -60,241 +55,171 @@ class WorkflowRead(NamedTuple):
 
     spec: WorkflowSpec | None
     problems: tuple[Problem, ...]
+    #: For each group; what they mean is still to be added to the spec.
+    gangs: tuple[WrittenGang, ...] = ()
+    document: Document | None = None
 
 
-class _Wanted(NamedTuple):
-    """What a named entry of `resources` asks for."""
+def read_workflow(
+    text: str, *, maximum_tasks: int = MAXIMUM_TASKS, uploading: bool = False
+) -> WorkflowRead:
+    """Read one workflow; text that is no YAML raises Invalid, and so do too many tasks.
 
-    requests: Resources = Resources()
-    storage_bytes: int = 0
-    platform: str | None = None
-    constraint: TopologyConstraint | None = None
-
-
-def read_workflow(text: str) -> WorkflowRead:
-    """Read one workflow; text that is no YAML raises Invalid."""
-    documents = [value for value, _ in compose(text, SOURCE) if value is not None]
+    Uploading, files may still be named by where they are on the machine of the one who submits.
+    """
+    documents = [value for value, _ in compose(text, SOURCE, MAXIMUM_VALUES) if value is not None]
     if len(documents) != 1:
         raise Invalid(f"A workflow is one YAML document, not {len(documents)}.")
-    reading = Reading(Document(documents[0], SOURCE, 1))
-    fields = reading.fields()
-    fields.ignore("version", "default-values")
-    spec = _read(fields.child("workflow"), text)
-    fields.finish()
-    unusable = any(problem.severity == "error" for problem in reading.problems)
-    return WorkflowRead(None if unusable else spec, tuple(reading.problems))
+    reading = Reading(Document(documents[0], SOURCE, 1), most=MAXIMUM_PROBLEMS)
+    spec: WorkflowSpec | None = None
+    groups: list[ReadGroup] = []
+    with suppress(Enough):
+        _check_characters(reading)
+        fields = reading.fields()
+        fields.ignore("default-values")
+        _check_version(fields)
+        bounds = Limits({}, maximum_tasks, uploading)
+        spec, groups = _read(fields.child("workflow"), text, bounds)
+        fields.finish()
+    unusable = any(problem.severity is Severity.ERROR for problem in reading.problems)
+    return WorkflowRead(
+        spec=None if unusable else spec,
+        problems=tuple(reading.problems),
+        gangs=tuple(_written(each) for each in groups),
+        document=reading.document,
+    )
 
 
-def _read(fields: Fields, text: str) -> WorkflowSpec:
+def _written(group: ReadGroup) -> WrittenGang:
+    tasks = tuple(each.fields.path for each in group.members for _ in each.tasks)
+    return WrittenGang(group.fields.path, group.gang, tasks)
+
+
+def _check_version(fields: Fields) -> None:
+    version = fields.optional_integer("version")
+    if version is not None and version not in VERSIONS:
+        fields.error("version", f"is {version}, but must be 1 or 2")
+
+
+def _read(fields: Fields, text: str, limits: Limits) -> tuple[WorkflowSpec, list[ReadGroup]]:
     # The pool is the one that it is submitted to.
     fields.ignore("pool", "backend")
     timeout = fields.optional_child("timeout") or fields.nothing("timeout")
-    wanted = _read_resources(fields.optional_child("resources"))
-    groups = _read_groups(fields, wanted)
-    labels = fields.text_map("labels")
-    if len(labels) > MAXIMUM_LABELS:
-        fields.error("labels", f"has {len(labels)} labels; at most {MAXIMUM_LABELS} are possible")
-    return WorkflowSpec(
-        name=_name(fields),
-        groups=tuple(_with_upstream(groups)),
-        labels=labels,
-        exec_timeout_s=_duration_s(timeout, "exec_timeout"),
-        queue_timeout_s=_duration_s(timeout, "queue_timeout"),
+    wanted = read_resources(fields.optional_child("resources"))
+    groups = _read_groups(fields, limits._replace(wanted=wanted))
+    _check_names(groups)
+    order = _Order(groups)
+    spec = WorkflowSpec(
+        name=read_name(fields),
+        groups=tuple(order.take(each) for each in groups),
+        labels=read_labels(fields),
+        exec_timeout_s=read_duration_s(timeout, "exec_timeout"),
+        queue_timeout_s=read_duration_s(timeout, "queue_timeout"),
         text=text,
     )
+    return spec, groups
 
 
-# Resources
-
-
-def _read_resources(fields: Fields | None) -> dict[str, _Wanted]:
-    if fields is None:
-        return {}
-    return {name: _read_wanted(fields.child(name)) for name in fields.names()}
-
-
-def _read_wanted(fields: Fields) -> _Wanted:
-    fields.ignore("nodesExcluded")
-    amounts = {
-        name: _positive(fields, name, resource)
-        for name, resource in (
-            ("gpu", "gpu"),
-            ("cpu", "cpu"),
-            ("memory", "memory"),
-            ("storage", "storage"),
-        )
-    }
-    requests = Resources(amounts["gpu"], amounts["cpu"], amounts["memory"])
-    platform = fields.optional_text("platform")
-    return _Wanted(requests, amounts["storage"], platform, _read_topology(fields))
-
-
-def _positive(fields: Fields, name: str, resource: str) -> int:
-    amount = fields.optional_quantity(name, resource) or 0
-    if amount < 0:
-        fields.error(name, f"is {amount}, but must not be negative")
-    return max(amount, 0)
-
-
-def _read_topology(fields: Fields) -> TopologyConstraint | None:
-    """The narrowest level of each kind; levels are written widest first."""
-    found: dict[_Requirement, str] = {}
-    for each in fields.children("topology"):
-        each.ignore("group")
-        kind = each.choice("requirementType", _Requirement, _Requirement.REQUIRED)
-        found[kind] = each.text("key")
-    if not found:
-        return None
-    return TopologyConstraint(
-        required=found.get(_Requirement.REQUIRED), preferred=found.get(_Requirement.PREFERRED)
-    )
-
-
-# Groups and tasks
-
-
-def _read_groups(
-    fields: Fields, wanted: dict[str, _Wanted]
-) -> list[tuple[GroupSpec, dict[str, tuple[str, ...]]]]:
-    """Groups, each with the tasks that its tasks read from."""
+def _read_groups(fields: Fields, limits: Limits) -> list[ReadGroup]:
     if ("tasks" in fields) == ("groups" in fields):
         fields.ignore("tasks", "groups")
         fields.error("tasks", "a workflow has either tasks or groups")
         return []
-    if "groups" in fields:
-        fields.ignore("tasks")
-        return [_read_group(each, wanted) for each in fields.children("groups")]
-    fields.ignore("groups")
-    groups: list[tuple[GroupSpec, dict[str, tuple[str, ...]]]] = []
-    for each in fields.children("tasks"):
-        task, inputs, constraint = _read_task(each, wanted, lone=True)
-        group = GroupSpec(f"{task.name}-group", (task,), constraint=constraint)
-        groups.append((group, {task.name: inputs}))
+    name, read = ("groups", read_group) if "groups" in fields else ("tasks", read_lone_task)
+    fields.ignore("tasks", "groups")
+    groups: list[ReadGroup] = []
+    entries = fields.children(name)
+    count = len(entries)
+    for entry in entries:
+        _check_count(count, limits)
+        groups.append(read(entry, limits))
+        count += len(groups[-1].spec.tasks) - 1
+    _check_count(count, limits)
+    if not groups:
+        fields.error(name, "a workflow has at least one task")
     return groups
 
 
-def _read_group(
-    fields: Fields, wanted: dict[str, _Wanted]
-) -> tuple[GroupSpec, dict[str, tuple[str, ...]]]:
-    fields.ignore("barrier")
-    members = fields.children("tasks")
-    read = [_read_task(each, wanted, lone=len(members) == 1) for each in members]
-    tasks = tuple(task for task, _, _ in read)
-    leads = sum(task.lead for task in tasks)
-    if tasks and leads != 1:
-        fields.error("tasks", f"exactly one task is the lead of a group, not {leads}")
-    if not tasks:
-        fields.error("tasks", "a group has at least one task")
-    constraints = [constraint for _, _, constraint in read]
-    if len(set(constraints)) > 1:
-        fields.error("tasks", "the tasks of a group have the same topology, or none")
-    group = GroupSpec(
-        _name(fields),
-        tasks,
-        ignore_nonlead_status=fields.boolean("ignoreNonleadStatus", default=True),
-        constraint=constraints[0] if constraints else None,
-    )
-    return group, {task.name: inputs for task, inputs, _ in read}
-
-
-def _read_task(
-    fields: Fields, wanted: dict[str, _Wanted], *, lone: bool
-) -> tuple[TaskSpec, tuple[str, ...], TopologyConstraint | None]:
-    fields.ignore(*_TASK_FIELDS_WITHOUT_MEANING)
-    resource = fields.optional_text("resource")
-    if resource is not None and resource not in wanted:
-        fields.error("resource", f"{resource!r} is not among the resources of the workflow")
-    asked = wanted.get(resource or DEFAULT_RESOURCE, _Wanted())
-    launch = _read_launch(fields)
-    task = TaskSpec(
-        name=_name(fields),
-        requests=asked.requests,
-        storage_bytes=asked.storage_bytes,
-        lead=fields.boolean("lead", default=lone),
-        platform=asked.platform,
-        exit_actions=_read_exit_actions(fields),
-        hold_s=_hold_s(launch),
-        launch=launch,
-    )
-    return task, _read_inputs(fields), asked.constraint
-
-
-def _read_launch(fields: Fields) -> Recipe:
-    environment = fields.optional_child("environment")
-    names = () if environment is None else environment.names()
-    return Recipe(
-        image=fields.optional_text("image"),
-        command=tuple(fields.texts("command")),
-        args=tuple(fields.texts("args")),
-        environment={
-            name: environment.written(name) or "" for name in names if environment is not None
-        },
-    )
-
-
-def _read_exit_actions(fields: Fields) -> dict[str, str]:
-    actions = fields.optional_child("exitActions")
-    if actions is None:
-        return {}
-    return {name: actions.written(name) or "" for name in actions.names()}
-
-
-def _read_inputs(fields: Fields) -> tuple[str, ...]:
-    """The tasks that are read from; data from elsewhere does not order anything."""
-    found: list[str] = []
-    for each in fields.children("inputs"):
-        each.ignore("url", "regex", "dataset")
-        task = each.optional_text("task")
-        if task is not None:
-            found.append(task)
-    return tuple(found)
-
-
-def _with_upstream(
-    groups: Iterable[tuple[GroupSpec, dict[str, tuple[str, ...]]]],
-) -> Iterable[GroupSpec]:
-    """Let each group wait for those that its tasks read from."""
-    groups = list(groups)
-    owner = {task.name: group.name for group, _ in groups for task in group.tasks}
-    for group, inputs in groups:
-        before = dict.fromkeys(
-            owner.get(name, name)
-            for names in inputs.values()
-            for name in names
-            if owner.get(name) != group.name
+def _check_count(count: int, limits: Limits) -> None:
+    """Whoever asks for far too much gets a short answer, before all of it is read."""
+    if count > limits.maximum_tasks:
+        raise Invalid(
+            f"The workflow has {count} tasks or more; at most {limits.maximum_tasks} are allowed."
         )
-        yield msgspec.structs.replace(group, upstream=tuple(before))
 
 
-# Small things
+def _check_names(groups: Sequence[ReadGroup]) -> None:
+    """Every name, of a task or a group, is used once."""
+    taken: dict[str, str] = {}
+    for group in groups:
+        names = [(group.fields, group.spec.name)]
+        names += [(each.fields, task.name) for each in group.members for task in each.tasks]
+        for fields, name in names:
+            first = taken.setdefault(folded(name), name) if name else name
+            if first is not name:
+                why = "" if first == name else f", as {first!r}: case, '-' and '_' do not count"
+                fields.error("name", f"{name!r} is the name of another task or group{why}")
 
 
-def _name(fields: Fields) -> str:
-    name = fields.text("name")
-    if name and not _NAME.match(name):
-        fields.error(
-            "name",
-            f"{name[:60]!r} is not valid: up to 63 letters, digits, dashes and underscores, "
-            "beginning with a letter and ending with none of the last two",
-        )
-    return name
+# What waits for what
 
 
-def _duration_s(fields: Fields, name: str) -> int | None:
-    text = fields.optional_text(name)
-    if text is None:
-        return None
-    days = _DAYS.match(text)
-    if days:
-        return int(days[1]) * 86_400
-    try:
-        return parse_duration_s(text)
-    except Invalid as error:
-        fields.error(name, error.message)
+class _Order:
+    """Which tasks can be read from, as groups are declared one after another."""
+
+    def __init__(self, groups: Sequence[ReadGroup]) -> None:
+        self._owners = {task.name: each.spec.name for each in groups for task in each.spec.tasks}
+        self._replicated = {
+            member.task.name for each in groups for member in each.members if member.replicas
+        }
+        self._earlier: set[str] = set()
+
+    def take(self, group: ReadGroup) -> GroupSpec:
+        """The next group, with those that it waits for."""
+        before: dict[str, None] = {}
+        for member in group.members:
+            for index, name in _read_from(member):
+                fault = self._fault(name, group.spec.name)
+                if fault is None:
+                    before[self._owners[name]] = None
+                else:
+                    path = (*member.fields.path, "inputs", index, "task")
+                    member.fields.reading.error(path, fault)
+        self._earlier.add(group.spec.name)
+        return msgspec.structs.replace(group.spec, upstream=tuple(before))
+
+    def _fault(self, name: str, group: str) -> str | None:
+        owner = self._owners.get(name)
+        if name in self._replicated:
+            return f"{name!r} is there several times; name one of them, as {name}-0"
+        if owner is None:
+            return f"there is no task {name[:80]!r}{suggest(name, list(self._owners)[:SUGGESTED])}"
+        if owner == group:
+            return f"{name!r} is in the same group, whose tasks start together"
+        if owner not in self._earlier:
+            return f"{name!r} is declared later; what a task reads from comes before it"
         return None
 
 
-def _hold_s(launch: Recipe) -> int | None:
-    """How long a task runs that only sleeps, for backends where nothing really runs."""
-    found = _SLEEP.search(" ".join((*launch.command, *launch.args)))
-    return int(found[1]) if found else None
+def _read_from(member: ReadTask) -> Iterator[tuple[int, str]]:
+    """The tasks of this workflow that a task reads from, each with its place among the inputs."""
+    recipe = member.task.launch
+    for index, each in enumerate(() if recipe is None else recipe.inputs):
+        if each.task and each.workflow is None:
+            yield index, each.task
+
+
+def _check_characters(reading: Reading) -> None:
+    """No text may have the character NUL, which YAML can write as an escape."""
+    waiting: list[tuple[FieldPath, Value]] = [((), reading.document.value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, LinedDict):
+            for name in value:
+                if "\0" in name:
+                    reading.error(path, f"the name {name[:60]!r} contains the character NUL")
+            waiting.extend(((*path, name), each) for name, each in value.items())
+        elif isinstance(value, LinedList):
+            waiting.extend(((*path, index), each) for index, each in enumerate(value))
+        elif isinstance(value, str) and "\0" in value:
+            reading.error(path, "contains the character NUL, which no text may have")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import explanation, personal, submission, workflows
+from bough.control import explanation, personal, sending, submission, workflows
 from bough.control.explanation import Explained
 from bough.control.site import Site
-from bough.control.specs import read_spec
 from bough.control.submission import Accepted, Mode
 from bough.errors import Invalid
 from bough.model.access import Action, Actor
-from bough.model.recipe import Recipe
-from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec, WorkflowStatus
+from bough.model.workflow import Priority, WorkflowStatus
 from bough.server.permission import Scope
 from bough.server.routes.declare import Limit, Offset, Visit, caller, route
 from bough.server.routes.documents import Links, workflow_document, workflow_line
@@ -43,12 +41,21 @@ def submit(
     label: FromQuery[list[str] | None] = None,
     env_vars: FromQuery[list[str] | None] = None,
 ) -> Submission:
-    """Submit a workflow, or one that was submitted before; what is accepted is kept."""
+    """Submit a workflow, or one that was submitted before; what is accepted is kept.
+
+    A template is rendered; what comes with the template that it was made from is not. A dry run
+    answers with what was rendered, and checks nothing but its form.
+    """
     site, actor = caller(request)
-    text, template = _sent(site, actor, data, workflow_id)
-    spec = read_spec(text, read_pairs("label", label))
-    spec = _with_environment(spec, read_pairs("env_vars", env_vars))
-    spec = msgspec.structs.replace(spec, template=template)
+    more = sending.Additions(
+        labels=read_pairs("label", label), environment=read_pairs("env_vars", env_vars)
+    )
+    if (data is None) == (workflow_id is None):
+        raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
+    if data is not None:
+        spec = sending.read_sent(site, _sent(data), more, uploading=dry_run)
+    else:
+        spec = sending.read_again(site, actor, workflow_id or "", more)
     mode = Mode.VALIDATE if validation_only else Mode.SUBMIT
     accepted = submission.submit(
         site, actor, pool, spec, priority, mode=Mode.DRY_RUN if dry_run else mode
@@ -60,7 +67,7 @@ def submit(
             overview=links.overview(spec.name),
             logs=None if dry_run else VALIDATED,
             spec=spec.text if dry_run else None,
-            warnings=list(accepted.warnings),
+            warnings=list(spec.warnings if dry_run else accepted.warnings),
         )
     return _submission(links, accepted)
 
@@ -198,31 +205,13 @@ def _page(request: Visit, wanted: workflows.Filter) -> WorkflowPage:
     )
 
 
-def _sent(
-    site: Site, actor: Actor, data: TemplateSpec | None, workflow_id: str | None
-) -> tuple[str, str | None]:
-    """The text of the workflow, and that of its template."""
-    if (data is None) == (workflow_id is None):
-        raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
-    if data is not None:
-        return data.file, data.uploaded_templated_spec
-    return workflows.get_spec(site, actor, workflow_id or ""), None
-
-
-def _with_environment(spec: WorkflowSpec, variables: dict[str, str]) -> WorkflowSpec:
-    if not variables:
-        return spec
-
-    def task_with(task: TaskSpec) -> TaskSpec:
-        recipe = task.launch or Recipe()
-        environment = {**recipe.environment, **variables}
-        launch = msgspec.structs.replace(recipe, environment=environment)
-        return msgspec.structs.replace(task, launch=launch)
-
-    def group_with(group: GroupSpec) -> GroupSpec:
-        return msgspec.structs.replace(group, tasks=tuple(map(task_with, group.tasks)))
-
-    return msgspec.structs.replace(spec, groups=tuple(map(group_with, spec.groups)))
+def _sent(data: TemplateSpec) -> sending.Sent:
+    return sending.Sent(
+        text=data.file,
+        variables=tuple(data.set_variables),
+        strings=tuple(data.set_string_variables),
+        template=data.uploaded_templated_spec,
+    )
 
 
 def _why_group(explained: Explained) -> WhyGroup:
