@@ -1,0 +1,75 @@
+"""Work that takes long, done by a copy of the keeper beside it, so that the keeper never waits.
+
+Must not know what the work is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+
+from bough.backends.local.processes import die_with_parent
+from bough.errors import BoughError
+
+_DONE, _FAILED = b"+", b"-"
+_READ_BYTES = 65_536
+
+
+class Aside:
+    """One piece of work and what came of it."""
+
+    def __init__(self, work: Callable[[], bytes]) -> None:
+        self.descriptor, writing = os.pipe2(os.O_CLOEXEC)
+        self._content = b""
+        self.pid = os.fork()
+        if self.pid == 0:
+            _work(work, writing)
+        os.close(writing)
+        os.set_blocking(self.descriptor, False)
+
+    def read(self) -> bool:
+        """Read what there is; whether that was all."""
+        try:
+            while chunk := os.read(self.descriptor, _READ_BYTES):
+                self._content += chunk
+        except BlockingIOError:
+            return False
+        return True
+
+    def result(self) -> tuple[bytes | None, str]:
+        """What came of it, or else what went wrong."""
+        if self._content.startswith(_DONE):
+            return self._content[1:], ""
+        if self._content.startswith(_FAILED):
+            return None, self._content[1:].decode(errors="replace")
+        return None, "it was ended before it was done"
+
+    def kill(self) -> None:
+        """End it now; only before it was waited for, so the number is its own."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Read no more."""
+        os.close(self.descriptor)
+
+
+def _work(work: Callable[[], bytes], writing: int) -> None:
+    """Do it, in a process of its own, and end."""
+    answer = _FAILED
+    try:
+        os.setpgid(0, 0)
+        die_with_parent()
+        for number in (signal.SIGCHLD, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        answer = _DONE + work()
+    except BoughError as error:
+        answer = _FAILED + error.message.encode()
+    except BaseException as error:  # whatever it is, it is told, and ends here
+        answer = _FAILED + f"{type(error).__name__}: {error}".encode(errors="replace")
+    with contextlib.suppress(OSError), os.fdopen(writing, "wb") as file:
+        file.write(answer)
+    os._exit(0)

@@ -1,0 +1,332 @@
+"""The local backend: tasks are processes of this machine that go on without the server.
+
+Everything that it knows stands in files; each attempt has a folder, and while it runs a keeper,
+which is a process of its own. So a server that starts anew finds everything as it is. Must not
+know why a task runs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from bough.backends.local.cards import Cards
+from bough.backends.local.folder import AttemptFolder, Folders, folder_name, write_whole
+from bough.backends.local.gpus import find_gpus
+from bough.backends.local.known import Known
+from bough.backends.local.limits import choose_limits
+from bough.backends.local.log_reader import LogReader
+from bough.backends.local.machine import find_machine, number_gpus
+from bough.backends.local.news import News
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.past import Past
+from bough.backends.local.processes import boot_id, send_signal
+from bough.backends.local.setup import Order, Setup, encode
+from bough.backends.local.state import (
+    Accepted,
+    Over,
+    State,
+    Told,
+    create_state,
+    read_state,
+    write_state,
+)
+from bough.backends.local.view import choose_view
+from bough.backends.local.warden import Warden
+from bough.errors import Unavailable
+from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
+from bough.model.pool import Machine
+
+#: How often everything is looked at again, whatever was heard; and how much of the time at most.
+_LOOK_S = 1.0
+_LOOK_SHARE = 20
+#: How long a keeper may take to appear before another one is asked for.
+_ASK_S = 5.0
+#: How long to wait for the server before this one to end.
+_LOCK_S = 5.0
+
+
+def _nothing() -> None:
+    """Wake nobody."""
+
+
+class LocalBackend:
+    """Runs tasks as processes. All calls may come from any thread."""
+
+    def __init__(
+        self,
+        options: LocalOptions,
+        now_ms: Callable[[], int],
+        wake: Callable[[], None] = _nothing,
+        name: str = "default",
+    ) -> None:
+        if sys.platform != "linux":
+            raise Unavailable("Tasks can only be run on Linux.", hint="use --backend virtual")
+        options = msgspec.structs.replace(options, folder=options.folder.resolve())
+        self._name = name
+        self._now_ms = now_ms
+        self._folders = Folders(options.folder)
+        self._folder_mode = 0o711 if options.as_user else 0o700
+        self._folders.make(self._folder_mode)
+        self._server_lock = _lock(self._folders)
+        self._boot = boot_id()
+        self._machines, about_machine = find_machine(options)
+        view, about_view = choose_view(options)
+        limits, about_limits = choose_limits(options)
+        #: What this machine cannot do, for the one who starts the server.
+        self.warnings: tuple[str, ...] = (*about_machine, *about_view, *about_limits)
+        self._cards = Cards(number_gpus(self._machines, find_gpus()[0]))
+        self._past = Past(self._folders, options.keep_days)
+        self._lock = threading.RLock()
+        #: By the name of the folder.
+        self._known: dict[str, Known] = {}
+        self._look_at = 0.0
+        self._find_all()
+        self._warden = Warden(Setup(options, view, limits), self._folders.log)
+        self._warden.start()
+        self._news = News(self._folders.news, wake)
+
+    @property
+    def name(self) -> str:
+        """The name that pools refer to."""
+        return self._name
+
+    def machines(self) -> tuple[Machine, ...]:
+        """The nodes that this machine is, or is to be taken for."""
+        return self._machines
+
+    def start(self, start: Start) -> None:
+        """Start tasks together; those that are known already are left alone."""
+        with self._lock:
+            names: list[str] = []
+            for launch in start.launches:
+                name = folder_name(launch.attempt)
+                known = self._recall(name)
+                if known is None:
+                    known = self._accept(name, Order(start.workflow_id, start.group, launch))
+                elif known.unstarted and known.asked_at is None:
+                    # An earlier server took it on; the secrets may have been removed since.
+                    self._write_secrets(known.folder, launch)
+                if known.unstarted and known.asked_at is None:
+                    names.append(name)
+            self._ask(names)
+
+    def stop(self, stop: Stop) -> None:
+        """End attempts; those that are unknown count as ended."""
+        with self._lock:
+            told = Told(stop.reason[:200], stop.grace_s, self._now_ms())
+            for attempt in stop.attempts:
+                name = folder_name(attempt)
+                known = self._recall(name)
+                if known is None:
+                    over = Over(Sight.ENDED.value, self._now_ms())
+                    self._write(name, Accepted(attempt, "", self._now_ms(), self._boot), told, over)
+                else:
+                    self._tell(known, told)
+
+    def observe(self) -> tuple[Observation, ...]:
+        """All attempts that it knows, also those that ended, until they are forgotten."""
+        with self._lock:
+            begun = time.monotonic()
+            for name in self._news.take():
+                known = self._known.get(name)
+                if known is not None:
+                    self._look(known)
+            if begun >= self._look_at:
+                self._look_at_all()
+                now = time.monotonic()
+                self._look_at = now + max(_LOOK_S, (now - begun) * _LOOK_SHARE)
+            return tuple(each.observation() for each in self._known.values())
+
+    def forget(self, attempts: tuple[str, ...]) -> None:
+        """The end of these was written down; what they wrote can still be read, for a while."""
+        with self._lock:
+            now_ms = self._now_ms()
+            for attempt in attempts:
+                name = folder_name(attempt)
+                known = self._known.get(name)
+                if known is not None and known.state.over is not None:
+                    self._past.add(name, now_ms)
+                    del self._known[name]
+            self._past.expire(now_ms)
+
+    def read_log(
+        self, attempt: str, position: int = 0, *, last_lines: int | None = None
+    ) -> LogPart | None:
+        """What an attempt wrote, from a position on, or its last lines; `None`: nothing is kept."""
+        folder = self._folders.of(folder_name(attempt))
+        state = read_state(folder.state)
+        if state is None:
+            return None
+        over = state.over
+        lost_lines = 0 if over is None else over.lost_lines
+        reader = LogReader(folder.path, over=over is not None, lost_lines=lost_lines)
+        return reader.read(position) if last_lines is None else reader.read_last(last_lines)
+
+    def close(self) -> None:
+        """The server ends; everything that runs goes on."""
+        self._news.close()
+        self._warden.close()
+        os.close(self._server_lock)
+
+    # What is known.
+
+    def _find_all(self) -> None:
+        """Read all that earlier servers have left."""
+        for name in sorted(os.listdir(self._folders.open)):
+            folder = self._folders.of(name)
+            state = read_state(folder.state)
+            if state is None:
+                # It was never taken on: the server ended in the middle of it.
+                self._past.discard(name)
+                (self._folders.open / name).unlink()
+                continue
+            self._remember(name, folder, state)
+        self._past.empty_trash()
+
+    def _recall(self, name: str) -> Known | None:
+        """What is known of an attempt, also of one that was forgotten."""
+        known = self._known.get(name)
+        if known is not None:
+            self._look(known)
+            return known
+        folder = self._folders.of(name)
+        state = read_state(folder.state)
+        if state is None:
+            return None
+        # Its end is told again, for somebody does not know of it.
+        self._mark(name)
+        return self._remember(name, folder, state)
+
+    def _remember(self, name: str, folder: AttemptFolder, state: State) -> Known:
+        known = self._known[name] = Known(folder, state)
+        accepted = state.accepted
+        if state.over is None:
+            self._cards.hold(accepted.node, accepted.gpu_indices, name)
+            self._look(known)
+        return known
+
+    def _look(self, known: Known) -> None:
+        if known.state.over is None:
+            known.look(self._boot, self._now_ms())
+            if known.state.over is not None:
+                accepted = known.state.accepted
+                self._cards.free(accepted.node, accepted.gpu_indices, known.folder.path.name)
+
+    def _look_at_all(self) -> None:
+        """Look at everything, and ask for keepers that have not come."""
+        now = time.monotonic()
+        waiting: dict[tuple[str, ...], None] = {}
+        for known in list(self._known.values()):
+            self._look(known)
+            late = known.asked_at is not None and known.asked_at + _ASK_S < now
+            if known.unstarted and (late or (known.together and not self._warden.alive)):
+                waiting[known.together] = None
+        for names in waiting:
+            self._ask([each for each in names if each in self._known])
+
+    # What is to be done.
+
+    def _accept(self, name: str, order: Order) -> Known:
+        """Take an attempt on: its files are there before anything else happens."""
+        launch = order.launch
+        now_ms = self._now_ms()
+        fault, gpus = self._give(name, launch)
+        accepted = Accepted(launch.attempt, launch.node, now_ms, self._boot, gpus)
+        over = None
+        if launch.started_ms is not None:
+            text = "Nothing is known here of a task that is said to run."
+            over = Over(Sight.LOST.value, now_ms, message=text)
+        elif fault:
+            over = Over(Sight.UNSTARTABLE.value, now_ms, message=fault)
+        try:
+            return self._write(name, accepted, *([over] if over else []), order=order)
+        except BaseException:
+            self._cards.free(launch.node, gpus, name)
+            raise
+
+    def _give(self, name: str, launch: Launch) -> tuple[str, tuple[int, ...]]:
+        """The numbers of the GPUs that it gets, or what is wrong."""
+        if launch.started_ms is not None:
+            return "", ()
+        if not self._cards.has(launch.node):
+            return f"There is no node {launch.node} on this machine.", ()
+        gpus = self._cards.take(launch.node, launch.gpus, name)
+        if gpus is None:
+            return f"Node {launch.node} has no {launch.gpus} GPUs that are free.", ()
+        return "", gpus
+
+    def _write(
+        self, name: str, accepted: Accepted, *more: Told | Over, order: Order | None = None
+    ) -> Known:
+        folder = self._folders.of(name)
+        folder.path.mkdir(mode=self._folder_mode, exist_ok=True)
+        self._mark(name)
+        if order is not None:
+            plain = msgspec.structs.replace(order.launch, secrets={})
+            write_whole(folder.launch, encode(msgspec.structs.replace(order, launch=plain)))
+            self._write_secrets(folder, order.launch)
+        create_state(folder.state, accepted, *more)
+        state = read_state(folder.state)
+        if state is None:
+            raise Unavailable(f"{folder.state} cannot be read.")
+        known = self._known[name] = Known(folder, state)
+        return known
+
+    def _write_secrets(self, folder: AttemptFolder, launch: Launch) -> None:
+        if launch.secrets:
+            write_whole(folder.secrets, msgspec.json.encode(launch.secrets))
+
+    def _mark(self, name: str) -> None:
+        flags = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
+        os.close(os.open(self._folders.open / name, flags, 0o600))
+
+    def _ask(self, names: list[str]) -> None:
+        """Ask for a keeper."""
+        if not names:
+            return
+        self._warden.keep(names)
+        now = time.monotonic()
+        for name in names:
+            known = self._known[name]
+            known.asked_at, known.together = now, tuple(names)
+
+    def _tell(self, known: Known, told: Told) -> None:
+        """Have it written that an attempt is to end, and wake its keeper."""
+        state = known.state
+        if state.over is not None:
+            return
+        before = state.told
+        if (
+            before is None
+            or told.at_ms + told.grace_s * 1_000 < before.at_ms + before.grace_s * 1_000
+        ):
+            write_state(known.folder.state, told)
+        kept = state.kept
+        if known.held and kept is not None:
+            send_signal(kept.pid, kept.pid_since, signal.SIGUSR1)
+        self._look(known)
+
+
+def _lock(folders: Folders) -> int:
+    """Be the only server that uses the folder; one that is about to end is waited for."""
+    descriptor = os.open(folders.server, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    until = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            if time.monotonic() > until:
+                os.close(descriptor)
+                raise Unavailable(
+                    f"Another server uses {folders.root}.", hint="stop it, or use another folder"
+                ) from None
+            time.sleep(0.05)

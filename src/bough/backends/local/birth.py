@@ -1,0 +1,144 @@
+"""From a forked copy of the keeper to the task's own program.
+
+A copy gets everything ready, says so, and waits; it goes on when it is told to, which is when
+all tasks of its gang are ready. What goes wrong is told in words. Must not know of the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import signal
+import socket
+from pathlib import Path
+
+from bough.backends.local.command import Command
+from bough.backends.local.limits import Group
+from bough.backends.local.processes import die_with_parent
+from bough.backends.local.trace import learn_senders
+from bough.backends.local.view import enter
+from bough.errors import BoughError
+
+READY, GO, FAILED = b"R", b"G", b"E"
+_CHANNEL = 3
+_MESSAGE_BYTES = 4_000
+#: What Python changes for itself, and a task is to find as usual.
+_SIGNALS = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGCHLD,
+    signal.SIGUSR1,
+)
+
+
+def fork_task(
+    command: Command,
+    group: Group | None,
+    streams: tuple[int, int],
+    limit: tuple[int, int],
+) -> tuple[int, socket.socket]:
+    """Fork a copy that becomes the task; its number, and the channel to it."""
+    ours, theirs = socket.socketpair()
+    learn_senders(ours)
+    pid = os.fork()
+    if pid == 0:
+        _become(command, group, (*streams, theirs.fileno()), limit)
+    theirs.close()
+    ours.setblocking(False)
+    return pid, ours
+
+
+def _become(
+    command: Command,
+    group: Group | None,
+    descriptors: tuple[int, int, int],
+    limit: tuple[int, int],
+) -> None:
+    """Never returns."""
+    channel = None
+    try:
+        channel = _arrange(descriptors)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        if group is not None:
+            group.add(os.getpid())
+        argv = enter(command)
+        # A change of account has undone it.
+        die_with_parent()
+        channel.sendall(READY)
+        if channel.recv(1) != GO:
+            os._exit(1)
+        _execute(argv, command.environment)
+    except BoughError as error:
+        _tell(channel, error.message)
+    except OSError as error:
+        _tell(channel, str(error))
+    except BaseException as error:  # whatever it is, it is told, and ends here
+        _tell(channel, f"{type(error).__name__}: {error}")
+    os._exit(127)
+
+
+def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
+    """Be a session of its own, with its own standard streams and nothing else but the channel."""
+    os.setsid()
+    die_with_parent()
+    signal.set_wakeup_fd(-1)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    # First out of the way of each other, then to where they belong.
+    copies = [os.dup(each) for each in (nothing, *descriptors)]
+    for number, each in enumerate(copies):
+        os.dup2(each, number, inheritable=number < _CHANNEL)
+    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    return socket.socket(fileno=_CHANNEL)
+
+
+def _execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
+    try:
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - this is what it is for
+    except OSError as error:
+        raise BoughError(_explain(argv[0], error)) from None
+    except ValueError as error:
+        raise BoughError(f"{argv[0]}: {error}") from None
+
+
+def _explain(program: str, error: OSError) -> str:
+    """Why a program cannot be run, in words."""
+    if error.errno == errno.ENOENT:
+        if "/" not in program:
+            return f"there is no command {program!r}"
+        interpreter = _interpreter(program)
+        if interpreter is not None:
+            return f"{program}: its interpreter {interpreter!r} does not exist"
+        return f"{program}: there is no such file"
+    if error.errno == errno.ENOEXEC:
+        return f"{program}: it is no program, and does not start with #! and an interpreter"
+    if error.errno == errno.E2BIG:
+        return f"{program}: its arguments and environment together are too long"
+    return f"{program}: {error.strerror}"
+
+
+def _interpreter(program: str) -> str | None:
+    """What a script says that it is to be run by."""
+    try:
+        with Path(program).open("rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return None
+    if not first.startswith(b"#!"):
+        return None
+    words = first[2:].decode(errors="replace").split()
+    return words[0] if words else ""
+
+
+def _tell(channel: socket.socket | None, message: str) -> None:
+    if channel is not None:
+        with contextlib.suppress(OSError):
+            channel.sendall(FAILED + message.encode(errors="replace")[:_MESSAGE_BYTES])

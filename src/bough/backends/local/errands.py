@@ -1,0 +1,86 @@
+"""What is done beside a keeper: preparing tasks, copying data, tidying up. Must not know when."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bough.backends.local.command import Copy
+from bough.backends.local.copying import copy_files
+from bough.backends.local.folder import AttemptFolder
+from bough.backends.local.kept import KeptTask
+from bough.backends.local.prepare import Place, clean_up, prepare
+from bough.backends.local.setup import Setup
+from bough.errors import BoughError
+
+_SECRETS = msgspec.json.Decoder(dict[str, dict[str, str]])
+
+
+def prepare_all(setup: Setup, tasks: Sequence[KeptTask]) -> bytes:
+    """Make everything ready for some tasks; the commands, in the same order."""
+    commands: list[msgspec.Struct] = []
+    for task in tasks:
+        try:
+            commands.append(_prepare(setup, task))
+        except (BoughError, OSError) as error:
+            raise BoughError(blame(task, str(error))) from None
+    return msgspec.json.encode(commands)
+
+
+def copy_all(copies: Iterable[Copy]) -> bytes:
+    """Make copies, one after the other."""
+    for each in copies:
+        copy_files(each)
+    return b""
+
+
+def tidy(folder: AttemptFolder) -> bytes:
+    """Remove what nobody needs after the end."""
+    folder.secrets.unlink(missing_ok=True)
+    clean_up(folder.task)
+    return b""
+
+
+def blame(task: KeptTask, reason: str) -> str:
+    """Say whose fault it is that a gang does not start."""
+    return f"Task {task.name} could not be started: {reason}"
+
+
+def sync_folders(folders: Iterable[Path]) -> None:
+    """Let the disk have these folders, and that they are there."""
+    parents: dict[Path, None] = {}
+    for each in folders:
+        _sync(each)
+        parents[each.parent] = None
+    for each in parents:
+        _sync(each)
+
+
+def _prepare(setup: Setup, task: KeptTask) -> msgspec.Struct:
+    folder = task.folder
+    # What an earlier keeper has begun is not used.
+    shutil.rmtree(folder.task, ignore_errors=True)
+    folder.task.mkdir(mode=0o700)
+    launch = task.order.launch
+    with contextlib.suppress(FileNotFoundError):
+        secrets = _SECRETS.decode(folder.secrets.read_bytes())
+        launch = msgspec.structs.replace(launch, secrets=secrets)
+    place = Place(setup.options, setup.view, folder.task, task.order.workflow_id)
+    command = prepare(place, launch, task.accepted.gpu_indices)
+    for each in command.inputs:
+        copy_files(each)
+    environment = command.environment | {"BOUGH_ATTEMPT": task.attempt}
+    return msgspec.structs.replace(command, environment=environment)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

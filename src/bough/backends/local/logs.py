@@ -1,0 +1,173 @@
+"""What a task wrote, line by line, with the time: bounded on the disk and in memory.
+
+A record is `<milliseconds> <o or e> <bytes of the line>`. Records follow each other in segments,
+each named by where it starts in all that was ever written; so a position stays true when the
+oldest segments are dropped. Must not know who writes, nor who reads.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+#: What is longer is cut into pieces.
+LINE_BYTES = 16_384
+#: Of which a log consists at most; the oldest is dropped as a whole.
+SEGMENTS = 8
+SEGMENT_BYTES_MIN = 65_536
+OUT, ERROR = b"o", b"e"
+_CONTINUES = 0b1000_0000
+
+
+class Lines:
+    """Cuts what comes out of one stream into records."""
+
+    def __init__(self, stream: bytes) -> None:
+        self._stream = stream
+        self._rest = b""
+
+    def feed(self, chunk: bytes, now_ms: int) -> bytes:
+        """The records of all lines that are whole now."""
+        data = self._rest + chunk
+        held = b""
+        if b"\r" in data:
+            if data.endswith(b"\r"):
+                # It may be the first half of a line's end.
+                data, held = data[:-1], b"\r"
+            # What draws over its own line, such as a progress bar, writes a line each time.
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        end = data.rfind(b"\n")
+        lines = data[:end].split(b"\n") if end >= 0 else []
+        rest = data[end + 1 :]
+        if len(rest) > LINE_BYTES:
+            *more, rest = _pieces(rest)
+            lines += more
+        self._rest = rest + held
+        return self._records(lines, now_ms)
+
+    def finish(self, now_ms: int) -> bytes:
+        """The record of a last line without an end."""
+        rest, self._rest = self._rest.removesuffix(b"\r"), b""
+        return self._records([rest] if rest else [], now_ms)
+
+    def _records(self, lines: list[bytes], now_ms: int) -> bytes:
+        if not lines:
+            return b""
+        if max(map(len, lines)) > LINE_BYTES:
+            lines = [piece for line in lines for piece in _pieces(line)]
+        stamp = b"%d %s " % (now_ms, self._stream)
+        return stamp + (b"\n" + stamp).join(lines) + b"\n"
+
+
+class LogWriter:
+    """Appends records, drops the oldest, and counts what could not be written."""
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        self._folder = folder
+        self._limit = max(limit_bytes, SEGMENTS * SEGMENT_BYTES_MIN)
+        self._segment_bytes = self._limit // SEGMENTS
+        self._segments = find_segments(folder)
+        self._descriptor: int | None = None
+        self._size = 0
+        #: Lines that could not be written, and that the log does not tell of yet.
+        self.lost_lines = 0
+        self._reason = ""
+
+    def write(self, records: bytes, now_ms: int) -> None:
+        """Append records. Nothing that the disk does is an error here."""
+        if self.lost_lines:
+            self.tell_lost(now_ms)
+        while records:
+            part = records
+            if len(part) > self._segment_bytes:
+                part = records[: records.rindex(b"\n", 0, self._segment_bytes) + 1]
+            records = records[len(part) :]
+            if self.lost_lines or not self._append(part):
+                self.lost_lines += part.count(b"\n")
+
+    def tell_lost(self, now_ms: int) -> None:
+        """Say how many lines were lost, if any were and that can be written."""
+        text = f"{now_ms} e {lost_text(self.lost_lines)} ({self._reason})\n"
+        if self.lost_lines and self._append(text.encode()):
+            self.lost_lines = 0
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _append(self, part: bytes) -> bool:
+        """Write all of it, or nothing."""
+        try:
+            if self._descriptor is None or self._size + len(part) > self._segment_bytes:
+                self._turn()
+            descriptor = self._descriptor
+            if descriptor is None:
+                return False
+            written = os.write(descriptor, part)
+        except OSError as error:
+            self._reason = error.strerror or str(error)
+            return False
+        if written < len(part):
+            # No reader has taken what does not end a line, so that much can be taken back.
+            whole = part.rfind(b"\n", 0, written) + 1
+            os.ftruncate(descriptor, self._size + whole)
+            self._size += whole
+            self._reason = "the disk is full"
+            self.lost_lines += part.count(b"\n", whole)
+            return True
+        self._size += written
+        return True
+
+    def _turn(self) -> None:
+        """Begin another segment, and drop the oldest if there are too many."""
+        start = self._segments[-1] + self._size if self._descriptor is not None else self._end()
+        path = segment_path(self._folder, start)
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        self.close()
+        self._descriptor, self._size = descriptor, 0
+        if not self._segments or self._segments[-1] != start:
+            self._segments.append(start)
+        while len(self._segments) > SEGMENTS:
+            segment_path(self._folder, self._segments.pop(0)).unlink(missing_ok=True)
+
+    def _end(self) -> int:
+        if not self._segments:
+            return 0
+        last = self._segments[-1]
+        return last + segment_path(self._folder, last).stat().st_size
+
+
+def find_segments(folder: Path) -> list[int]:
+    """Where each segment that is kept starts, in order."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return sorted(int(name[4:]) for name in names if name.startswith("log.") and name[4:].isdigit())
+
+
+def segment_path(folder: Path, start: int) -> Path:
+    """The file of a segment."""
+    return folder / f"log.{start:016}"
+
+
+def lost_text(lines: int) -> str:
+    """What is said in place of lines that could not be written."""
+    return f"[{lines} {'line was' if lines == 1 else 'lines were'} lost here]"
+
+
+def _pieces(line: bytes) -> list[bytes]:
+    """A line in pieces that are short enough; no character is cut."""
+    pieces: list[bytes] = []
+    start = 0
+    while len(line) - start > LINE_BYTES:
+        end = start + LINE_BYTES
+        while end > start + LINE_BYTES - 4 and line[end] & 0b1100_0000 == _CONTINUES:
+            end -= 1
+        pieces.append(line[start:end])
+        start = end
+    pieces.append(line[start:])
+    return pieces

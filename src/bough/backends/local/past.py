@@ -1,0 +1,80 @@
+"""Attempts whose end is written down elsewhere: kept for some days, then deleted.
+
+Their logs can be read that long. Must not know what they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from bough.backends.local.folder import Folders
+
+#: Deleted at once at most, so that nobody waits for it.
+_AT_ONCE = 50
+
+
+class Past:
+    """The folders of attempts that are over."""
+
+    def __init__(self, folders: Folders, keep_days: int) -> None:
+        self._folders = folders
+        self._keep_days = keep_days
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, name: str, now_ms: int) -> None:
+        """From now on it is one of them."""
+        day = self._folders.past / _day(now_ms)
+        day.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            (self._folders.open / name).rename(day / name)
+
+    def expire(self, now_ms: int) -> int:
+        """Begin to delete what is too old, some at a time; how many."""
+        last = _day(now_ms - timedelta(days=self._keep_days) // timedelta(milliseconds=1))
+        days = sorted(each for each in os.listdir(self._folders.past) if each < last)
+        count = 0
+        for day in days[:1]:
+            marks = self._folders.past / day
+            for name in sorted(os.listdir(marks))[:_AT_ONCE]:
+                self.discard(name)
+                (marks / name).unlink()
+                count += 1
+            with contextlib.suppress(OSError):
+                marks.rmdir()
+        return count
+
+    def discard(self, name: str) -> None:
+        """Delete an attempt, in a while."""
+        with contextlib.suppress(FileNotFoundError):
+            self._folders.of(name).path.rename(self._folders.trash / name)
+        self.empty_trash()
+
+    def empty_trash(self) -> None:
+        """Delete what was thrown away, beside everything else."""
+        with self._lock:
+            if self._thread is None and any(self._folders.trash.iterdir()):
+                self._thread = threading.Thread(target=self._empty, name="local trash", daemon=True)
+                self._thread.start()
+
+    def _empty(self) -> None:
+        while True:
+            with self._lock:
+                names: list[Path] = list(self._folders.trash.iterdir())
+                if not names:
+                    self._thread = None
+                    return
+            for each in names:
+                shutil.rmtree(each, ignore_errors=True)
+                if each.exists():
+                    # Something in it cannot be deleted; the next server tries again.
+                    return
+
+
+def _day(now_ms: int) -> str:
+    return datetime.fromtimestamp(now_ms / 1_000, UTC).strftime("%Y-%m-%d")

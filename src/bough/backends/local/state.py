@@ -1,0 +1,213 @@
+"""What is known of an attempt, in one small file whose room is reserved before anything starts.
+
+The file has a page for each thing that can be known, each written by one side alone: so an end can
+be written down when the disk is full, and two writers never wait for each other. Whoever holds
+the lock on the file keeps the attempt. Must not know what a task is, nor how it runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+PAGE = 4_096
+#: What people read of an end; the rest of a page is for everything else.
+MESSAGE_CHARACTERS = 600
+_LOCK = "hhqqi4x"
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The server took it on. Page 0, with which the file appears."""
+
+    attempt: str
+    node: str
+    accepted_ms: int
+    #: Of the machine's run, from its start to its shutdown.
+    boot: str
+    gpu_indices: tuple[int, ...] = ()
+
+
+class Told(msgspec.Struct, frozen=True):
+    """It was told to end. Page 1, written by the server."""
+
+    reason: str
+    grace_s: int
+    at_ms: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A keeper has it. Page 2, written by the keeper."""
+
+    pid: int
+    #: When that process started, as the kernel counts: a number that was given again is noticed.
+    pid_since: int
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """It may have run. Page 3, written by the keeper before the task goes on."""
+
+    pid: int
+    pid_since: int
+    #: Since when it surely runs.
+    started_ms: int | None = None
+
+
+class Over(msgspec.Struct, frozen=True):
+    """How it ended. Page 4, written by the keeper; by the server where no keeper is left."""
+
+    #: One of model.backend.Sight.
+    sight: str
+    at_ms: int
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    #: Lines of its log that could not be written, and that the log does not tell of.
+    lost_lines: int = 0
+
+
+class State(msgspec.Struct, frozen=True):
+    """All pages."""
+
+    accepted: Accepted
+    told: Told | None = None
+    kept: Kept | None = None
+    begun: Begun | None = None
+    over: Over | None = None
+
+
+_KINDS = (Accepted, Told, Kept, Begun, Over)
+_NAMES = ("accepted", "told", "kept", "begun", "over")
+_PAGES: dict[type[msgspec.Struct], int] = {kind: number for number, kind in enumerate(_KINDS)}
+# Made here, and not when first used: several threads may read states at once.
+_DECODERS = tuple(msgspec.json.Decoder(kind) for kind in _KINDS)
+_ENCODER = msgspec.json.Encoder()
+
+
+def create_state(path: Path, accepted: Accepted, *more: Told | Over) -> None:
+    """Make the file, whole or not at all, with room for everything that may come."""
+    part = path.with_suffix(".part")
+    descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        _reserve(descriptor, len(_KINDS) * PAGE)
+        for each in (accepted, *more):
+            _put(descriptor, each)
+    finally:
+        os.close(descriptor)
+    part.rename(path)
+
+
+def read_state(path: Path) -> State | None:
+    """Everything that is known; `None`: there is no such attempt."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return _get(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_state(path: Path, each: Told | Over) -> None:
+    """Write one page."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        _put(descriptor, each)
+    finally:
+        os.close(descriptor)
+
+
+def look(path: Path) -> tuple[State | None, bool]:
+    """Everything that is known, and whether a keeper holds it now."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None, False
+    try:
+        # In this order: a keeper that ends meanwhile has written what there is to know before.
+        held = _held(descriptor)
+        return _get(descriptor), held
+    finally:
+        os.close(descriptor)
+
+
+class Hold:
+    """The right to keep an attempt, as long as this process (or a copy of it) lives."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def take(self) -> bool:
+        """Have the right, if nobody else has it."""
+        lock = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, lock)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        return True
+
+    def read(self) -> State | None:
+        """Everything that is known."""
+        return _get(self._descriptor)
+
+    def write(self, each: Kept | Begun | Over, *, durably: bool = False) -> None:
+        """Write one page; if durably, the machine itself may fail after that."""
+        _put(self._descriptor, each)
+        if durably:
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Give the right up."""
+        os.close(self._descriptor)
+
+
+def _held(descriptor: int) -> bool:
+    """Whether somebody holds the lock, without taking it even for a moment."""
+    asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked)
+    return struct.unpack(_LOCK, found)[0] != fcntl.F_UNLCK
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        os.pwrite(descriptor, bytes(size), 0)
+
+
+def _put(descriptor: int, each: msgspec.Struct) -> None:
+    """A page is a sum, the record, and nothing else: what was half written is as if it were not."""
+    text = _ENCODER.encode(_shortened(each))
+    page = b"%08x%s\n" % (zlib.crc32(text), text)
+    if len(page) > PAGE:
+        raise ValueError(f"a record of {len(page)} bytes does not fit into {PAGE}")
+    os.pwrite(descriptor, page.ljust(PAGE, b"\0"), _PAGES[type(each)] * PAGE)
+
+
+def _shortened(each: msgspec.Struct) -> msgspec.Struct:
+    if isinstance(each, Over) and len(each.message) > MESSAGE_CHARACTERS:
+        return msgspec.structs.replace(each, message=f"{each.message[:MESSAGE_CHARACTERS]}…")
+    return each
+
+
+def _get(descriptor: int) -> State | None:
+    content = os.pread(descriptor, len(_KINDS) * PAGE, 0)
+    found: dict[str, Any] = {}
+    for number, (name, decoder) in enumerate(zip(_NAMES, _DECODERS, strict=True)):
+        page = content[number * PAGE : (number + 1) * PAGE]
+        end = page.find(b"\n")
+        if end < 8 or page[:8] != b"%08x" % zlib.crc32(page[8:end]):
+            continue
+        found[name] = decoder.decode(page[8:end])
+    return State(**found) if "accepted" in found else None

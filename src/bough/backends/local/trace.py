@@ -1,0 +1,61 @@
+"""Holds a process at the very moment at which it has become another program.
+
+So it is known of every task of a gang that its program could be started, before any of them has
+done a thing. Where the machine does not allow it, nothing is held. Must not know tasks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import struct
+
+_SEIZE, _CONTINUE, _DETACH = 0x4206, 7, 17
+_EVENT_EXECUTED = 4
+_OPTION_EXECUTED, _OPTION_KILL_WITH_TRACER = 1 << _EVENT_EXECUTED, 1 << 20
+_CREDENTIALS = struct.Struct("iii")
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+_LIBC.ptrace.restype = ctypes.c_long
+
+#: What a wait says of a process that is held where it has become another program.
+EXECUTED = signal.SIGTRAP | _EVENT_EXECUTED << 8
+
+
+def seize(pid: int) -> bool:
+    """Have it held later, and killed if this process ends before; whether that is possible."""
+    options = _OPTION_EXECUTED | _OPTION_KILL_WITH_TRACER
+    return _LIBC.ptrace(_SEIZE, pid, None, options) == 0
+
+
+def go_on(pid: int, status: int) -> None:
+    """Let it go on after a signal was held up."""
+    number = status & 0xFF
+    _LIBC.ptrace(_CONTINUE, pid, None, None if status >> 8 or number == signal.SIGTRAP else number)
+
+
+def release(pid: int) -> None:
+    """Let it go on by itself."""
+    _LIBC.ptrace(_DETACH, pid, None, None)
+
+
+def learn_senders(channel: socket.socket) -> None:
+    """Have the kernel say who sends what comes through a channel."""
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+
+
+def receive(channel: socket.socket, size: int) -> tuple[bytes, int]:
+    """What came, and the number of the process that sent it, as it is seen from here."""
+    content, extra, _, _ = channel.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
+    for level, kind, value in extra:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+            return content, _CREDENTIALS.unpack(value[: _CREDENTIALS.size])[0]
+    return content, 0
+
+
+def is_held(found: os.waitid_result) -> bool:
+    """Whether a wait tells of a process that is held, and not of one that has ended."""
+    return found.si_code in (os.CLD_TRAPPED, os.CLD_STOPPED)
