@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from bough.backends.local.mounts import Mounted, read_mounts
+
 CPU, MEMORY = "cpu", "memory"
 UNIFIED = "unified"
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -51,16 +53,12 @@ def read_hierarchies(mounts: str, own: str) -> tuple[Hierarchy, ...]:
     """The trees, from the texts of /proc."""
     groups = dict(_read_groups(own))
     found: dict[tuple[str, ...], Hierarchy] = {}
-    for line in mounts.splitlines():
-        fields, _, rest = line.partition(" - ")
-        words, (kind, _, options) = fields.split(), [*rest.split(), "", "", ""][:3]
-        if kind not in {"cgroup", "cgroup2"} or len(words) < 5:
-            continue
-        controllers = _controllers(kind, options, groups)
+    for each in read_mounts(mounts):
+        controllers = _controllers(each, groups)
         if controllers is None or controllers in found:
             continue
-        mount = Path(_unescape(words[4]))
-        below = _below(groups[controllers], _unescape(words[3]))
+        mount = Path(each.path)
+        below = _below(groups[controllers], each.root)
         found[controllers] = Hierarchy(controllers, mount, mount / below)
     return tuple(found.values())
 
@@ -84,10 +82,13 @@ def _read_groups(text: str) -> list[tuple[tuple[str, ...], str]]:
     return found
 
 
-def _controllers(kind: str, options: str, groups: dict[tuple[str, ...], str]):
-    if kind == "cgroup2":
+def _controllers(mounted: Mounted, groups: dict[tuple[str, ...], str]) -> tuple[str, ...] | None:
+    """The controllers of a tree; `None`: it is none, or this process is not in it."""
+    if mounted.kind == "cgroup2":
         return (UNIFIED,) if (UNIFIED,) in groups else None
-    told = set(options.split(","))
+    if mounted.kind != "cgroup":
+        return None
+    told = mounted.system_options
     return next((each for each in groups if each != (UNIFIED,) and told.issuperset(each)), None)
 
 
@@ -98,9 +99,3 @@ def _below(group: str, root: str) -> str:
             return ""
         group = group.removeprefix(root)
     return "" if ".." in group.split("/") else group.lstrip("/")
-
-
-def _unescape(text: str) -> str:
-    for code, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, plain)
-    return text

@@ -18,9 +18,7 @@ from bough.model.backend import Launch
 LONGEST_TEXT, LONGEST_TEXTS = 128 * 1024 - 1, 1024 * 1024
 
 
-def make_environment(
-    options: LocalOptions, launch: Launch, layout: Layout, workflow_id: str
-) -> dict[str, str]:
+def usual_environment(options: LocalOptions, launch: Launch, layout: Layout) -> dict[str, str]:
     """What every task has, unless it says otherwise."""
     user = launch.user if options.as_user else "bough"
     return {
@@ -31,17 +29,19 @@ def make_environment(
         "PWD": layout.seen_work(),
         "TMPDIR": layout.seen_temporary(),
         "USER": user,
+    }
+
+
+def identify(
+    launch: Launch, layout: Layout, workflow_id: str, gpus: tuple[int, ...]
+) -> dict[str, str]:
+    """What tells a task who it is and its GPUs, whatever it says itself; no GPUs: an empty text."""
+    return {
         "BOUGH_ATTEMPT": launch.attempt,
         "BOUGH_OUTPUT": layout.seen_output(),
         "BOUGH_RETRY_ID": str(launch.retry_id),
         "BOUGH_TASK": launch.name,
         "BOUGH_WORKFLOW_ID": workflow_id,
-    }
-
-
-def grant_gpus(gpus: tuple[int, ...]) -> dict[str, str]:
-    """What tells a task its GPUs, whatever it says itself; no GPUs are told by an empty text."""
-    return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(str(each) for each in gpus),
     }

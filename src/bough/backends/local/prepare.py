@@ -24,8 +24,8 @@ from bough.backends.local.credentials import find_variables, write_credentials
 from bough.backends.local.environment import (
     check_arguments,
     check_variables,
-    grant_gpus,
-    make_environment,
+    identify,
+    usual_environment,
 )
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.layout import SEEN_OUTPUT, SEEN_TEMPORARY, SEEN_WORK, Layout, Surroundings
@@ -69,16 +69,16 @@ def clean_up(folder: Path) -> None:
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
     layout = Layout(place.folder, _surroundings(place, launch))
     recipe = _fill(place, launch, layout)
-    account = find_account(launch.user) if place.options.as_user else None
+    account = _account(place.options, launch, layout)
     given = recipe.environment | find_variables(recipe.credentials, launch.secrets)
-    usual = make_environment(place.options, launch, layout, place.workflow_id)
+    usual = usual_environment(place.options, launch, layout)
     transfers = Transfers(place.options, layout, place.workflow_id)
     mounts, inputs = transfers.plan_inputs(recipe.inputs)
     command = Command(
         attempt=launch.attempt,
         name=launch.name,
         argv=(*recipe.command, *recipe.args),
-        environment=usual | given | grant_gpus(gpus),
+        environment=usual | given | identify(launch, layout, place.workflow_id, gpus),
         working_folder=layout.seen_work(),
         limits=_limits(place.options, launch),
         account=account,
@@ -105,7 +105,11 @@ def _surroundings(place: Place, launch: Launch) -> Surroundings:
 
 
 def _fill(place: Place, launch: Launch, layout: Layout) -> Recipe:
-    recipe = launch.spec or Recipe()
+    recipe = launch.spec
+    if recipe is None:
+        # Nothing is to run, so the GPUs are held for as long as was said.
+        hold = "infinity" if launch.hold_s is None else str(launch.hold_s)
+        return Recipe(command=("sleep", hold))
     seen = tuple(layout.seen_input(number) for number in range(len(recipe.inputs)))
     return Meaning(place.workflow_id, layout.seen_output(), seen).fill_recipe(recipe)
 
@@ -123,6 +127,22 @@ def _check(launch: Launch, command: Command, layout: Layout) -> None:
         )
 
 
+def _account(options: LocalOptions, launch: Launch, layout: Layout) -> Account | None:
+    if not options.as_user:
+        return None
+    if os.geteuid() != 0:
+        raise Unstartable(
+            "tasks are to run as the user who submitted them, which only a server that is root can "
+            "do; this one is not"
+        )
+    if layout.surroundings is Surroundings.MACHINE:
+        raise Unstartable(
+            "tasks are to run as the user who submitted them, which is only possible with a "
+            "private view of the machine, and there is none here"
+        )
+    return find_account(launch.user)
+
+
 def _limits(options: LocalOptions, launch: Launch) -> Limits:
     if not options.limits:
         return Limits()
@@ -137,8 +157,6 @@ def _make_folders(layout: Layout, inputs: int, account: Account | None) -> None:
         os.close(make_below(folder, ("secrets",), 0o700))
         for number in range(inputs):
             os.close(make_below(folder, ("input", str(number))))
-    if account is not None and layout.surroundings is Surroundings.MACHINE:
-        layout.folder.chmod(0o711)
 
 
 def _write_files(

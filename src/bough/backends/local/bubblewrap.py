@@ -1,0 +1,98 @@
+"""The same view by way of bubblewrap, for a server that is not root. Must not know what runs there.
+
+Bubblewrap stays beside the task and would end by a signal that is meant for the task, so it is
+started with signals ignored; a first program within the view puts them right again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from bough.backends.local.command import Command, View
+from bough.backends.local.faults import Unstartable
+from bough.backends.local.namespaces import ACCELERATORS, OWN, find_running
+
+PROGRAM = "bwrap"
+_START = """
+import os, signal, sys
+for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    try:
+        signal.signal(each, signal.SIG_DFL)
+    except (OSError, ValueError):
+        pass
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    sys.stderr.write(f"{sys.argv[1]}: {error.strerror}\\n")
+os._exit(126 if os.path.lexists(sys.argv[1]) else 127)
+"""
+
+
+def wrap(command: Command, view: View) -> tuple[str, ...]:
+    """The arguments that run a command in a view."""
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise Unstartable("bubblewrap is not installed any more")
+    return (
+        program,
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--die-with-parent",
+        "--cap-drop",
+        "ALL",
+        "--bind",
+        view.root,
+        "/",
+        *_machine(view),
+        *_devices(),
+        *_own(view),
+        "--proc",
+        "/proc",
+        "--chdir",
+        command.working_folder,
+        "--",
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        _START,
+        *command.argv,
+    )
+
+
+def _machine(view: View) -> list[str]:
+    taken = OWN | {Path(each.target).parts[1] for each in view.mounts}
+    options: list[str] = []
+    for entry in sorted(os.scandir("/"), key=lambda each: each.name):
+        if entry.name in taken:
+            continue
+        if entry.is_symlink():
+            options += ("--symlink", os.readlink(entry.path), entry.path)
+        elif entry.is_dir(follow_symlinks=False):
+            options += ("--ro-bind", entry.path, entry.path)
+    for each in view.hidden:
+        if Path(each).parts[1] not in taken and Path(each).is_dir():
+            options += ("--tmpfs", each, "--remount-ro", each)
+    return options
+
+
+def _devices() -> list[str]:
+    options = ["--dev", "/dev"]
+    for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
+        if entry.name.startswith(ACCELERATORS):
+            options += ("--dev-bind", entry.path, entry.path)
+    return options
+
+
+def _own(view: View) -> list[str]:
+    options = ["--bind", view.temporary, "/tmp"]  # noqa: S108 - of the task alone
+    if Path("/var/tmp").is_dir() and not Path("/var/tmp").is_symlink():  # noqa: S108
+        options += ("--bind", view.temporary, "/var/tmp")  # noqa: S108
+    for each in find_running():
+        options += ("--ro-bind", each, each)
+    for each in view.mounts:
+        options += ("--bind" if each.writable else "--ro-bind", each.source, each.target)
+    return options

@@ -1,0 +1,158 @@
+"""System calls of Linux that Python does not have: mounts, namespaces and privileges.
+
+Each raises OSError as those of `os` do. Must not know what they are for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
+MS_NOATIME = 0x400
+MS_NODIRATIME = 0x800
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_UNBINDABLE = 0x20000
+MS_PRIVATE = 0x40000
+MS_RELATIME = 0x200000
+
+MOUNT_RDONLY = 0x1
+MOUNT_NOSUID = 0x2
+MOUNT_NODEV = 0x4
+
+_MNT_DETACH = 2
+_AT_RECURSIVE = 0x8000
+_AT_EMPTY_PATH = 0x1000
+#: The same number on all kinds of processors.
+_SYS_MOUNT_SETATTR = 442
+_PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITY_VERSION = 0x20080522
+_CAPABILITIES = 64
+
+
+class _MountAttributes(ctypes.Structure):
+    _fields_ = (
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("user_namespace", ctypes.c_uint64),
+    )
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _CapabilitySet(ctypes.Structure):
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for new ones."""
+    _call(_libc.unshare, flags)
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """Mount something."""
+    _call(
+        _libc.mount,
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode(),
+        ctypes.c_ulong(flags),
+        options.encode() or None,
+        path=target,
+    )
+
+
+def set_mount(descriptor: int, *, add: int = 0, remove: int = 0, recursive: bool = False) -> None:
+    """Change the attributes of the mount that an open folder or file is on."""
+    attributes = _MountAttributes(add, remove, 0, 0)
+    flags = _AT_EMPTY_PATH | (_AT_RECURSIVE if recursive else 0)
+    _call(
+        _libc.syscall,
+        ctypes.c_long(_SYS_MOUNT_SETATTR),
+        ctypes.c_int(descriptor),
+        b"",
+        ctypes.c_uint(flags),
+        ctypes.byref(attributes),
+        ctypes.c_size_t(ctypes.sizeof(attributes)),
+    )
+
+
+def pivot_here() -> None:
+    """Let the working folder, which is a mount, become the root, and leave the old one behind."""
+    _call(_libc.pivot_root, b".", b".")
+    _call(_libc.umount2, b".", _MNT_DETACH)
+    os.chdir("/")
+
+
+def die_with_parent(number: int) -> None:
+    """Get a signal when the process that made this one ends."""
+    _control(_PR_SET_PDEATHSIG, number)
+
+
+def forbid_new_privileges() -> None:
+    """Let no program that is run from here on have more privileges than this process."""
+    _control(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def keep_capabilities(kept: frozenset[int]) -> None:
+    """Have these capabilities at most, for good."""
+    for number in range(_CAPABILITIES):
+        if number not in kept and not _drop(number):
+            break
+    header = _CapabilityHeader(_CAPABILITY_VERSION, 0)
+    now = (_CapabilitySet * 2)()
+    _call(_libc.capget, ctypes.byref(header), ctypes.byref(now))
+    for word in range(2):
+        mask = sum(1 << (each - 32 * word) for each in kept if each // 32 == word)
+        now[word].permitted &= mask
+        now[word].effective = now[word].permitted
+        now[word].inheritable = 0
+    _control(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    _call(_libc.capset, ctypes.byref(header), ctypes.byref(now))
+
+
+def _drop(capability: int) -> bool:
+    """Drop one from the bounding set; whether the kernel knows such a capability."""
+    try:
+        _control(_PR_CAPBSET_DROP, capability)
+    except PermissionError:
+        # Only root may; for all others there is nothing that could come back.
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _control(option: int, value: int) -> None:
+    numbers = (ctypes.c_ulong(each) for each in (value, 0, 0, 0))
+    _call(_libc.prctl, ctypes.c_int(option), *numbers)
+
+
+def _call(function: Any, *arguments: Any, path: str | None = None) -> None:
+    if function(*arguments) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)

@@ -1,0 +1,271 @@
+"""CPU and memory of tasks, enforced by the kernel's control groups where this machine allows it.
+
+Each attempt has a group of its own, below one that is named after the backend's folder. With
+version 1 that is a group in the tree of each controller; groups are made below the one that this
+process is in, so that its own limits hold for its tasks too. With version 2 a group that has
+processes can have none below it with controllers, so the nearest one above is taken that can.
+Must not know what the processes do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+from urllib.parse import unquote
+
+import msgspec
+
+from bough.backends.local.cgroups import CPU, MEMORY, Hierarchy, controlling, find_hierarchies
+from bough.backends.local.command import Limits
+from bough.backends.local.data import safe_name
+from bough.backends.local.options import LocalOptions
+
+_PREFIX = "task-"
+_PERIOD_US = 100_000
+#: The kernel takes no less.
+_LEAST_QUOTA_US = 1_000
+_SWEEPS = 1_000
+_SHOWN = {CPU: "CPUs are", MEMORY: "memory is"}
+
+
+class LimitSetup(msgspec.Struct, frozen=True):
+    """How limits are enforced here, in plain values."""
+
+    #: The folder that has one for each attempt, by controller; what is missing is not enforced.
+    parents: dict[str, str]
+    name: str
+    #: Below which there may be folders of that name that other processes have made.
+    mounts: tuple[str, ...] = ()
+
+
+class Group(msgspec.Struct, frozen=True):
+    """The group of one attempt: plain paths, true for as long as the machine runs."""
+
+    #: By controller; with version 2 they are the same.
+    folders: dict[str, str]
+
+    def add(self, pid: int) -> None:
+        """Let a process, and all that it will start, be in it."""
+        for folder in self._distinct():
+            Path(folder, "cgroup.procs").write_text(str(pid))
+
+    def kill(self) -> bool:
+        """Kill all that is in it; whether nothing is left."""
+        for folder in self._distinct():
+            with contextlib.suppress(OSError):
+                Path(folder, "cgroup.kill").write_text("1")
+        for _ in range(_SWEEPS):
+            pids = self.processes()
+            if not pids:
+                return True
+            for each in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            os.sched_yield()
+        return False
+
+    def processes(self) -> tuple[int, ...]:
+        """What is in it."""
+        found: set[int] = set()
+        for folder in self._distinct():
+            with contextlib.suppress(OSError):
+                text = Path(folder, "cgroup.procs").read_text()
+                found.update(int(each) for each in text.split() if int(each) > 0)
+        return tuple(sorted(found))
+
+    def remove(self) -> bool:
+        """Remove it; whether it is gone. One that has processes, or is removed already, is left."""
+        for folder in self._distinct():
+            with contextlib.suppress(OSError):
+                _remove_below(Path(folder))
+        return not any(Path(each).exists() for each in self._distinct())
+
+    def memory_killed(self) -> bool:
+        """Whether something in it was killed because it used more memory than it may."""
+        folder = self.folders.get(MEMORY)
+        if folder is None:
+            return False
+        for name in ("memory.events", "memory.oom_control"):
+            for line in _read(Path(folder, name)).splitlines():
+                word, _, number = line.partition(" ")
+                if word == "oom_kill" and number.strip().isdigit():
+                    return int(number) > 0
+        return False
+
+    def _distinct(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.folders.values()))
+
+
+def choose_limits(options: LocalOptions) -> tuple[LimitSetup | None, tuple[str, ...]]:
+    """How limits can be enforced on this machine, and what cannot be."""
+    if not options.limits:
+        return None, ()
+    name = parent_name(options)
+    parents: dict[str, str] = {}
+    faults: dict[str, str] = {}
+    trees = {each: controlling(find_hierarchies(), each) for each in (CPU, MEMORY)}
+    for controllers, tree in _attempts(trees):
+        if parents.keys().isdisjoint(controllers):
+            found, fault = _find_parent(tree, controllers, name)
+            if found is None:
+                faults |= dict.fromkeys(controllers, fault)
+            else:
+                parents |= dict.fromkeys(controllers, found)
+    warnings = tuple(
+        f"{_SHOWN[each]} counted but not enforced: {faults[each]}"
+        for each in (CPU, MEMORY)
+        if each not in parents
+    )
+    mounts = {str(each.mount): None for each in trees.values() if each is not None}
+    return (LimitSetup(parents, name, tuple(mounts)) if parents else None), warnings
+
+
+def parent_name(options: LocalOptions) -> str:
+    """The name of the group that has the groups of all attempts: one for each folder."""
+    digest = hashlib.sha256(os.fsencode(options.folder.resolve())).hexdigest()[:16]
+    return f"bough-{digest}"
+
+
+def open_group(setup: LimitSetup, attempt: str, limits: Limits) -> Group:
+    """Make the group of an attempt; one that is there already is used."""
+    folders = {
+        each: str(Path(parent, _PREFIX + safe_name(attempt)))
+        for each, parent in setup.parents.items()
+    }
+    for folder in folders.values():
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    if limits.memory_bytes is not None and MEMORY in folders:
+        _limit_memory(Path(folders[MEMORY]), limits.memory_bytes)
+    if limits.cpu_milli is not None and CPU in folders:
+        _limit_cpu(Path(folders[CPU]), limits.cpu_milli)
+    return Group(folders)
+
+
+def find_groups(setup: LimitSetup) -> dict[str, Group]:
+    """The groups of all attempts, also those that were made by another process, elsewhere."""
+    found: dict[str, dict[str, str]] = {}
+    for mount in setup.mounts:
+        for above, folders, _ in os.walk(mount):
+            if Path(above).name == setup.name:
+                for each in (name for name in folders if name.startswith(_PREFIX)):
+                    attempt = unquote(each.removeprefix(_PREFIX))
+                    controllers = _controllers(Path(above, each))
+                    paths = dict.fromkeys(controllers, str(Path(above, each)))
+                    found.setdefault(attempt, {}).update(paths)
+                folders.clear()
+    return {attempt: Group(paths) for attempt, paths in found.items()}
+
+
+def _attempts(
+    trees: dict[str, Hierarchy | None],
+) -> list[tuple[tuple[str, ...], Hierarchy | None]]:
+    """What to try, in order: with version 2 a process is in one group for all controllers."""
+    cpu, memory = trees[CPU], trees[MEMORY]
+    alone: list[tuple[tuple[str, ...], Hierarchy | None]] = [((MEMORY,), memory), ((CPU,), cpu)]
+    if cpu is None or cpu != memory or not cpu.unified:
+        return alone
+    return [((CPU, MEMORY), cpu), *alone]
+
+
+def _find_parent(
+    tree: Hierarchy | None, controllers: tuple[str, ...], name: str
+) -> tuple[str | None, str]:
+    """A group for the groups of attempts, or why there is none."""
+    if tree is None:
+        return None, "this machine has no control groups"
+    fault = ""
+    for above in tree.ancestors() if tree.unified else (tree.own,):
+        try:
+            if tree.unified:
+                _delegate(above, controllers, change=above == tree.own)
+            (above / name).mkdir(exist_ok=True)
+            if tree.unified:
+                _delegate(above / name, controllers, change=True)
+            _try_out(LimitSetup(dict.fromkeys(controllers, str(above / name)), name))
+        except OSError as error:
+            fault = fault or f"{above} cannot be used ({error.strerror or error})"
+            with contextlib.suppress(OSError):
+                (above / name).rmdir()
+        else:
+            return str(above / name), ""
+    return None, fault
+
+
+def _delegate(group: Path, controllers: tuple[str, ...], *, change: bool) -> None:
+    """Let groups below this one have controllers."""
+    control = group / "cgroup.subtree_control"
+    missing = set(controllers) - set(control.read_text().split())
+    if missing and not change:
+        raise OSError(f"its {' and '.join(sorted(missing))} are not delegated")
+    if missing:
+        control.write_text(" ".join(f"+{each}" for each in sorted(missing)))
+
+
+def _try_out(setup: LimitSetup) -> None:
+    """Make a group, put a process into it, and remove it."""
+    group = open_group(setup, f"trial {os.getpid()}", Limits(1_000, 64 * 2**20))
+    try:
+        with subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) as child:
+            group.add(child.pid)
+            if child.pid not in group.processes():
+                raise OSError("processes cannot be moved into it")
+    finally:
+        group.kill()
+        group.remove()
+
+
+def _limit_memory(folder: Path, memory_bytes: int) -> None:
+    """Swap does not count as memory that there is more of."""
+    if (folder / "memory.max").exists():
+        (folder / "memory.max").write_text(str(memory_bytes))
+        _write_if_there(folder / "memory.swap.max", "0")
+        _write_if_there(folder / "memory.oom.group", "1")
+        return
+    (folder / "memory.limit_in_bytes").write_text(str(memory_bytes))
+    _write_if_there(folder / "memory.memsw.limit_in_bytes", str(memory_bytes))
+
+
+def _limit_cpu(folder: Path, cpu_milli: int) -> None:
+    quota_us = max(_LEAST_QUOTA_US, cpu_milli * _PERIOD_US // 1_000)
+    if (folder / "cpu.max").exists():
+        (folder / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
+        return
+    (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+    # With version 1 more than a group above may use is refused, and then that one's limit holds.
+    _write_if_there(folder / "cpu.cfs_quota_us", str(quota_us))
+
+
+def _controllers(folder: Path) -> tuple[str, ...]:
+    """Which controllers a group is of, told by its files."""
+    return tuple(
+        controller
+        for controller, names in (
+            (CPU, ("cpu.max", "cpu.cfs_quota_us")),
+            (MEMORY, ("memory.max", "memory.limit_in_bytes")),
+        )
+        if any((folder / name).exists() for name in names)
+    )
+
+
+def _remove_below(folder: Path) -> None:
+    """Remove a group with those that a task has made in it."""
+    for each in folder.iterdir():
+        if each.is_dir():
+            _remove_below(each)
+    folder.rmdir()
+
+
+def _write_if_there(path: Path, text: str) -> None:
+    with contextlib.suppress(OSError):
+        path.write_text(text)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
