@@ -143,7 +143,10 @@ class _Server(uvicorn.Server):
 def _listen(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family)
+        listener = socket.create_server((settings.host, settings.port), family=family)
+        # Every connection has it from here: an answer is not held back for the rest of a packet.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         reason = error.strerror or str(error)
         raise Unavailable(
