@@ -44,10 +44,10 @@ Submit Time : Jan 05, 2026 10:00 UTC
 Labels      : team=robotics
 Overview    : https://osmo.example.com/workflows/wf-1
 
-Task Name   Retry ID   Start Time               Status
-===========================================================
-master      1          Jan 05, 2026 10:05 UTC   RUNNING
-master      0          Jan 05, 2026 10:01 UTC   RESCHEDULED
+Task Name   Retry ID   Start Time               Status        Exit Code
+=======================================================================
+master      1          Jan 05, 2026 10:05 UTC   RUNNING       -
+master      0          Jan 05, 2026 10:01 UTC   RESCHEDULED   3006
 """
 
 
@@ -260,6 +260,7 @@ def test_a_workflow_is_shown_with_all_attempts(osmo: Osmo, server: Answering):
             "retry_id": 0,
             "start_time": "2026-01-05T10:01:00",
             "status": "RESCHEDULED",
+            "exit_code": 3006,
         },
     ]
     document = {

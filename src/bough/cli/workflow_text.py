@@ -43,13 +43,20 @@ def render_query(answer: Any, *, verbose: bool) -> str:
             ("Overview", answer["overview"]),
         ]
     )
-    header = ("Task Name", *(("Retry ID",) if verbose else ()), "Start Time", "Status")
+    header = (
+        "Task Name",
+        *(("Retry ID",) if verbose else ()),
+        "Start Time",
+        "Status",
+        *(("Exit Code",) if verbose else ()),
+    )
     rows = [
         (
             task["name"],
             *((task["retry_id"],) if verbose else ()),
             show_time(task["start_time"]),
             task["status"],
+            *((task.get("exit_code"),) if verbose else ()),
         )
         for group in answer["groups"]
         for task in group["tasks"]
