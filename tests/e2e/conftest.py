@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.local import Hosting, Local, hosting, serving_locally
 from tests.e2e.served import Served, serving
 from tests.store.databases import postgres_server
 
@@ -39,3 +40,44 @@ def divided(team: Served) -> Served:
     for name, quota in (("a", "30"), ("b", "40"), ("c", "20")):
         team.done("pool", "subpool", "create", "team", name, "--quota", quota)
     return team
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def small_host(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Local]:
+    database = None
+    if request.param == "postgresql":
+        database = request.getfixturevalue("postgres").make(migrated=False)
+    with serving_locally(tmp_path_factory.mktemp("small"), 4, database) as local:
+        yield local
+
+
+@pytest.fixture
+def small(small_host: Local) -> Iterator[Local]:
+    """Four GPUs and nothing else; tasks are processes."""
+    yield small_host
+    small_host.clear()
+
+
+@pytest.fixture(scope="module")
+def large_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+    with serving_locally(tmp_path_factory.mktemp("large"), 100) as local:
+        yield local
+
+
+@pytest.fixture
+def large(large_host: Local) -> Iterator[Local]:
+    """A hundred GPUs and nothing else; tasks are processes."""
+    yield large_host
+    large_host.clear()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hosting]:
+    """A server of one test alone, with a hundred GPUs; it is started by the test."""
+    database = None
+    if request.param == "postgresql":
+        database = request.getfixturevalue("postgres").make(migrated=False)
+    with hosting(tmp_path, 100, database=database) as found:
+        yield found
