@@ -25,18 +25,20 @@ class Workflows:
         priority: str | None = None,
         variables: Sequence[str] = (),
         string_variables: Sequence[str] = (),
+        template: str | None = None,
         query: Mapping[str, Any] | None = None,
     ) -> Submitted:
         """Submit a spec, the text of a YAML file, to a pool or subpool.
 
-        Variables of a template are `NAME=VALUE`. The query takes `env_vars` and `label` (lists of
+        Variables of a template are `NAME=VALUE`. A spec that comes with the template it was
+        rendered from is not rendered again. The query takes `env_vars` and `label` (lists of
         `NAME=VALUE`), `dry_run` (only render) and `validation_only` (only check).
         """
         body = {
             "file": spec,
             "set_variables": list(variables),
             "set_string_variables": list(string_variables),
-            "uploaded_templated_spec": None,
+            "uploaded_templated_spec": template,
         }
         asked = {**given(priority=priority), **(query or {})}
         return self._transport.send("POST", path_of("pool", pool, "workflow"), body, asked)
