@@ -138,7 +138,7 @@ def _enter(
     settings = read_workflow_settings(connection)
     admission.check_form(spec, settings)
     _check_user(connection, actor, settings)
-    return door, settings, _warnings(site, connection, door)
+    return door, settings, (*spec.warnings, *_warnings(site, connection, door))
 
 
 def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:
