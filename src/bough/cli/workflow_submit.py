@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from bough.cli.lazy import tool
 from bough.cli.output import printable
 from bough.cli.remote import (
     ServerCommand,
@@ -77,7 +79,7 @@ def submit(
     else:
         read_pairs("--set-env", env)
         query = {"env_vars": list(env), **({"dry_run": True} if dry_run else {})}
-        answer = _send(asked, pool, text, spec, priority, query)
+        answer = _send(asked, pool, _Spec(file, text), spec, priority, query)
     if dry_run and text is not None:
         echo(answer, format_type, lambda each: (each["spec"] or "").rstrip("\n"), indent=4)
         return
@@ -101,7 +103,7 @@ def validate(file: str, priority: str | None, format_type: str, **spec: Any) -> 
         raise Invalid(f"There is no file {file}.")
     asked = client()
     pool = choose_pool(asked, spec["pool"])
-    answer = _send(asked, pool, text, spec, priority, {"validation_only": True})
+    answer = _send(asked, pool, _Spec(file, text), spec, priority, {"validation_only": True})
     echo(answer, format_type, lambda each: each["logs"] or "", indent=4)
     _warn(answer, None, to_errors=format_type == "json")
 
@@ -141,10 +143,17 @@ def _read(file: str) -> str | None:
         raise Invalid(f"{file} is not UTF-8 text.") from None
 
 
+class _Spec(NamedTuple):
+    """The text of a spec, and the file that it is from."""
+
+    file: str
+    text: str
+
+
 def _send(
     asked: Any,
     pool: str,
-    text: str,
+    read: _Spec,
     spec: dict[str, Any],
     priority: str | None,
     query: dict[str, Any],
@@ -155,13 +164,21 @@ def _send(
         ("--label", "labels"),
     ):
         read_pairs(option, spec[field])
+    text, template = read.text, None
+    variables = {"variables": spec["variables"], "string_variables": spec["strings"]}
+    if "localpath" in text and not query.get("dry_run"):
+        files = tool("workflow_files")
+        if files.must_be_rendered(text):
+            rendered = asked.workflows.submit(pool, text, query={"dry_run": True}, **variables)
+            text, template, variables = rendered["spec"] or "", text, {}
+        text = files.inline(text, os.path.dirname(read.file) or ".")
     return asked.workflows.submit(
         pool,
         text,
         priority=priority,
-        variables=spec["variables"],
-        string_variables=spec["strings"],
+        template=template,
         query={**query, "label": list(spec["labels"])},
+        **variables,
     )
 
 

@@ -1,8 +1,7 @@
 """Regular expressions that people send, held to a form that cannot take for ever.
 
 They are applied to the paths of files by an engine that tries every way to match. So nothing that
-repeats may have a choice inside it, and few things may repeat at all. Must not know what is
-matched.
+repeats without a limit may itself be matched in several ways. Must not know what is matched.
 """
 
 from __future__ import annotations
@@ -10,96 +9,92 @@ from __future__ import annotations
 import re
 import warnings
 
-MAXIMUM_LENGTH = 256
-#: Parts such as `.*` that can have any length; each multiplies the time that a match may take.
-MAXIMUM_REPEATS = 4
+MAXIMUM_LENGTH = 1_000
 
-_GROUP = re.compile(r"\((?:\?(?:P<[A-Za-z_][A-Za-z0-9_]*>|:))?")
+_GROUP = re.compile(r"\((?:\?(?:P<[A-Za-z_][A-Za-z0-9_]*>|<?[=!]|[aiLmsux-]*:|>))?")
+#: What begins like a group and holds nothing: flags, a comment, what a group matched before.
+_NO_GROUP = re.compile(r"\(\?(?:[aiLmsux-]+|#[^)]*|P=[A-Za-z_][A-Za-z0-9_]*)\)")
 _SET = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{([0-9]*)(?:(,)([0-9]*))?\})[?+]?")
+_QUANTIFIER = re.compile(r"(?:([*+])|(\?)|\{([0-9]*)(,?)([0-9]*)\})[?+]?")
+#: So many times is as good as without a limit.
+_MANY = 3
 
 
 def pattern_fault(pattern: str) -> str | None:
     """What is wrong with a regular expression; `None`: nothing."""
     if len(pattern) > MAXIMUM_LENGTH:
         return f"has {len(pattern)} characters; at most {MAXIMUM_LENGTH} are possible"
+    if not pattern.isprintable():
+        return f"{pattern[:80]!r} has characters that cannot be shown"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        return f"{pattern!r} is no regular expression: {error}"
-    return _Scan(pattern).fault()
+        return f"{pattern[:80]!r} is no regular expression: {error}"
+    if _Scan(pattern).explodes():
+        return (
+            f"{pattern[:80]!r} repeats a part that can be matched in several ways, which could "
+            "take for ever; write it without a repeat inside of a repeat"
+        )
+    return None
 
 
 class _Scan:
-    """Walks over a pattern that is known to be valid, group by group."""
+    """Walks over a pattern that is known to be valid, one thing after another."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._position = 0
-        self._repeats = 0
-        #: For each open group: whether something in it can match in more than one way.
+        #: For each open group: whether something in it can be matched in several ways.
         self._open = [False]
 
-    def fault(self) -> str | None:
+    def explodes(self) -> bool:
+        """Whether something repeats that can be matched in several ways."""
         while self._position < len(self._pattern):
-            found = self._step()
-            if found is not None:
-                return found
-        if self._repeats > MAXIMUM_REPEATS:
-            return (
-                f"{self._pattern!r} repeats {self._repeats} parts without a limit, which could "
-                f"take for ever; at most {MAXIMUM_REPEATS} are possible"
-            )
-        return None
+            if self._step():
+                return True
+        return False
 
-    def _step(self) -> str | None:
+    def _step(self) -> bool:
         character = self._pattern[self._position]
-        if character == "(":
+        if character == "(" and not _NO_GROUP.match(self._pattern, self._position):
             opened = _GROUP.match(self._pattern, self._position)
-            start = self._position if opened is None else opened.end()
-            if self._pattern[start : start + 1] == "?" or opened is None:
-                return "uses (?…), of which only (?:…) and (?P<name>…) are possible"
-            self._position = start
+            self._position = self._position + 1 if opened is None else opened.end()
             self._open.append(False)
-            return None
+            return False
         if character == "|":
             self._open[-1] = True
             self._position += 1
-            return None
-        return self._atom(character)
+            return False
+        return self._repeats(several=self._pass(character))
 
-    def _atom(self, character: str) -> str | None:
-        """One thing that may be repeated."""
-        varies = False
-        if character == ")":
-            varies = self._open.pop()
-            self._position += 1
-        elif character == "[":
-            found = _SET.match(self._pattern, self._position)
-            self._position = self._position + 1 if found is None else found.end()
+    def _pass(self, character: str) -> bool:
+        """Go behind one thing that may be repeated; say whether there are several ways to."""
+        several = False
+        end = self._position + 1
+        if character == ")" and len(self._open) > 1:
+            several = self._open.pop()
         elif character == "\\":
-            if self._pattern[self._position + 1 : self._position + 2] in "123456789":
-                return "refers back to a group, which is not possible"
-            self._position += 2
-        else:
-            self._position += 1
-        return self._repeat(varies=varies)
+            end += 1
+        elif character in "([":
+            found = (_NO_GROUP if character == "(" else _SET).match(self._pattern, self._position)
+            end = end if found is None else found.end()
+        self._position = end
+        return several
 
-    def _repeat(self, *, varies: bool) -> str | None:
-        """What follows an atom and says how often it stands there."""
+    def _repeats(self, *, several: bool) -> bool:
+        """Look at what follows, and says how often; whether that is too much."""
         found = _QUANTIFIER.match(self._pattern, self._position)
         if found is None or found[0].startswith("{}"):
-            self._open[-1] = self._open[-1] or varies
-            return None
+            self._open[-1] |= several
+            return False
         self._position = found.end()
-        if found[0][0] == "?":
+        loop, optional, least, comma, most = found.groups()
+        if optional:
             self._open[-1] = True
-            return None
-        if varies:
-            return f"{self._pattern!r} repeats a part that has a choice, which could take for ever"
-        if found[2] is not None or found[0][0] in "*+":
-            self._repeats += 1
-            self._open[-1] = True
-        return None
+            return False
+        limit = most if comma else least
+        many = not limit or int(limit) > _MANY
+        self._open[-1] = self._open[-1] or several or bool(loop or comma)
+        return many and several

@@ -82,6 +82,11 @@ def is_template(text: str) -> bool:
     return any(mark in rest for mark in _MARKS) or _DEFAULTS.search(rest) is not None
 
 
+def without_placeholders(text: str) -> str:
+    """A text with something plain instead of what tasks fill in."""
+    return _PLACEHOLDER.sub("x", text) if "{{" in text else text
+
+
 def read_template(text: str, variables: Mapping[str, Plain]) -> Template:
     """Take a template apart; variables come on top of its own `default-values`."""
     block = _find_defaults(text)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bough.errors import Invalid
 from bough.formats.durations import parse_duration_s
 from bough.formats.patterns import pattern_fault
+from bough.formats.templates import without_placeholders
 
 if TYPE_CHECKING:
     from bough.formats.fields import Fields
@@ -178,7 +179,7 @@ def read_path(fields: Fields, name: str) -> str:
 def read_url(fields: Fields, name: str = "url") -> str:
     """A URL that must be there. What is found there, a backend knows."""
     url = fields.text(name)
-    if url and (len(url) > MAXIMUM_PATH or not _URL.match(url)):
+    if url and (len(url) > MAXIMUM_PATH or not _URL.match(without_placeholders(url))):
         fields.error(name, f"{url[:80]!r} is no URL like s3://bucket/path")
     elif ".." in url.split("/"):
         fields.error(name, f"{url[:80]!r} leads upwards with '..'; write where it ends")
