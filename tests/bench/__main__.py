@@ -8,7 +8,7 @@ import sys
 
 from tests.bench.report import Report
 
-NAMES = ("quota", "place", "cycle", "kueue_replay", "startup", "server")
+NAMES = ("quota", "place", "cycle", "kueue_replay", "startup", "server", "workflows")
 
 
 def main(wanted: list[str]) -> int:

@@ -30,7 +30,7 @@ QUEUES = f"osmo-pool-ns-{POOL}"
 class Answer(NamedTuple):
     """What became of a request."""
 
-    #: `done`, `refused`, or `unknown` where no answer came.
+    #: `done`, `refused`, `unknown` where no answer came, `unsent` where nobody was there to ask.
     kind: str
     value: Any = None
     #: Of what was refused.
@@ -113,6 +113,9 @@ class Load:
         self.jobs[job.name] = job
         text = job.text(self._port)
         answer = ask(lambda: client.workflows.submit(job.pool, text, priority=job.priority))
+        if answer.kind == "unsent":
+            del self.jobs[job.name]
+            return answer
         self.submissions[job.name] = answer
         if answer.kind == "refused" and job.pool == POOL and answer.status != 503:
             self.wrongs.append(f"{job.name} was refused for no reason: {answer.message}")
@@ -120,8 +123,7 @@ class Load:
 
     def _cancel(self, client: Client, workflow: str) -> None:
         answer = ask(lambda: client.workflows.cancel(workflow))
-        known = self.cancellations.get(workflow)
-        if known is None or known.kind != "done":
+        if answer.kind != "unsent":
             self.cancellations[workflow] = answer
 
     def _divide(self, random: Random) -> Iterator[float]:
@@ -157,9 +159,11 @@ def ask(request: Callable[[], Any]) -> Answer:
     try:
         return Answer("done", request())
     except Unavailable as error:
+        if isinstance(error.__cause__, ConnectionRefusedError):
+            # Nobody was there; give the server time to come back.
+            time.sleep(0.2)
+            return Answer("unsent")
         if error.__cause__ is not None:
-            # The connection was cut; give the server time to come back.
-            time.sleep(0.1)
             return Answer("unknown")
         return Answer("refused", status=error.http_status, message=str(error))
     except BoughError as error:
