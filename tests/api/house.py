@@ -68,7 +68,8 @@ class House:
     def __init__(self, store: Store, gpus: int = 100, **options: Any) -> None:
         self.time = Time()
         self.site = Site(store, self.time, namespace="ns")
-        self.backend = VirtualBackend((big_machine(gpus),), self.time.now_ms)
+        kind = options.pop("backend", VirtualBackend)
+        self.backend = kind((big_machine(gpus),), self.time.now_ms)
         self.engine = StillEngine(self.site, (self.backend,), Bell())
         self.desk = Desk(self.site, options.pop("trusted_proxies", ()))
         self.application = _application(self.desk, self.engine, **options)

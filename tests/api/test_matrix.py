@@ -33,6 +33,7 @@ LEAST = {
         POST /api/credentials/{credential}
         DELETE /api/credentials/{credential}
         GET /api/events
+        GET /api/node
         GET /api/pool
         GET /api/pool_quota
         GET /api/profile/settings
@@ -95,6 +96,8 @@ LEAST = {
         DELETE /api/configs/role/{role}
         GET /api/configs/workflow
         PATCH /api/configs/workflow
+        POST /api/node/{node}/cordon
+        POST /api/node/{node}/uncordon
         GET /api/queues
         PATCH /api/resources/{node}
         GET /metrics

@@ -350,6 +350,9 @@ def test_logs_of_errors_and_events_have_paths_of_their_own(osmo: Osmo, server: A
     server.answer("GET", "/api/workflow/wf-1/events", b"a\nb\n")
     assert "Workflow wf-1 has logs:\n" == osmo("workflow", "logs", "wf-1", "--error").output
     assert "Workflow wf-1 has events:\na\nb\n" == osmo("workflow", "events", "wf-1").output
+    assert {} == server.last.query
+    osmo("workflow", "logs", "wf-1", "--no-follow")
+    assert {"follow": ["false"]} == server.last.query
     ended = osmo("workflow", "events", "wf-1", "--format-type", "json")
     assert ["a", "b"] == json.loads(ended.output)
 

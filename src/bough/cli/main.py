@@ -28,6 +28,7 @@ COMMANDS = {
     "gang": ("bough.cli.gang", "gang"),
     "login": ("bough.cli.login", "login"),
     "logout": ("bough.cli.login", "logout"),
+    "node": ("bough.cli.node", "node"),
     "place": ("bough.cli.place", "place"),
     "plan": ("bough.cli.plan", "plan"),
     "pool": ("bough.cli.pool", "pool"),

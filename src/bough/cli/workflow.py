@@ -23,6 +23,12 @@ from bough.errors import BoughError, Refused
 #: The most that a server gives at once.
 PAGE = 1_000
 PRIORITIES = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
+follow_option = click.option(
+    "--follow/--no-follow",
+    "-f",
+    default=None,
+    help="Until the workflow ends, as text always does if not told otherwise; or up to now.",
+)
 
 
 @click.group(cls=ServerGroup)
@@ -164,6 +170,7 @@ def cancel(
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
 @click.option("--error", "errors", is_flag=True, help="What tasks wrote as errors.")
 @click.option("-n", "lines", type=click.IntRange(1), help="Only the last lines.")
+@follow_option
 @long_format_option
 def logs(
     name: str,
@@ -171,11 +178,17 @@ def logs(
     retry_id: int | None,
     errors: bool,
     lines: int | None,
+    follow: bool | None,
     format_type: str,
 ) -> None:
     """Print what the tasks of a workflow wrote, as it comes while it runs."""
     found = client().workflows.logs(
-        name, task=task, retry=retry_id, last_lines=lines, errors=errors
+        name,
+        task=task,
+        retry=retry_id,
+        last_lines=lines,
+        errors=errors,
+        follow=_follows(follow, format_type),
     )
     _stream(found, f"Workflow {name} has logs:", format_type)
 
@@ -184,10 +197,15 @@ def logs(
 @click.argument("name", metavar="ID")
 @click.option("--task", "-t", help="Only this task.")
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
+@follow_option
 @long_format_option
-def events(name: str, task: str | None, retry_id: int | None, format_type: str) -> None:
+def events(
+    name: str, task: str | None, retry_id: int | None, follow: bool | None, format_type: str
+) -> None:
     """Print what happened to a workflow, as it happens while it runs."""
-    found = client().workflows.events(name, task=task, retry=retry_id)
+    found = client().workflows.events(
+        name, task=task, retry=retry_id, follow=_follows(follow, format_type)
+    )
     _stream(found, f"Workflow {name} has events:", format_type)
 
 
@@ -222,6 +240,11 @@ def tag(
     for name in names:
         asked.workflows.tag(name, add=add, remove=remove)
     echo({"workflows": list(names)}, format_type, lambda _: f"Tags of {', '.join(names)} are set.")
+
+
+def _follows(follow: bool | None, format_type: str) -> bool:
+    """JSON is printed when all is there, so that it does not wait unless it is told to."""
+    return format_type == "text" if follow is None else follow
 
 
 def _stream(lines: Iterator[str], heading: str, format_type: str) -> None:

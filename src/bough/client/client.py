@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bough.client.configs import Audit, Configs
 from bough.client.login import find_login
 from bough.client.people import Credentials, Profile, Tokens, Users
-from bough.client.pools import Cohorts, Pools, Queues, Resources, Subpools
+from bough.client.pools import Cohorts, Nodes, Pools, Queues, Resources, Subpools
 from bough.client.transport import Transport, path_of
 from bough.client.workflows import Tasks, Workflows
 
@@ -46,6 +46,7 @@ class Client:
         self.cohorts = Cohorts(transport)
         self.queues = Queues(transport)
         self.resources = Resources(transport)
+        self.nodes = Nodes(transport)
         self.workflows = Workflows(transport)
         self.tasks = Tasks(transport)
         self.configs = Configs(transport)

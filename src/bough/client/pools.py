@@ -172,6 +172,30 @@ class Resources:
         return self._transport.get(path_of("resources", node))
 
 
+class Nodes:
+    """Nodes as those see them who keep them running."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Any:
+        """All nodes: whether they take work, what they have, and what is used of it."""
+        return self._transport.get(path_of("node"))
+
+    def cordon(self, name: str) -> Any:
+        """Let nothing new onto a node; what runs goes on."""
+        return self._transport.send("POST", path_of("node", name, "cordon"))
+
+    def uncordon(self, name: str) -> Any:
+        """Let work onto a node again."""
+        return self._transport.send("POST", path_of("node", name, "uncordon"))
+
+    def drain(self, name: str, *, leave: bool = False) -> Any:
+        """Empty a node: what runs is moved elsewhere or, with `leave`, runs to its end."""
+        query = given(leave=leave or None)
+        return self._transport.send("POST", path_of("node", name, "drain"), None, query)
+
+
 def _subpool(parent: str, name: str) -> str:
     return path_of("configs", "pool", parent, "subpool", name)
 

@@ -98,17 +98,23 @@ class Workflows:
         retry: int | None = None,
         last_lines: int | None = None,
         errors: bool = False,
+        follow: bool = True,
     ) -> Iterator[str]:
-        """The lines that its tasks printed, as they come while it runs."""
-        query = given(task_name=task, retry_id=retry, last_n_lines=last_lines)
+        """The lines that its tasks wrote, as they come until it ends, or those up to now."""
+        query = given(task_name=task, retry_id=retry, last_n_lines=last_lines, **_until(follow))
         path = path_of("workflow", name, "error_logs" if errors else "logs")
         return self._transport.lines(path, query)
 
     def events(
-        self, name: str, *, task: str | None = None, retry: int | None = None
+        self,
+        name: str,
+        *,
+        task: str | None = None,
+        retry: int | None = None,
+        follow: bool = True,
     ) -> Iterator[str]:
-        """What happened to it, line by line."""
-        query = given(task_name=task, retry_id=retry)
+        """What happened to it, line by line, until it ends, or up to now."""
+        query = given(task_name=task, retry_id=retry, **_until(follow))
         return self._transport.lines(path_of("workflow", name, "events"), query)
 
     def spec(self, name: str, *, template: bool = False) -> str:
@@ -149,6 +155,11 @@ class Tasks:
             **(query or {}),
         }
         return self._transport.get(path_of("task"), asked)
+
+
+def _until(follow: bool) -> dict[str, bool]:
+    """A server goes on to the end unless it is told otherwise."""
+    return {} if follow else {"follow": False}
 
 
 def _chosen(what: str, names: Sequence[str]) -> dict[str, Any]:

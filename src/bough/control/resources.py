@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -32,12 +33,14 @@ class NodeView(msgspec.Struct, frozen=True):
     """A node as those see it who want to use it."""
 
     machine: Machine
-    used: Amounts
     #: The pools that may use it, each with the platform names under which they do. Only pools that
     #: were asked for; a subpool stands for itself here.
     pools: dict[str, tuple[str, ...]]
     #: How many top-level pools may use it; subpools are no sharing.
     sharing: int
+    used: Amounts = Amounts()
+    #: How many tasks are on it.
+    tasks: int = 0
 
 
 def list_nodes(
@@ -60,8 +63,13 @@ def list_nodes(
         estate = read_estate(connection)
         held = task_search.search(connection, TaskFilter(statuses=HOLDING, limit=None))
     used = _held_by_node(held)
+    tasks = Counter(row.task.node for row in held)
     views = [
-        _view(machine, used.get(machine.name, Amounts()), estate, wanted, platforms)
+        msgspec.structs.replace(
+            _view(machine, estate, wanted, platforms),
+            used=used.get(machine.name, Amounts()),
+            tasks=tasks[machine.name],
+        )
         for machine in estate.machines
     ]
     return [each for each in views if each.pools or wanted is None]
@@ -77,7 +85,6 @@ def get_node(site: Site, actor: Actor, name: str) -> NodeView:
 
 def _view(
     machine: Machine,
-    used: Amounts,
     estate: Estate,
     wanted: dict[str, str] | None,
     platforms: Sequence[str] | None,
@@ -92,7 +99,7 @@ def _view(
             chosen = tuple(each for each in found if platforms is None or each in platforms)
             if chosen:
                 shown[name] = chosen
-    return NodeView(machine, used, shown, len(sharing))
+    return NodeView(machine, shown, len(sharing))
 
 
 def _platforms(pool: Pool, machine: Machine) -> tuple[str, ...]:

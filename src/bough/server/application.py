@@ -26,6 +26,7 @@ from bough.server.routes import (
     streams,
     subpools,
     system,
+    tasks,
     workflows,
 )
 from bough.server.settings import MAXIMUM_BODY_BYTES
@@ -41,6 +42,7 @@ _MODULES = (
     streams,
     subpools,
     system,
+    tasks,
     workflows,
 )
 

@@ -11,6 +11,7 @@ import msgspec
 
 from bough.control.loop import Bell, Cycle, Scheduler
 from bough.control.site import Site
+from bough.control.watching import Recent
 from bough.model.backend import Backend
 
 LOG = logging.getLogger(__name__)
@@ -42,8 +43,11 @@ class Engine:
         self.leads = False
         #: Set when the server is told to stop: nothing new is begun, and streams end.
         self.stopping = threading.Event()
+        #: By name; for those who read what was written there.
+        self.backends = {backend.name: backend for backend in backends}
+        self.recent = Recent(site)
         self._bell = bell
-        self._scheduler = _Counted(site, backends, self)
+        self._scheduler = _Counted(site, self.backends.values(), self)
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:

@@ -18,6 +18,11 @@ def time_text(at_ms: int | None) -> str | None:
     return at.isoformat(timespec="milliseconds")
 
 
+def moment_text(at_ms: int) -> str:
+    """A time as it stands before a line of text, to the second."""
+    return datetime.fromtimestamp(at_ms // 1_000, UTC).strftime("%Y/%m/%d %H:%M:%S")
+
+
 def read_time_ms(what: str, text: str | None) -> int | None:
     """A time that was sent: UTC, unless it says otherwise; a date is its first moment."""
     if text is None:

@@ -234,3 +234,29 @@ class ResourceList(msgspec.Struct, frozen=True):
     """Nodes with what they have and what is used."""
 
     resources: list[Json]
+
+
+class NodeLine(msgspec.Struct, frozen=True):
+    """A node: whether it takes work, what it has, and what is used of it."""
+
+    name: str
+    backend: str
+    #: READY or CORDONED.
+    status: str
+    cordoned: bool
+    #: How many tasks are on it.
+    tasks: int
+    gpu: int
+    used_gpu: int
+    cpu: float
+    used_cpu: float
+    memory: str
+    used_memory: str
+    pools: list[str]
+    labels: dict[str, str]
+
+
+class NodeList(msgspec.Struct, frozen=True):
+    """All nodes."""
+
+    nodes: list[NodeLine]

@@ -1,4 +1,4 @@
-"""Nodes and tasks: what there is, and what runs on it."""
+"""Nodes: what there is, what is used of it, and what administrators say about them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ from typing import Any
 
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import machines, resources, tasks
+from bough.control import machines, resources
 from bough.control.resources import Amounts, NodeView
-from bough.control.tasks import Held, TaskFilter, TaskRow
 from bough.model.access import Action
-from bough.model.workflow import Priority, TaskStatus
-from bough.server.routes.declare import Limit, Offset, Visit, caller, route
-from bough.server.routes.workflows import chosen_pools
-from bough.server.wire import cores, gibibytes, read_time_ms, time_text
-from bough.server.workflow_shapes import Cordon, ResourceList, TaskLine, TaskList, TaskSummary
+from bough.server.routes.declare import Visit, caller, route
+from bough.server.wire import cores, gibibytes
+from bough.server.workflow_shapes import Cordon, NodeLine, NodeList, ResourceList
 
-_GIB = 2**30
-#: What is on its way or on a node.
-_CURRENT = (
-    TaskStatus.PROCESSING,
-    TaskStatus.SCHEDULING,
-    TaskStatus.INITIALIZING,
-    TaskStatus.RUNNING,
-)
+_NODE = "/api/node/{node:str}"
 
 
 @route("GET", "/api/resources", Action.RESOURCE_LIST)
@@ -72,47 +62,48 @@ def cordon_node(request: Visit, node: FromPath[str], data: JSONBody[Cordon]) -> 
     return ResourceList([_node(resources.get_node(site, actor, node))])
 
 
-@route("GET", "/api/task", Action.TASK_LIST)
-def list_tasks(
-    request: Visit,
-    workflow_id: FromQuery[str] = "",
-    users: FromQuery[list[str] | None] = None,
-    all_users: FromQuery[bool] = False,
-    statuses: FromQuery[list[TaskStatus] | None] = None,
-    pools: FromQuery[list[str] | None] = None,
-    all_pools: FromQuery[bool] = False,
-    nodes: FromQuery[list[str] | None] = None,
-    priority: FromQuery[list[Priority] | None] = None,
-    started_after: FromQuery[str | None] = None,
-    started_before: FromQuery[str | None] = None,
-    summary: FromQuery[bool] = False,
-    aggregate_by_workflow: FromQuery[bool] = False,
-    order: FromQuery[str] = "ASC",
-    limit: Limit = 20,
-    offset: Offset = 0,
-) -> TaskList:
-    """Tasks, or what they ask for together; the newest `limit`, then in the order asked for."""
+@route("GET", "/api/node", Action.RESOURCE_LIST)
+def list_nodes(request: Visit) -> NodeList:
+    """All nodes: whether they take work, and how much they have."""
     site, actor = caller(request)
-    adds_up = summary or aggregate_by_workflow
-    elsewhere = bool(nodes or workflow_id)
-    wanted = TaskFilter(
-        statuses=tuple(statuses or _CURRENT),
-        workflow=workflow_id,
-        users=() if all_users or elsewhere else tuple(users or (actor.name,)),
-        pools=None if elsewhere else chosen_pools(site, actor, pools, all_pools=all_pools),
-        nodes=tuple(nodes or ()),
-        priorities=tuple(priority or ()),
-        started_after_ms=read_time_ms("started_after", started_after),
-        started_before_ms=read_time_ms("started_before", started_before),
-        limit=None if adds_up else limit,
-        offset=0 if adds_up else offset,
+    return NodeList([_line(each) for each in resources.list_nodes(site, actor)])
+
+
+@route("POST", f"{_NODE}/cordon", Action.NODE_UPDATE)
+def cordon(request: Visit, node: FromPath[str]) -> NodeLine:
+    """Let nothing new onto a node; what runs goes on."""
+    return _cordoned(request, node, cordoned=True)
+
+
+@route("POST", f"{_NODE}/uncordon", Action.NODE_UPDATE)
+def uncordon(request: Visit, node: FromPath[str]) -> NodeLine:
+    """Let work onto a node again."""
+    return _cordoned(request, node, cordoned=False)
+
+
+def _cordoned(request: Visit, node: str, *, cordoned: bool) -> NodeLine:
+    site, actor = caller(request)
+    machines.set_cordoned(site, actor, node, cordoned=cordoned)
+    return _line(resources.get_node(site, actor, node))
+
+
+def _line(view: NodeView) -> NodeLine:
+    machine, used = view.machine, view.used
+    return NodeLine(
+        name=machine.name,
+        backend=machine.backend,
+        status="CORDONED" if machine.cordoned else "READY",
+        cordoned=machine.cordoned,
+        tasks=view.tasks,
+        gpu=machine.gpus,
+        used_gpu=used.gpus,
+        cpu=cores(machine.cpu_milli),
+        used_cpu=cores(used.cpu_milli),
+        memory=gibibytes(machine.memory_bytes),
+        used_memory=gibibytes(used.memory_bytes),
+        pools=sorted(view.pools),
+        labels=machine.labels,
     )
-    rows = tasks.list_tasks(site, actor, wanted)
-    if adds_up:
-        sums = tasks.sum_up(rows, by_workflow=aggregate_by_workflow)
-        return TaskList(summaries=[_summary(each) for each in sums[offset : offset + limit]])
-    shown = rows if order.upper() == "DESC" else reversed(rows)
-    return TaskList(tasks=[_task(row) for row in shown])
 
 
 def _node(view: NodeView) -> dict[str, Any]:
@@ -147,38 +138,4 @@ def _amounts(amounts: Amounts) -> dict[str, Any]:
     }
 
 
-def _task(row: TaskRow) -> TaskLine:
-    task, requests = row.task, row.spec.requests
-    return TaskLine(
-        user=row.user,
-        workflow_id=row.workflow_id,
-        workflow_uuid=task.workflow_uuid,
-        task_name=task.name,
-        retry_id=task.retry_id,
-        status=task.status,
-        pool=row.pool,
-        priority=row.priority,
-        node=task.node,
-        start_time=time_text(task.started_ms),
-        end_time=time_text(task.ended_ms),
-        storage=row.spec.storage_bytes / _GIB,
-        cpu=requests.cpu_milli / 1_000,
-        memory=requests.memory_bytes / _GIB,
-        gpu=task.gpus,
-    )
-
-
-def _summary(held: Held) -> TaskSummary:
-    return TaskSummary(
-        user=held.user,
-        pool=held.pool,
-        priority=held.priority,
-        workflow_id=held.workflow_id,
-        storage=held.storage_bytes / _GIB,
-        cpu=held.cpu_milli / 1_000,
-        memory=held.memory_bytes / _GIB,
-        gpu=held.gpus,
-    )
-
-
-HANDLERS = (list_resources, get_resource, cordon_node, list_tasks)
+HANDLERS = (list_resources, get_resource, cordon_node, list_nodes, cordon, uncordon)

@@ -1,60 +1,82 @@
-"""Lines of text about one workflow: logs, events, the spec. Sent as they come, without a frame."""
+"""Lines of text about one workflow: logs, events, the spec. Sent as they come, without a frame.
+
+What may go on for long is read in a few threads of its own, so that those who watch do not keep
+others from being answered. Must not know where a line comes from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TypeVar
 
+from anyio import CapacityLimiter, current_time, sleep, to_thread
+from anyio.lowlevel import RunVar
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
 from bough.control import workflows
+from bough.control.logs import LogEntry, LogReader, Wanted
+from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.model.record import StoredEvent
+from bough.server.engine import Engine
 from bough.server.permission import Scope
 from bough.server.routes.declare import OptionalNumber, Visit, caller, text_route
-from bough.server.wire import time_text
+from bough.server.wire import moment_text
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
+#: How many threads read for all who watch.
+_THREADS = 4
+#: How long to wait for something new, at first and at most; and how long somebody is believed.
+_SHORTEST_S = 0.1
+_LONGEST_S = 1.0
+_BELIEVED_S = 30.0
+_STOPPING = "(The server is being stopped; ask again to read on.)\n"
+
+_LIMITER: RunVar[CapacityLimiter] = RunVar("limiter of streams")
+Result = TypeVar("Result")
 
 
 @text_route(f"{_WORKFLOW}/logs", Action.WORKFLOW_READ, Scope.WORKFLOW)
-def workflow_logs(
+async def workflow_logs(
     request: Visit,
     workflow: FromPath[str],
     task_name: FromQuery[str | None] = None,
     retry_id: OptionalNumber = None,
     last_n_lines: OptionalNumber = None,
+    follow: FromQuery[bool] = True,
 ) -> Stream:
-    """What its tasks wrote. Tasks of the virtual backend run nothing, and so write nothing."""
-    site, actor = caller(request)
-    workflows.get_workflow(site, actor, workflow)
-    del task_name, retry_id, last_n_lines
-    return _lines(iter(()))
+    """What its tasks wrote, in the order of time, until it ends or, without `follow`, until now."""
+    wanted = Wanted(task_name or None, retry_id, last_lines=last_n_lines)
+    return await _logs(request, workflow, wanted, follow=follow)
 
 
 @text_route(f"{_WORKFLOW}/error_logs", Action.WORKFLOW_READ, Scope.WORKFLOW)
-def workflow_error_logs(
+async def workflow_error_logs(
     request: Visit,
     workflow: FromPath[str],
     task_name: FromQuery[str | None] = None,
     retry_id: OptionalNumber = None,
     last_n_lines: OptionalNumber = None,
+    follow: FromQuery[bool] = True,
 ) -> Stream:
-    """What its tasks wrote when they failed."""
-    return workflow_logs.fn(request, workflow, task_name, retry_id, last_n_lines)
+    """What its tasks wrote to standard error, as with the logs."""
+    wanted = Wanted(task_name or None, retry_id, errors=True, last_lines=last_n_lines)
+    return await _logs(request, workflow, wanted, follow=follow)
 
 
 @text_route(f"{_WORKFLOW}/events", Action.WORKFLOW_READ, Scope.WORKFLOW)
-def workflow_events(
+async def workflow_events(
     request: Visit,
     workflow: FromPath[str],
     task_name: FromQuery[str | None] = None,
     retry_id: OptionalNumber = None,
+    follow: FromQuery[bool] = True,
 ) -> Stream:
-    """What happened to it, in order."""
-    site, actor = caller(request)
-    found = workflows.get_events(site, actor, workflow)
-    return _lines(_event_line(each) for each in found if _concerns(each, task_name, retry_id))
+    """What happened to it, in order, until it ends or, without `follow`, until now."""
+    reader = _EventLines(request, workflow, task_name or None, retry_id)
+    await _in_thread(reader.open)
+    return _lines(_watched(request, reader, follow=follow))
 
 
 @text_route(f"{_WORKFLOW}/spec", Action.WORKFLOW_READ, Scope.WORKFLOW)
@@ -67,17 +89,142 @@ def workflow_spec(
     return _lines(line + "\n" for line in text.replace("\r", "").splitlines())
 
 
-def _lines(lines: Iterator[str]) -> Stream:
-    return Stream(lines, media_type="text/plain; charset=utf-8")
+async def _logs(request: Visit, workflow: str, wanted: Wanted, *, follow: bool) -> Stream:
+    reader = _LogLines(request, workflow, wanted)
+    await _in_thread(reader.open)
+    return _lines(_watched(request, reader, follow=follow))
+
+
+class _LogLines:
+    """The log as lines; where nothing is kept of it, one line that says so."""
+
+    def __init__(self, request: Visit, workflow: str, wanted: Wanted) -> None:
+        site, self.actor = caller(request)
+        engine: Engine = request.app.state.engine
+        self._reader = LogReader(site, engine.backends, engine.recent, workflow, wanted)
+        self._told = False
+
+    def open(self) -> None:
+        """Raise what is wrong with the question."""
+        self._reader.open(self.actor)
+
+    def read(self) -> str:
+        """What is new."""
+        text = "".join(map(_log_line, self._reader.read(self.actor)))
+        missing = self._reader.missing
+        if text or self._told or not missing:
+            return text
+        self._told = True
+        tasks = ", ".join(missing[:3]) + (" and others" if len(missing) > 3 else "")
+        return f"Nothing is kept of what {tasks} wrote on backend {self._reader.backend}.\n"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self._reader.ended
+
+
+class _EventLines:
+    """What happens to a workflow, as lines."""
+
+    def __init__(
+        self, request: Visit, workflow: str, task: str | None, retry_id: int | None
+    ) -> None:
+        self._site, self.actor = caller(request)
+        self._recent = request.app.state.engine.recent
+        self._name = workflow
+        self._task = task
+        self._retry_id = retry_id
+        self._number = 0
+        self._seen = -1
+        self.ended = False
+
+    def open(self) -> None:
+        """Raise what is wrong with the question."""
+        view = workflows.get_workflow(self._site, self.actor, self._name)
+        self._name = view.workflow.workflow_id
+
+    def read(self) -> str:
+        """What is new."""
+        seen = self._recent.latest(self._name)
+        text = ""
+        while not text and seen != self._seen:
+            view = workflows.get_workflow(self._site, self.actor, self._name)
+            found = workflows.get_events(self._site, self.actor, self._name, after=self._number)
+            if found:
+                self._number = found[-1].number
+            else:
+                self._seen, self.ended = seen, view.workflow.status.finished
+            shown = (each for each in found if _concerns(each, self._task, self._retry_id))
+            text = "".join(map(_event_line, shown))
+        return text
+
+
+async def _watched(
+    request: Visit, reader: _LogLines | _EventLines, *, follow: bool
+) -> AsyncIterator[str]:
+    """What is read, as it comes; it ends with the workflow, with the server, or with the right."""
+    engine: Engine = request.app.state.engine
+    pause_s, believed_s = _SHORTEST_S, current_time() + _BELIEVED_S
+    while True:
+        try:
+            if current_time() > believed_s:
+                # A token may have been deleted, or a role taken, since then.
+                reader.actor = await _in_thread(lambda: request.app.state.desk.identify(request))
+                believed_s = current_time() + _BELIEVED_S
+            text = await _in_thread(reader.read)
+        except Unavailable:
+            text = ""
+        except BoughError as error:
+            yield f"({error.message})\n"
+            return
+        if text:
+            pause_s = _SHORTEST_S
+            yield text
+        elif reader.ended or not follow:
+            return
+        if engine.stopping.is_set():
+            yield _STOPPING
+            return
+        if not text:
+            await sleep(pause_s)
+            pause_s = min(_LONGEST_S, pause_s * 1.5)
+
+
+async def _in_thread(work: Callable[[], Result]) -> Result:
+    limiter = _LIMITER.get(None)
+    if limiter is None:
+        limiter = CapacityLimiter(_THREADS)
+        _LIMITER.set(limiter)
+    return await to_thread.run_sync(work, limiter=limiter)
+
+
+def _lines(lines: Iterator[str] | AsyncIterator[str]) -> Stream:
+    return Stream(
+        lines,
+        media_type="text/plain; charset=utf-8",
+        # A proxy that collects would keep what is live from those who watch.
+        headers={"x-accel-buffering": "no"},
+    )
+
+
+def _log_line(entry: LogEntry) -> str:
+    retry = f" retry-{entry.retry_id}" if entry.retry_id else ""
+    return f"{moment_text(entry.at_ms)} [{entry.task}{retry}] {_one_line(entry.text)}\n"
+
+
+def _one_line(text: str) -> str:
+    """Without what some clients take for the end of a line, and what is no text."""
+    return " ".join(text.splitlines()).encode("utf-8", "replace").decode()
 
 
 def _event_line(event: StoredEvent) -> str:
     data = event.data if isinstance(event.data, dict) else {}
     task = data.get("task") or data.get("group") or event.subject
     retry = f" retry-{data['retry_id']}" if data.get("retry_id") else ""
-    at = (time_text(event.at_ms) or "").partition(".")[0].replace("-", "/").replace("T", " ")
     message = " ".join(part for part in (event.message, data.get("message")) if part)
-    return f"{at} [{task}{retry}] {event.kind}: {message}\n"
+    text = _one_line(f"{event.kind}: {message}")
+    return f"{moment_text(event.at_ms)} [{task}{retry}] {text}\n"
 
 
 def _concerns(event: StoredEvent, task: str | None, retry_id: int | None) -> bool:

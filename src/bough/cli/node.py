@@ -1,0 +1,90 @@
+"""`bough node`: arguments of the commands on machines. Must not know any rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.ruled import NOTHING, render_ruled
+
+
+@click.group(cls=ServerGroup)
+def node() -> None:
+    """Nodes: which take work, and which must not."""
+
+
+@node.command("list")
+@format_option
+def list_nodes(format_type: str) -> None:
+    """List nodes with what is used of them."""
+    answer: Any = client().nodes.list()
+    echo(answer, format_type, lambda each: render_nodes(each["nodes"]))
+
+
+@node.command()
+@click.argument("names", metavar="NODE...", nargs=-1, required=True)
+@format_option
+def cordon(names: tuple[str, ...], format_type: str) -> None:
+    """Let nothing new onto nodes; what runs goes on."""
+    asked = client().nodes
+    for name in names:
+        echo(asked.cordon(name), format_type, lambda _, name=name: f"Node {name} is cordoned.")
+
+
+@node.command()
+@click.argument("names", metavar="NODE...", nargs=-1, required=True)
+@format_option
+def uncordon(names: tuple[str, ...], format_type: str) -> None:
+    """Let work onto nodes again."""
+    asked = client().nodes
+    for name in names:
+        echo(asked.uncordon(name), format_type, lambda _, name=name: f"Node {name} takes work.")
+
+
+@node.command()
+@click.argument("names", metavar="NODE...", nargs=-1, required=True)
+@click.option(
+    "--leave", is_flag=True, help="Let what runs go on to its end, instead of moving it elsewhere."
+)
+@format_option
+def drain(names: tuple[str, ...], leave: bool, format_type: str) -> None:
+    """Empty nodes: nothing new comes, and what runs waits for another place, or ends there."""
+    asked = client().nodes
+    for name in names:
+        answer: Any = asked.drain(name, leave=leave)
+        echo(answer, format_type, _drained)
+
+
+def render_nodes(nodes: Any) -> str:
+    """A line for each node."""
+    if not nodes:
+        return "There are no nodes."
+    rows = [
+        (
+            each["name"],
+            each["status"],
+            each["tasks"],
+            f"{each['used_gpu']}/{each['gpu']}",
+            f"{_number(each['used_cpu'])}/{_number(each['cpu'])}",
+            f"{each['used_memory']}/{each['memory']}",
+            each["pools"] or NOTHING,
+            each["backend"],
+        )
+        for each in nodes
+    ]
+    header = ("Node", "Status", "Tasks", "GPU [#]", "CPU [#]", "Memory", "Pools", "Backend")
+    return render_ruled(header, rows)
+
+
+def _drained(answer: Any) -> str:
+    name, tasks = answer["name"], answer["tasks"]
+    if not tasks:
+        return f"Node {name} is empty, and takes nothing new."
+    noun = "task is" if tasks == 1 else "tasks are"
+    return f"Node {name} takes nothing new; {tasks} {noun} still on it."
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

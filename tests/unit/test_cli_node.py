@@ -1,0 +1,92 @@
+"""`osmo node` as people and programs see it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.answering import Answering
+from tests.unit.conftest import Osmo
+
+TABLE = """\
+Node   Status     Tasks   GPU [#]   CPU [#]   Memory       Pools       Backend
+==============================================================================
+n1     READY      2       3/8       7.5/64    96Gi/512Gi   pool1, ui   local
+n2     CORDONED   0       0/8       0/64      0Gi/512Gi    -           local
+"""
+
+
+def line(name: str, **more: Any) -> Any:
+    node = {
+        "name": name,
+        "backend": "local",
+        "status": "CORDONED",
+        "cordoned": True,
+        "tasks": 0,
+        "gpu": 8,
+        "used_gpu": 0,
+        "cpu": 64,
+        "used_cpu": 0,
+        "memory": "512Gi",
+        "used_memory": "0Gi",
+        "pools": [],
+        "labels": {},
+    }
+    return {**node, **more}
+
+
+BUSY = line(
+    "n1",
+    status="READY",
+    cordoned=False,
+    tasks=2,
+    used_gpu=3,
+    used_cpu=7.5,
+    used_memory="96Gi",
+    pools=["pool1", "ui"],
+)
+
+
+def test_nodes_say_whether_they_take_work_and_what_is_used(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/node", {"nodes": [BUSY, line("n2")]})
+
+    assert (0, TABLE, "") == osmo("node", "list")
+    listed = json.loads(osmo("node", "list", "--format-type", "json").output)
+    assert {"nodes": [BUSY, line("n2")]} == listed
+
+
+def test_there_may_be_no_nodes(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/node", {"nodes": []})
+
+    assert (0, "There are no nodes.\n", "") == osmo("node", "list")
+
+
+def test_nodes_are_cordoned_and_let_in_again(osmo: Osmo, server: Answering):
+    for verb in ("cordon", "uncordon"):
+        for name in ("n1", "n2"):
+            server.answer("POST", f"/api/node/{name}/{verb}", line(name))
+
+    assert "Node n1 is cordoned.\nNode n2 is cordoned.\n" == osmo("node", "cordon", "n1", "n2")[1]
+    assert (0, "Node n1 takes work.\n", "") == osmo("node", "uncordon", "n1")
+
+
+def test_a_drain_says_what_is_left(osmo: Osmo, server: Answering):
+    for left in (2, 1, 0):
+        server.answer("POST", "/api/node/n1/drain", line("n1", tasks=left))
+
+    assert "Node n1 takes nothing new; 2 tasks are still on it.\n" == osmo("node", "drain", "n1")[1]
+    assert {} == server.last.query
+    assert "Node n1 takes nothing new; 1 task is still on it.\n" == osmo("node", "drain", "n1")[1]
+    ended = osmo("node", "drain", "n1", "--leave")
+    assert (0, "Node n1 is empty, and takes nothing new.\n", "") == ended
+    assert {"leave": ["true"]} == server.last.query
+
+
+def test_a_node_that_is_not_there_is_an_error(osmo: Osmo, server: Answering):
+    body = {"message": "Node none not found.", "error_code": "USER", "workflow_id": None}
+    server.answer("POST", "/api/node/none/cordon", body, status=404)
+
+    ended = osmo("node", "cordon", "none")
+
+    assert 2 == ended.code
+    assert "Error message: Node none not found.\nError code: 404\n" in ended.errors
