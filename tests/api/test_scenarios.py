@@ -322,6 +322,22 @@ def test_scenario_140_a_rollback_leaves_subpools_alone(team):
     )
 
 
+def test_a_revision_is_found_by_its_number_however_many_came_after_it(team):
+    path = "/api/configs/pool/team"
+    for number in range(25):
+        team.send("PATCH", path, {"configs_dict": {"description": f"change {number}"}})
+    team.create("team", "a", 30)
+
+    def found(query: str) -> list[tuple[str, int, str]]:
+        answer = team.get(f"/api/configs/history?omit_data=true&{query}")["configs"]
+        return [(each["config_type"], each["revision"], each["name"]) for each in answer]
+
+    assert [("SUBPOOL", 1, "team--a"), ("POOL", 1, "team")] == found("revision=1")
+    assert [("POOL", 1, "team")] == found("revision=1&config_types=POOL")
+    assert [("SUBPOOL", 1, "team--a")] == found("revision=1&name=team--a")
+    assert [] == found("revision=99")
+
+
 def test_scenario_180_a_subpool_has_its_full_life(team):
     team.create("team", "a", 30)
     name = team.run(20, "team--a")

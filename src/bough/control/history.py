@@ -59,19 +59,29 @@ def list_revisions(
         )
 
 
+def find_revisions(
+    site: Site,
+    actor: Actor,
+    revision: int,
+    *,
+    types: Sequence[ConfigType] = (),
+    name: str | None = None,
+) -> list[Revision]:
+    """The changes of one number, the latest first: one of each kind at most."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    with site.store.read() as connection:
+        found = record_store.revisions_numbered(connection, revision, types)
+    return [each for each in reversed(found) if name in (None, each.name)]
+
+
 def config_at(site: Site, actor: Actor, config_type: ConfigType, revision: int) -> dict[str, Json]:
     """All objects of a kind as they were right after a revision, by name."""
     authorise(actor, Action.CONFIG_READ, names=site.role_names)
     with site.store.read() as connection:
-        found = record_store.list_revisions(connection, types=(config_type,), upto=revision)
+        found = record_store.revisions_at(connection, config_type, revision)
     if not any(each.revision == revision for each in found):
         raise NotFound(f"{config_type} has no revision {revision}.")
-    objects: dict[str, Json] = {}
-    for each in sorted(found, key=lambda each: each.revision):
-        objects.pop(each.name, None)
-        if each.data is not None:
-            objects[each.name] = each.data
-    return dict(sorted(objects.items()))
+    return {each.name: each.data for each in found if each.data is not None}
 
 
 def diff(

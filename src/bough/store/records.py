@@ -59,7 +59,6 @@ def list_revisions(
     *,
     types: Sequence[ConfigType] = (),
     name: str | None = None,
-    upto: int | None = None,
     newest_first: bool = False,
     limit: int | None = None,
     offset: int = 0,
@@ -72,9 +71,34 @@ def list_revisions(
         query = query.where(table.c.config_type.in_([each.value for each in types]))
     if name is not None:
         query = query.where(table.c.name == name)
-    if upto is not None:
-        query = query.where(table.c.revision <= upto)
     return read_all(connection, query.limit(limit).offset(offset), Revision)
+
+
+def revisions_numbered(
+    connection: sa.Connection, revision: int, types: Sequence[ConfigType] = ()
+) -> list[Revision]:
+    """The change of a number of each kind, in the order in which they were made."""
+    table = CONFIG_HISTORY
+    # Kind and number are the key, so that no other rows are looked at.
+    kinds = [each.value for each in types or ConfigType]
+    query = sa.select(table).where(table.c.config_type.in_(kinds), table.c.revision == revision)
+    return read_all(connection, query.order_by(table.c.created_ms, table.c.config_type), Revision)
+
+
+def revisions_at(
+    connection: sa.Connection, config_type: ConfigType, revision: int
+) -> list[Revision]:
+    """The latest change of every object of a kind, right after a revision."""
+    table = CONFIG_HISTORY
+    latest = (
+        sa.select(sa.func.max(table.c.revision))
+        .where(table.c.config_type == config_type.value, table.c.revision <= revision)
+        .group_by(table.c.name)
+    )
+    query = sa.select(table).where(
+        table.c.config_type == config_type.value, table.c.revision.in_(latest)
+    )
+    return read_all(connection, query.order_by(table.c.name), Revision)
 
 
 def last_revision(connection: sa.Connection, config_type: ConfigType, name: str) -> Revision | None:

@@ -69,17 +69,20 @@ def config_history(
 ) -> ConfigHistory:
     """How configuration was changed."""
     site, actor = caller(request)
-    found = history.list_revisions(
-        site,
-        actor,
-        types=tuple(_config_type(each) for each in config_types or ()),
-        name=name,
-        newest_first=order.upper() != "ASC",
-        limit=limit if revision is None else MANY,
-        offset=offset,
-    )
-    shown = [each for each in found if revision in (None, each.revision)]
-    return ConfigHistory([revision_body(each, omit_data=omit_data) for each in shown])
+    types = tuple(_config_type(each) for each in config_types or ())
+    if revision is not None:
+        found = history.find_revisions(site, actor, revision, types=types, name=name)
+    else:
+        found = history.list_revisions(
+            site,
+            actor,
+            types=types,
+            name=name,
+            newest_first=order.upper() != "ASC",
+            limit=limit,
+            offset=offset,
+        )
+    return ConfigHistory([revision_body(each, omit_data=omit_data) for each in found])
 
 
 @route("GET", "/api/configs/diff", Action.CONFIG_READ)
@@ -114,7 +117,6 @@ def list_audit(
     return AuditPage([_audit_line(each) for each in found])
 
 
-MANY = 100_000
 #: Learnt here: a type must not be learnt by two threads at the same time.
 _STATEMENT = msgspec.json.Decoder(Statement).type
 
