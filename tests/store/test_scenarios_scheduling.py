@@ -176,4 +176,6 @@ def test_scenario_155_preemptions_can_be_limited(world):
     low = preempted_with(world)
 
     assert Status.FAILED_PREEMPTED is world.status(low)
-    assert "No exit action applied due to retry limit 0." == world.get(low).failure_message
+    message = world.get(low).failure_message
+    assert message.startswith("Task was preempted at ")
+    assert message.endswith("UTC. No exit action applied due to retry limit 0.")

@@ -13,13 +13,15 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.case import START, STOP
-from bough.control.lifecycle import GIVE_BACK
+from bough.control.lifecycle import GIVE_BACK, moved
+from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.control.snapshot import Entry, Picture
-from bough.model.backend import Launch, Start, Stop
+from bough.model.backend import Stop
 from bough.model.plan import Bind, Eviction, Plan
 from bough.model.record import Errand, EventKind, StoredEvent
-from bough.model.workflow import Group, Task, TaskStatus
+from bough.model.transitions import TaskEvent, next_status
+from bough.model.workflow import QUEUED, Group, Task, TaskStatus
 from bough.store import records as record_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
@@ -46,12 +48,12 @@ class Applied(msgspec.Struct, frozen=True):
 
 def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
     """Make a plan true, all of it that still can be."""
-    waits = _new_waits(picture, plan)
+    waits, nominated = _new_waits(picture, plan), _nominated(picture, plan)
     if not plan.binds and not plan.evictions:
-        if waits:
+        if waits or nominated != picture.nominated:
             with site.store.write() as connection:
-                task_store.write_waits(connection, waits)
-            picture.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
+                _write_outlook(connection, picture, waits, nominated)
+            _note_outlook(picture, waits, nominated)
         return Applied()
     with site.store.write() as connection:
         if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):
@@ -64,8 +66,8 @@ def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
         for eviction in plan.evictions:
             work.evict(eviction)
         work.write()
-        task_store.write_waits(connection, waits)
-    picture.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
+        _write_outlook(connection, picture, waits, nominated)
+    _note_outlook(picture, waits, nominated)
     return Applied(started=work.started, evicted=work.evicted, void=work.void)
 
 
@@ -76,6 +78,7 @@ class _Work:
         self._connection = connection
         self._entries = picture.entries
         self._now_ms = site.clock.now_ms()
+        self._grace_s = read_workflow_settings(connection).termination_grace_s
         #: By gang, for those that are as the plan thought.
         self._tasks: dict[str, dict[str, Task]] = {}
         self._changed: dict[str, Task] = {}
@@ -118,7 +121,7 @@ class _Work:
                     name,
                     msgspec.structs.replace(
                         tasks[bind.pod],
-                        status=TaskStatus.INITIALIZING,
+                        status=next_status(tasks[bind.pod].status, TaskEvent.BIND),
                         node=bind.node,
                         growth=bind.growth,
                         scheduled_ms=self._now_ms,
@@ -141,7 +144,10 @@ class _Work:
         # What an elastic gang gives back while it goes on is no failure.
         reason = eviction.rule.value if going == holding else GIVE_BACK
         for name in sorted(going):
-            self._change(eviction.workload, msgspec.structs.replace(tasks[name], releasing=reason))
+            released = msgspec.structs.replace(
+                tasks[name], releasing=reason, released_ms=self._now_ms
+            )
+            self._change(eviction.workload, released)
         self._stop(eviction, sorted(going), reason)
 
     def write(self) -> None:
@@ -156,11 +162,12 @@ class _Work:
         for name, tasks in self._tasks.items():
             group = self._entries[name].group
             starts = any(task.status is TaskStatus.INITIALIZING for task in tasks.values())
-            if starts and group.status is TaskStatus.SCHEDULING:
+            if starts and group.status in QUEUED:
+                workflow = self._entries[name].workflow
                 yield msgspec.structs.replace(
-                    group,
-                    status=TaskStatus.INITIALIZING,
+                    moved(group, TaskStatus.INITIALIZING, workflow, self._now_ms),
                     scheduled_ms=group.scheduled_ms or self._now_ms,
+                    nominated=False,
                     wait_reason=None,
                     wait_message=None,
                 )
@@ -170,24 +177,20 @@ class _Work:
         self._changed[task.attempt] = task
 
     def _start(self, gang: str, pods: list[str]) -> None:
+        """Have a gang started; what it is made of is looked up when the backend is told."""
         entry = self._entries[gang]
-        launches = tuple(
-            launch_of(entry, self._tasks[gang][spec.name])
-            for spec in entry.group.spec.tasks
-            if spec.name in set(pods)
-        )
+        started = [self._tasks[gang][pod] for pod in pods]
         workflow = entry.workflow
-        start = Start(workflow.workflow_id, entry.group.name, launches)
-        payload = msgspec.to_builtins(start)
+        payload = {
+            "group": entry.group.uuid,
+            "attempts": {task.attempt: task.node for task in started},
+        }
         self._errands.append(Errand(START, workflow.backend, workflow.workflow_id, payload))
         self._happen(
             entry,
             EventKind.TASK_STATUS,
             TaskStatus.INITIALIZING,
-            {
-                "group": entry.group.name,
-                "nodes": {launch.name: launch.node for launch in launches},
-            },
+            {"group": entry.group.name, "nodes": {task.name: task.node for task in started}},
         )
         self.started += 1
 
@@ -195,7 +198,7 @@ class _Work:
         entry = self._entries[eviction.workload]
         attempts = tuple(self._tasks[eviction.workload][name].attempt for name in pods)
         workflow = entry.workflow
-        payload = msgspec.to_builtins(Stop(attempts, reason))
+        payload = msgspec.to_builtins(Stop(attempts, reason, self._grace_s))
         self._errands.append(Errand(STOP, workflow.backend, workflow.workflow_id, payload))
         self._happen(
             entry,
@@ -214,24 +217,6 @@ class _Work:
     def _happen(self, entry: Entry, kind: EventKind, message: str, data: dict[str, object]) -> None:
         name = entry.workflow.workflow_id
         self._events.append(StoredEvent(kind, self._now_ms, name, entry.pool, message, data))
-
-
-def launch_of(entry: Entry, task: Task) -> Launch:
-    """What a backend must know to run an attempt."""
-    spec = next(each for each in entry.group.spec.tasks if each.name == task.name)
-    return Launch(
-        attempt=task.attempt,
-        name=task.name,
-        node=task.node or "",
-        gpus=task.gpus,
-        hold_s=spec.hold_s,
-        started_ms=task.started_ms,
-        retry_id=task.retry_id,
-        user=entry.workflow.submitted_by,
-        cpu_milli=spec.requests.cpu_milli,
-        memory_bytes=spec.requests.memory_bytes,
-        spec=spec.launch,
-    )
 
 
 def _same(entry: Entry, latest: dict[str, Task]) -> bool:
@@ -262,3 +247,28 @@ def _new_waits(picture: Picture, plan: Plan) -> list[tuple[str, str, str]]:
             if known[uuid] != (USER_LIMIT, message):
                 news.append((uuid, USER_LIMIT, message))
     return news
+
+
+def _nominated(picture: Picture, plan: Plan) -> frozenset[str]:
+    """For whom room is being made, by uuid, so that nobody takes it when it is free."""
+    return frozenset(picture.entries[each.workload].group.uuid for each in plan.nominations)
+
+
+def _write_outlook(
+    connection: sa.Connection,
+    picture: Picture,
+    waits: list[tuple[str, str, str]],
+    nominated: frozenset[str],
+) -> None:
+    task_store.write_waits(connection, waits)
+    news = sorted(nominated ^ picture.nominated)
+    task_store.write_nominations(connection, [(uuid, uuid in nominated) for uuid in news])
+
+
+def _note_outlook(
+    picture: Picture, waits: list[tuple[str, str, str]], nominated: frozenset[str]
+) -> None:
+    """All of this is written down now."""
+    picture.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
+    picture.nominated.clear()
+    picture.nominated.update(nominated)

@@ -1,33 +1,32 @@
 """One workflow with its groups and tasks, open for changes within a transaction.
 
-Changes are made to tasks; `settle` draws the consequences (group, downstream groups, workflow), and
-`write_cases` writes down what differs. Must not know who makes the change, nor why.
+Changes are made to tasks; `settle` draws the consequences (group, downstream groups, workflow).
+Every status goes through model.transitions. Must not know who makes a change, nor why, nor how it
+is written down (casebook).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
-import sqlalchemy as sa
 
-from bough.control.lifecycle import LEAD, group_status, workflow_status
-from bough.control.site import Site
+from bough.control.lifecycle import (
+    LEAD,
+    RESTART,
+    follow_lead,
+    group_status,
+    moved,
+    overrides,
+    workflow_status,
+)
+from bough.errors import Broken
 from bough.model.backend import Stop
 from bough.model.record import Errand, EventKind, StoredEvent
-from bough.model.subpool import Subpool
-from bough.model.workflow import (
-    ExitCode,
-    Group,
-    Task,
-    TaskStatus,
-    Workflow,
-)
-from bough.store import pools as pool_store
-from bough.store import records as record_store
-from bough.store import tasks as task_store
-from bough.store import workflows as workflow_store
+from bough.model.transitions import TaskEvent, check_workflow, next_status
+from bough.model.workflow import ExitCode, Group, Task, TaskStatus, Workflow
 
+#: Kinds of errands.
 STOP = "stop"
 START = "start"
 
@@ -44,6 +43,7 @@ class Case:
         pool: str,
         queue: str,
         now_ms: int,
+        grace_s: int = 0,
     ) -> None:
         self.now_ms = now_ms
         self._before = workflow
@@ -51,13 +51,18 @@ class Case:
         #: The top-level pool, and the leaf that new attempts wait in.
         self.pool = pool
         self.queue = queue
+        self._grace_s = grace_s
         self.groups = {group.uuid: group for group in groups}
-        #: All attempts; later ones replace earlier ones in `latest`.
-        self._tasks = {task.attempt: task for task in tasks}
+        #: All attempts, and of each task of each group the latest.
+        self._tasks: dict[str, Task] = {}
+        self._latest: dict[str, dict[str, Task]] = {uuid: {} for uuid in self.groups}
+        for task in tasks:
+            self._keep(task)
         self._changed: dict[str, Task] = {}
         self._new: dict[str, Task] = {}
         self._changed_groups: dict[str, Group] = {}
-        self._stops: list[tuple[str, str]] = []
+        #: By attempt: why it is to end, and how soon.
+        self._stops: dict[str, tuple[str, int]] = {}
 
     # Looking
 
@@ -67,32 +72,36 @@ class Case:
 
     def latest(self, group: Group) -> list[Task]:
         """The latest attempt of every task of a group."""
-        found: dict[str, Task] = {}
-        for task in self._tasks.values():
-            if task.group_uuid == group.uuid:
-                known = found.get(task.name)
-                if known is None or known.retry_id < task.retry_id:
-                    found[task.name] = task
+        found = self._latest[group.uuid]
         return [found[spec.name] for spec in group.spec.tasks if spec.name in found]
 
-    def attempts(self, task: Task) -> list[Task]:
-        """Every attempt of the same task."""
-        return [each for each in self._tasks.values() if each.uuid == task.uuid]
+    def earlier(self, task: Task) -> list[Task]:
+        """The attempts of the same task before it."""
+        attempts = (f"{task.uuid}/{retry_id}" for retry_id in range(task.retry_id))
+        return [self._tasks[attempt] for attempt in attempts if attempt in self._tasks]
 
     def unfinished(self) -> list[Task]:
         """Attempts that are not over."""
         return [task for task in self._tasks.values() if not task.status.finished]
 
+    def ended_lead(self, group: Group) -> Task | None:
+        """The lead of a group, if it is over for good."""
+        leads = [task for task in self.latest(group) if task.lead]
+        return leads[0] if leads and all(task.status.finished for task in leads) else None
+
     # Changing
 
-    def put(self, task: Task) -> None:
-        """Replace an attempt by what it is now."""
-        if self._tasks[task.attempt] != task:
-            self._tasks[task.attempt] = task
-            if task.attempt in self._new:
-                self._new[task.attempt] = task
-            else:
-                self._changed[task.attempt] = task
+    def put(self, task: Task, event: TaskEvent | None = None) -> None:
+        """Replace an attempt by what it is now; its status follows from what happened to it."""
+        before = self._tasks[task.attempt]
+        if event is not None:
+            status = next_status(before.status, event)
+            task = msgspec.structs.replace(task, status=status)
+        elif task.status is not before.status:
+            raise Broken(f"task {task.attempt} became {task.status} although nothing happened")
+        if before != task:
+            self._keep(task)
+            (self._new if task.attempt in self._new else self._changed)[task.attempt] = task
 
     def put_group(self, group: Group) -> None:
         """Replace a group by what it is now."""
@@ -102,22 +111,20 @@ class Case:
 
     def put_workflow(self, workflow: Workflow) -> None:
         """Replace the record itself."""
+        check_workflow(self.workflow.status, workflow.status)
         self.workflow = workflow
 
     def end(
-        self, task: Task, status: TaskStatus, message: str = "", exit_code: int | None = None
+        self, task: Task, event: TaskEvent, message: str = "", exit_code: int | None = None
     ) -> None:
         """An attempt is over."""
-        self.put(
-            msgspec.structs.replace(
-                task,
-                status=status,
-                exit_code=task.exit_code if exit_code is None else exit_code,
-                failure_message=message or task.failure_message,
-                releasing=None,
-                ended_ms=self.now_ms,
-            )
+        ended = msgspec.structs.replace(
+            task,
+            exit_code=task.exit_code if exit_code is None else exit_code,
+            failure_message=message or task.failure_message,
+            ended_ms=self.now_ms,
         )
+        self.put(ended, event)
 
     def retry(self, task: Task) -> None:
         """Queue another attempt; its group goes to the leaf of today, wherever it ran before."""
@@ -127,115 +134,149 @@ class Case:
             group_uuid=task.group_uuid,
             name=task.name,
             retry_id=task.retry_id + 1,
-            status=TaskStatus.SCHEDULING,
+            status=next_status(None, TaskEvent.QUEUE),
             gpus=task.gpus,
             lead=task.lead,
             queued_ms=self.now_ms,
         )
-        self._tasks[again.attempt] = again
+        self._keep(again)
         self._new[again.attempt] = again
         self.put_group(msgspec.structs.replace(self.groups[task.group_uuid], queue=self.queue))
 
-    def release(self, task: Task, reason: str, message: str = "") -> None:
+    def release(self, task: Task, reason: str, message: str = "", *, at_once: bool = False) -> None:
         """Tell an attempt on a node to end; it holds its GPUs until it is gone."""
-        if task.releasing is None:
+        if overrides(reason, task.releasing):
+            if task.releasing is None:
+                self._stops[task.attempt] = (reason, self._grace_s)
             self.put(
                 msgspec.structs.replace(
-                    task, releasing=reason, failure_message=message or task.failure_message
+                    task,
+                    releasing=reason,
+                    released_ms=task.released_ms or self.now_ms,
+                    failure_message=message or task.failure_message,
                 )
             )
-            self._stops.append((task.attempt, reason))
+        if at_once:
+            self._stops[task.attempt] = (reason, 0)
+
+    def end_group(
+        self,
+        group: Group,
+        reason: str,
+        event: TaskEvent,
+        message: str,
+        exit_code: int | None = None,
+    ) -> None:
+        """All of a group that is not over ends: at once where it has no node, else when told."""
+        for task in self.latest(group):
+            if task.status.holds_node:
+                self.release(task, reason, message)
+            elif not task.status.finished:
+                self.end(task, event, message, exit_code)
+
+    def restart_others(self, task: Task) -> None:
+        """A group starts again as a whole: what runs ends, what failed gets another attempt."""
+        for other in self.latest(self.groups[task.group_uuid]):
+            if other.name == task.name or other.status is TaskStatus.COMPLETED:
+                continue
+            if other.status.holds_node:
+                self.release(other, RESTART)
+            elif other.status.finished:
+                self.retry(other)
 
     # Consequences
 
     def settle(self) -> None:
-        """Draw all consequences; `write_cases` writes them down."""
-        self._follow_leads()
+        """Draw all consequences of what changed."""
+        touched = {task.group_uuid for task in (*self._changed.values(), *self._new.values())}
+        by_name = {group.name: group.uuid for group in self.groups.values()}
         for group in sorted(self.groups.values(), key=lambda each: each.position):
-            self._settle_group(self.groups[group.uuid])
+            if group.status.finished:
+                continue
+            if group.remaining_upstream and self._follow_upstream(group, by_name):
+                touched.add(group.uuid)
+            if group.uuid in touched:
+                self._follow_lead(group)
+                self._settle_group(self.groups[group.uuid])
         self._settle_workflow()
 
-    def _follow_leads(self) -> None:
+    def _follow_lead(self, group: Group) -> None:
         """Where the lead of a group is over for good, the others end as it did."""
-        for group in self.groups.values():
-            latest = self.latest(group)
-            leads = [task for task in latest if task.lead]
-            if not leads or not all(task.status.finished for task in leads):
-                continue
-            for task in latest:
-                if task.status.holds_node:
-                    self.release(task, LEAD)
-                elif not task.status.finished:
-                    self.end(task, leads[0].status, "The lead of the group has ended.")
-
-    def _settle_group(self, group: Group) -> None:
-        if group.status.finished:
+        lead = self.ended_lead(group)
+        if lead is None:
             return
-        self._follow_upstream(group)
-        group = self.groups[group.uuid]
-        latest = self.latest(group)
-        status = group_status(group.spec, latest)
-        started = min((task.started_ms for task in latest if task.started_ms), default=None)
-        scheduled = min((task.scheduled_ms for task in latest if task.scheduled_ms), default=None)
-        failures = [task.failure_message for task in latest if task.failure_message]
-        waits = status in (TaskStatus.SCHEDULING, TaskStatus.WAITING)
-        self.put_group(
-            msgspec.structs.replace(
-                group,
-                status=status,
-                started_ms=group.started_ms or started,
-                scheduled_ms=group.scheduled_ms or scheduled,
-                ended_ms=self.now_ms if status.finished else None,
-                failure_message=failures[0]
-                if failures and status.finished and status is not TaskStatus.COMPLETED
-                else group.failure_message,
-                wait_reason=group.wait_reason if waits else None,
-                wait_message=group.wait_message if waits else None,
-            )
-        )
+        for task in self.latest(group):
+            if task.status.holds_node:
+                self.release(task, LEAD)
+            elif not task.status.finished:
+                found = follow_lead(lead.status)
+                self.end(task, found.event, found.message)
 
-    def _follow_upstream(self, group: Group) -> None:
-        """A group waits for those before it, and fails with them."""
-        if not group.remaining_upstream:
-            return
-        by_name = {each.name: each for each in self.groups.values()}
-        before = [by_name[name] for name in group.remaining_upstream if name in by_name]
-        waiting = [task for task in self.latest(group) if task.status is TaskStatus.WAITING]
-        failed = [
-            each
-            for each in before
-            if each.status.finished and each.status is not TaskStatus.COMPLETED
+    def _follow_upstream(self, group: Group, by_name: dict[str, str]) -> bool:
+        """A group waits for those before it, and fails with them; whether anything changed."""
+        before = [
+            self.groups[by_name[each]] for each in group.remaining_upstream if each in by_name
         ]
+        over = [each for each in before if each.status.finished]
+        if not over and before:
+            return False
+        waiting = [task for task in self.latest(group) if task.status is TaskStatus.WAITING]
+        failed = [each for each in over if each.status is not TaskStatus.COMPLETED]
         if failed:
             text = f"Group {failed[0].name} before it is {failed[0].status}."
             for task in waiting:
-                self.end(task, TaskStatus.FAILED_UPSTREAM, text, ExitCode.UPSTREAM)
+                self.end(task, TaskEvent.UPSTREAM_FAILED, text, ExitCode.UPSTREAM)
         remaining = tuple(each.name for each in before if not each.status.finished)
         released = group if remaining else msgspec.structs.replace(group, queued_ms=self.now_ms)
         self.put_group(msgspec.structs.replace(released, remaining_upstream=remaining))
         if not remaining and not failed:
             for task in waiting:
-                self.put(
-                    msgspec.structs.replace(
-                        task, status=TaskStatus.SCHEDULING, queued_ms=self.now_ms
-                    )
-                )
+                queued = msgspec.structs.replace(task, queued_ms=self.now_ms)
+                self.put(queued, TaskEvent.RELEASE)
+        return True
+
+    def _settle_group(self, group: Group) -> None:
+        latest = self.latest(group)
+        status = group_status(group.spec, latest, group.status)
+        started = min((task.started_ms for task in latest if task.started_ms), default=None)
+        scheduled = min((task.scheduled_ms for task in latest if task.scheduled_ms), default=None)
+        bad = status.finished and status is not TaskStatus.COMPLETED
+        waits = status in (TaskStatus.SCHEDULING, TaskStatus.WAITING)
+        self.put_group(
+            msgspec.structs.replace(
+                moved(group, status, self.workflow, self.now_ms),
+                started_ms=group.started_ms or started,
+                scheduled_ms=group.scheduled_ms or scheduled,
+                ended_ms=self.now_ms if status.finished else None,
+                failure_message=_failure(latest) if bad else group.failure_message,
+                nominated=group.nominated and not status.finished,
+                wait_reason=group.wait_reason if waits else None,
+                wait_message=group.wait_message if waits else None,
+            )
+        )
 
     def _settle_workflow(self) -> None:
         if not self.groups or self.workflow.status.finished:
             return
-        status = workflow_status([group.status for group in self.groups.values()])
-        started = min(
-            (each.started_ms for each in self.groups.values() if each.started_ms), default=None
+        groups = sorted(self.groups.values(), key=lambda each: each.position)
+        status = workflow_status([group.status for group in groups])
+        started = min((each.started_ms for each in groups if each.started_ms), default=None)
+        failures = [each.failure_message for each in groups if each.failure_message]
+        self.put_workflow(
+            msgspec.structs.replace(
+                self.workflow,
+                status=status,
+                started_ms=self.workflow.started_ms or started,
+                ended_ms=self.now_ms if status.finished else None,
+                failure_message=failures[0] if failures and status.failed else None,
+            )
         )
-        failures = [each.failure_message for each in self.groups.values() if each.failure_message]
-        self.workflow = msgspec.structs.replace(
-            self.workflow,
-            status=status,
-            started_ms=self.workflow.started_ms or started,
-            ended_ms=self.now_ms if status.finished else None,
-            failure_message=failures[0] if failures and status.failed else None,
-        )
+
+    def _keep(self, task: Task) -> None:
+        self._tasks[task.attempt] = task
+        known = self._latest[task.group_uuid].get(task.name)
+        if known is None or known.retry_id <= task.retry_id:
+            self._latest[task.group_uuid][task.name] = task
 
     # For writing down
 
@@ -275,60 +316,27 @@ class Case:
 
     def errands(self) -> list[Errand]:
         """What the backend is to be told."""
-        by_reason: dict[str, list[str]] = {}
-        for attempt, reason in self._stops:
-            by_reason.setdefault(reason, []).append(attempt)
+        alike: dict[tuple[str, int], list[str]] = {}
+        for attempt, (reason, grace_s) in self._stops.items():
+            # What has ended meanwhile by itself need not be told.
+            if grace_s == 0 or not self._tasks[attempt].status.finished:
+                alike.setdefault((reason, grace_s), []).append(attempt)
         name, backend = self.workflow.workflow_id, self.workflow.backend
         return [
-            Errand(STOP, backend, name, msgspec.to_builtins(Stop(tuple(attempts), reason)))
-            for reason, attempts in by_reason.items()
+            Errand(STOP, backend, name, msgspec.to_builtins(Stop(tuple(attempts), reason, grace_s)))
+            for (reason, grace_s), attempts in alike.items()
         ]
 
 
-def open_case(site: Site, connection: sa.Connection, name: str) -> Case | None:
-    """Lock a workflow, by identifier or uuid; `None`: there is none."""
-    workflow = workflow_store.lock(connection, name)
-    return None if workflow is None else _open(site, connection, [workflow])[0]
-
-
-def open_cases(site: Site, connection: sa.Connection, uuids: Sequence[str]) -> list[Case]:
-    """Lock workflows, always in the same order."""
-    return _open(site, connection, workflow_store.lock_all(connection, uuids))
-
-
-def write_cases(connection: sa.Connection, cases: Sequence[Case], now_ms: int) -> None:
-    """Write down what has changed, a few statements for all of them."""
-    task_store.update_tasks(connection, [task for case in cases for task in case.changed_tasks])
-    task_store.insert_tasks(connection, [task for case in cases for task in case.new_tasks])
-    task_store.update_groups(connection, [group for case in cases for group in case.changed_groups])
-    workflow_store.update_all(connection, [case.workflow for case in cases if case.changed])
-    record_store.add_events(connection, [event for case in cases for event in case.events()])
-    errands = [errand for case in cases for errand in case.errands()]
-    record_store.add_errands(connection, errands, now_ms)
-
-
-def _open(site: Site, connection: sa.Connection, workflows: list[Workflow]) -> list[Case]:
-    uuids = [workflow.uuid for workflow in workflows]
-    groups: dict[str, list[Group]] = {}
-    for group in task_store.groups_of(connection, uuids):
-        groups.setdefault(group.workflow_uuid, []).append(group)
-    tasks: dict[str, list[Task]] = {}
-    for task in task_store.tasks_of(connection, uuids):
-        tasks.setdefault(task.workflow_uuid, []).append(task)
-    doors = {
-        name: pool_store.find(connection, name)
-        for name in sorted({workflow.pool for workflow in workflows})
-    }
-    cases: list[Case] = []
-    for workflow in workflows:
-        found = doors[workflow.pool]
-        subpool = found if isinstance(found, Subpool) else None
-        pool = workflow.pool if subpool is None else subpool.parent
-        queue = site.leaf_queue(pool, None if subpool is None else subpool.subpool)
-        members, attempts = groups.get(workflow.uuid, []), tasks.get(workflow.uuid, [])
-        now_ms = site.clock.now_ms()
-        cases.append(Case(workflow, members, attempts, pool=pool, queue=queue, now_ms=now_ms))
-    return cases
+def _failure(latest: list[Task]) -> str | None:
+    """Why a group failed: the lead's word, if it has one."""
+    bad = [
+        task
+        for task in latest
+        if task.failure_message and task.status not in (TaskStatus.COMPLETED, TaskStatus.WAITING)
+    ]
+    bad.sort(key=lambda task: not task.lead)
+    return bad[0].failure_message if bad else None
 
 
 def _summary(task: Task) -> dict[str, object]:

@@ -1,42 +1,104 @@
-"""What the statuses of tasks mean for their group, and those of groups for their workflow. Pure.
+"""What follows when an attempt ends, and what its group and its workflow are then. Pure.
 
-Must not know the store, nor who saw what happen.
+Which status may follow which is said by model.transitions. Must not know the store, nor who saw
+what happen.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
 from bough.control.fields import exit_action
+from bough.model.backend import Observation, Sight
+from bough.model.plan import EvictionRule
 from bough.model.settings import WorkflowSettings
+from bough.model.transitions import TaskEvent, check_group, next_status
 from bough.model.workflow import (
     QUEUED,
     ExitCode,
+    Group,
     GroupSpec,
     Task,
     TaskSpec,
     TaskStatus,
+    Workflow,
     WorkflowStatus,
 )
 
-#: Why an attempt was told to end, beside the rules of eviction.
+# Why an attempt was told to end, beside the rules of eviction.
 CANCEL = "cancel"
 #: The lead of its group has ended.
 LEAD = "lead"
 #: An elastic gang gives it back, which is no failure.
 GIVE_BACK = "give_back"
+#: Its group starts again, and it with it.
+RESTART = "restart"
+#: Another task that its group needs could not be started.
+START = "start"
+#: Its group ran longer than its limit.
+EXEC_TIMEOUT = "exec_timeout"
+#: Its node is to be empty.
+DRAIN = "drain"
+#: Its node is no longer there.
+VANISHED = "vanished"
+
+_PREEMPTING = {
+    EvictionRule.PREEMPT.value,
+    EvictionRule.RECLAIM.value,
+    EvictionRule.RECLAIM_WHILE_BORROWING.value,
+}
+_EVICTING = {DRAIN, VANISHED, EvictionRule.STALE.value}
+#: What becomes of an attempt whatever its exit code and its exit actions: the event, the code that
+#: it has at least, and whether another follows.
+_SETTLED: dict[str, tuple[TaskEvent, int, bool]] = {
+    CANCEL: (TaskEvent.CANCEL, 0, False),
+    EXEC_TIMEOUT: (TaskEvent.EXEC_TIMEOUT, 0, False),
+    START: (TaskEvent.CANNOT_START, ExitCode.START_ERROR, False),
+    GIVE_BACK: (TaskEvent.GIVE_BACK, ExitCode.PREEMPTED, True),
+    RESTART: (TaskEvent.RESTART, 0, True),
+}
+#: Reasons that stand against those that came before them: nothing follows on these.
+_FINAL = (START, EXEC_TIMEOUT, CANCEL)
+_TEXTS = {
+    GIVE_BACK: "Given back by an elastic group.",
+    RESTART: "Task starts again with its group.",
+    VANISHED: "Task was lost with its node {node}.",
+    DRAIN: "Task was evicted from node {node}, which is drained.",
+    EvictionRule.STALE.value: "Task was evicted: its group had less than it needs.",
+}
+_CODES = {
+    TaskEvent.PREEMPT: ExitCode.PREEMPTED,
+    TaskEvent.EVICT: ExitCode.EVICTED,
+    TaskEvent.LOSE: ExitCode.BACKEND,
+    TaskEvent.CANNOT_START: ExitCode.START_ERROR,
+}
 
 
 class Verdict(msgspec.Struct, frozen=True):
     """What becomes of an attempt that ended."""
 
-    status: TaskStatus
-    exit_code: int
+    event: TaskEvent
+    #: `None`: it never ran.
+    exit_code: int | None
     message: str
     #: Whether another attempt follows.
     again: bool = False
+
+    @property
+    def status(self) -> TaskStatus:
+        """What it is then."""
+        return next_status(TaskStatus.RUNNING, self.event)
+
+
+def overrides(reason: str, before: str | None) -> bool:
+    """Whether a reason to end counts where an attempt was told one before."""
+    if before is None or before not in _FINAL:
+        return before is None or reason in _FINAL
+    return reason in _FINAL and _FINAL.index(reason) > _FINAL.index(before)
 
 
 def verdict(
@@ -44,64 +106,155 @@ def verdict(
     spec: TaskSpec,
     pool_actions: dict[str, str],
     settings: WorkflowSettings,
-    *,
-    exit_code: int,
-    preemptions: int,
-    message: str = "",
+    seen: Observation,
+    earlier: Sequence[Task] = (),
 ) -> Verdict:
-    """What becomes of an attempt, by how it ended and what was told to it before."""
-    if task.releasing == CANCEL:
-        return Verdict(TaskStatus.FAILED_CANCELED, exit_code, task.failure_message or "")
-    if task.releasing == GIVE_BACK:
-        text = "Given back by an elastic group."
-        return Verdict(TaskStatus.RESCHEDULED, ExitCode.PREEMPTED, text, again=True)
-    preempted = task.releasing is not None and task.releasing != LEAD
-    code = ExitCode.PREEMPTED if preempted else exit_code
-    failed = TaskStatus.FAILED_PREEMPTED if preempted else TaskStatus.FAILED
+    """What becomes of an attempt, by how it ended, what was told to it, and those before it."""
+    settled = _SETTLED.get(task.releasing or "")
+    if settled is not None:
+        event, least, again = settled
+        text = task.failure_message or _TEXTS.get(task.releasing or "", "")
+        return Verdict(event, _highest(least, seen), text, again)
+    cause = _cause(task, seen)
+    code = _highest(_CODES.get(cause, 0), seen)
+    text = _said(task, cause, seen)
     action = exit_action(code, spec.exit_actions, pool_actions, settings.default_exit_actions)
     if action == "COMPLETE" or (action is None and code == 0):
-        return Verdict(TaskStatus.COMPLETED, code, message)
-    if action != "RESCHEDULE" or task.releasing == LEAD:
-        return Verdict(failed, code, message)
-    limit = settings.max_preemption_retries if preempted else settings.max_retry_per_task
-    used = preemptions if preempted else task.retry_id - preemptions
-    if limit is not None and used >= limit:
-        text = f"No exit action applied due to retry limit {limit}."
-        return Verdict(failed, code, f"{message}{text}")
-    text = f"Exit Action: RESCHEDULE the task for exit code {code}."
-    status = TaskStatus.FAILED_PREEMPTED if preempted else TaskStatus.RESCHEDULED
-    return Verdict(status, code, f"{message}{text}", again=True)
+        return Verdict(TaskEvent.COMPLETE, code, seen.message)
+    if action != "RESCHEDULE":
+        return Verdict(cause, code, text)
+    limit = _limit(cause, settings)
+    if limit is not None and _used(cause, earlier) >= limit:
+        return Verdict(cause, code, f"{text} No exit action applied due to retry limit {limit}.")
+    text = f"{text} Exit Action: RESCHEDULE the task for exit code {code}."
+    own_fault = cause in (TaskEvent.FAIL, TaskEvent.CANNOT_START)
+    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, text, again=True)
 
 
-def group_status(spec: GroupSpec, latest: Sequence[Task]) -> TaskStatus:
+def follow_lead(lead: TaskStatus, seen: Observation | None = None) -> Verdict:
+    """What becomes of an attempt whose group's lead is over: the same."""
+    completed = lead is TaskStatus.COMPLETED
+    event = TaskEvent.LEAD_COMPLETED if completed else TaskEvent.LEAD_FAILED
+    text = "The lead of the group has ended."
+    return Verdict(event, None if seen is None else _highest(0, seen), text)
+
+
+def _cause(task: Task, seen: Observation) -> TaskEvent:
+    """Why an attempt ended: what was told to it counts more than how it went."""
+    if task.releasing in _PREEMPTING:
+        return TaskEvent.PREEMPT
+    if task.releasing in _EVICTING:
+        return TaskEvent.EVICT
+    by_sight = {Sight.LOST: TaskEvent.LOSE, Sight.UNSTARTABLE: TaskEvent.CANNOT_START}
+    return by_sight.get(seen.sight, TaskEvent.FAIL)
+
+
+def _highest(least: int, seen: Observation) -> int:
+    """The exit code that counts: the highest that is known."""
+    if seen.exit_code is None:
+        return least or ExitCode.UNKNOWN
+    return max(least, seen.exit_code)
+
+
+def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
+    if cause is TaskEvent.PREEMPT:
+        return f"Task was preempted{_at(task.released_ms)}."
+    if task.releasing in _TEXTS:
+        return _TEXTS[task.releasing].format(node=task.node)
+    if seen.message:
+        return seen.message
+    if cause is TaskEvent.LOSE:
+        return f"Task was lost on node {task.node}."
+    if cause is TaskEvent.CANNOT_START:
+        return "Task could not be started."
+    if seen.signal is not None:
+        return f"Task was killed by {_signal_name(seen.signal)}."
+    return f"Task ended with exit code {_highest(0, seen)}."
+
+
+def _at(moment_ms: int | None) -> str:
+    if moment_ms is None:
+        return ""
+    return f" at {datetime.fromtimestamp(moment_ms // 1_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _limit(cause: TaskEvent, settings: WorkflowSettings) -> int | None:
+    """How often may be tried again; what was not the task's fault counts apart."""
+    if cause is TaskEvent.PREEMPT:
+        return settings.max_preemption_retries
+    if cause is TaskEvent.LOSE:
+        return settings.max_lost_retries
+    return None if cause is TaskEvent.EVICT else settings.max_retry_per_task
+
+
+def _used(cause: TaskEvent, earlier: Sequence[Task]) -> int:
+    if cause in (TaskEvent.PREEMPT, TaskEvent.LOSE):
+        status = next_status(TaskStatus.RUNNING, cause)
+        return sum(each.status is status for each in earlier)
+    # What was told to end, and came again, had no exit action of its own.
+    return sum(each.status is TaskStatus.RESCHEDULED and each.releasing is None for each in earlier)
+
+
+# Groups and workflows
+
+
+def group_status(
+    spec: GroupSpec, latest: Sequence[Task], before: TaskStatus = TaskStatus.SCHEDULING
+) -> TaskStatus:
     """The status of a group, from the latest attempts of its tasks."""
     statuses = [task.status for task in latest]
     open_statuses = [status for status in statuses if not status.finished]
     if open_statuses:
-        if len(open_statuses) < len(statuses) or TaskStatus.RUNNING in statuses:
-            return TaskStatus.RUNNING
-        if TaskStatus.INITIALIZING in statuses:
-            return TaskStatus.INITIALIZING
-        return TaskStatus.SCHEDULING if set(statuses) & set(QUEUED) else TaskStatus.WAITING
+        return _open_status(latest, before)
     considered = [
         task.status for task in latest if task.lead or not spec.ignore_nonlead_status
     ] or statuses
     return _worst(statuses, considered)
 
 
-def _worst(statuses: Collection[TaskStatus], considered: Collection[TaskStatus]) -> TaskStatus:
-    for status in (
-        TaskStatus.FAILED_UPSTREAM,
-        TaskStatus.FAILED_CANCELED,
-        TaskStatus.FAILED_SERVER_ERROR,
-        TaskStatus.FAILED_PREEMPTED,
+def _open_status(latest: Sequence[Task], before: TaskStatus) -> TaskStatus:
+    statuses = [task.status for task in latest]
+    if TaskStatus.RUNNING in statuses:
+        return TaskStatus.RUNNING
+    if not any(status.holds_node for status in statuses) and any(
+        task.lead and task.status in QUEUED for task in latest
     ):
-        if status in statuses:
-            return status
-    failed = [each for each in considered if each is not TaskStatus.COMPLETED]
-    if not failed:
-        return TaskStatus.COMPLETED
-    return failed[0] if len(set(failed)) == 1 else TaskStatus.FAILED
+        return TaskStatus.SCHEDULING
+    if any(status.finished for status in statuses):
+        return TaskStatus.RUNNING
+    if TaskStatus.INITIALIZING in statuses:
+        # While single tasks are tried again the group goes on.
+        ran = before is TaskStatus.RUNNING
+        return TaskStatus.RUNNING if ran else TaskStatus.INITIALIZING
+    return TaskStatus.SCHEDULING if set(statuses) & set(QUEUED) else TaskStatus.WAITING
+
+
+def moved(group: Group, status: TaskStatus, workflow: Workflow, now_ms: int) -> Group:
+    """A group with another status, since now; its limit is counted anew."""
+    check_group(group.status, status)
+    if group.status is status:
+        return group
+    limit_s = limit_of(workflow, status)
+    return msgspec.structs.replace(
+        group,
+        status=status,
+        since_ms=now_ms,
+        due_ms=None if limit_s is None else now_ms + limit_s * 1_000,
+    )
+
+
+def limit_of(workflow: Workflow, status: TaskStatus) -> int | None:
+    """For how long a group of a workflow may have a status, in seconds; `None`: for ever."""
+    if status is TaskStatus.SCHEDULING:
+        return workflow.queue_timeout_s
+    return workflow.exec_timeout_s if status is TaskStatus.RUNNING else None
 
 
 def workflow_status(groups: Collection[TaskStatus]) -> WorkflowStatus:
@@ -122,3 +275,23 @@ def workflow_status(groups: Collection[TaskStatus]) -> WorkflowStatus:
             return WorkflowStatus(status.value)
     failed.discard(TaskStatus.FAILED_UPSTREAM)
     return WorkflowStatus(failed.pop().value) if len(failed) == 1 else WorkflowStatus.FAILED
+
+
+def _worst(statuses: Collection[TaskStatus], considered: Collection[TaskStatus]) -> TaskStatus:
+    """The first of these that some task has; of the last two, some task that counts."""
+    for status in (
+        TaskStatus.FAILED_UPSTREAM,
+        TaskStatus.FAILED_CANCELED,
+        TaskStatus.FAILED_SERVER_ERROR,
+        TaskStatus.FAILED_EXEC_TIMEOUT,
+        TaskStatus.FAILED_QUEUE_TIMEOUT,
+        TaskStatus.FAILED_PREEMPTED,
+    ):
+        if status in statuses:
+            return status
+    failed = {each for each in considered if each is not TaskStatus.COMPLETED}
+    if not failed:
+        return TaskStatus.COMPLETED
+    if TaskStatus.FAILED_EVICTED in failed:
+        return TaskStatus.FAILED_EVICTED
+    return failed.pop() if len(failed) == 1 else TaskStatus.FAILED

@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import sqlalchemy as sa
 
 from bough.control import drain
-from bough.control.case import Case, open_cases, write_cases
-from bough.control.lifecycle import verdict
+from bough.control.case import Case
+from bough.control.casebook import open_cases, write_cases
+from bough.control.lifecycle import CANCEL, EXEC_TIMEOUT, START, Verdict, follow_lead, verdict
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.model.backend import Observation, Sight
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
-from bough.model.workflow import ExitCode, Task, TaskSpec, TaskStatus
+from bough.model.transitions import TaskEvent
+from bough.model.workflow import ExitCode, Group, Task, TaskStatus
 from bough.store import pools as pool_store
 from bough.store import tasks as task_store
 
 #: Workflows that are changed in one transaction, so that others get their turn.
 _AT_ONCE = 200
+_OVER = (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
 
 
 def observe(site: Site, observations: Sequence[Observation]) -> tuple[str, ...]:
@@ -45,35 +49,39 @@ def observe(site: Site, observations: Sequence[Observation]) -> tuple[str, ...]:
         drain.check_drain(site, pool)
     if news:
         site.wake()
-    return tuple(
-        attempt for attempt, each in seen.items() if each.sight in (Sight.ENDED, Sight.UNSTARTABLE)
-    )
+    return tuple(attempt for attempt, each in seen.items() if each.sight in _OVER)
+
+
+def note_all(
+    site: Site, connection: sa.Connection, cases: Sequence[Case], news: dict[str, list[Observation]]
+) -> set[str]:
+    """Note what was seen of workflows that are open; the pools in which one has ended."""
+    settings = read_workflow_settings(connection)
+    names = sorted({case.pool for case in cases})
+    pools = {name: pool_store.find_pool(connection, name) for name in names}
+    ended: set[str] = set()
+    for case in cases:
+        for each in sorted(news[case.workflow.uuid], key=lambda each: each.at_ms):
+            _note(case, each, pools[case.pool], settings)
+        case.settle()
+        if case.workflow.status.finished:
+            ended.add(case.workflow.pool)
+    write_cases(connection, cases, site.clock.now_ms())
+    return ended
 
 
 def _is_news(task: Task, observation: Observation) -> bool:
-    if task.status.finished:
+    if not task.status.holds_node:
         return False
     if observation.sight is Sight.RUNNING:
         return task.status is not TaskStatus.RUNNING
-    return observation.sight in (Sight.ENDED, Sight.UNSTARTABLE)
+    return observation.sight in _OVER
 
 
 def _write(site: Site, news: dict[str, list[Observation]]) -> set[str]:
     """One transaction; the pools in which a workflow has ended."""
-    ended: set[str] = set()
     with site.store.write() as connection:
-        settings = read_workflow_settings(connection)
-        cases = open_cases(site, connection, list(news))
-        names = sorted({case.pool for case in cases})
-        pools = {name: pool_store.find_pool(connection, name) for name in names}
-        for case in cases:
-            for each in news[case.workflow.uuid]:
-                _note(case, each, pools[case.pool], settings)
-            case.settle()
-            if case.workflow.status.finished:
-                ended.add(case.workflow.pool)
-        write_cases(connection, cases, site.clock.now_ms())
-    return ended
+        return note_all(site, connection, open_cases(site, connection, list(news)), news)
 
 
 def _note(
@@ -83,40 +91,35 @@ def _note(
     if task is None or not _is_news(task, observation):
         return
     if observation.sight is Sight.RUNNING:
-        case.put(
-            msgspec.structs.replace(task, status=TaskStatus.RUNNING, started_ms=observation.at_ms)
-        )
+        case.put(msgspec.structs.replace(task, started_ms=observation.at_ms), TaskEvent.RUN)
         return
-    if observation.sight is Sight.UNSTARTABLE and task.releasing is None:
-        message = observation.message or "The task could not be started."
-        case.end(task, TaskStatus.FAILED_START_ERROR, message, ExitCode.START_ERROR)
-        return
-    _end(case, task, observation, pool, settings)
-
-
-def _end(
-    case: Case,
-    task: Task,
-    observation: Observation,
-    pool: Pool | None,
-    settings: WorkflowSettings,
-) -> None:
-    before = [each for each in case.attempts(task) if each.retry_id < task.retry_id]
-    code = observation.exit_code
-    found = verdict(
-        task,
-        _spec(case, task),
-        {} if pool is None else pool.default_exit_actions,
-        settings,
-        exit_code=ExitCode.UNKNOWN if code is None else code,
-        preemptions=sum(each.status is TaskStatus.FAILED_PREEMPTED for each in before),
-        message=observation.message,
-    )
-    case.end(task, found.status, found.message, found.exit_code)
+    if observation.exit_code is not None and task.started_ms is None:
+        # It was too quick to be seen while it ran.
+        task = msgspec.structs.replace(task, started_ms=task.scheduled_ms)
+    group = case.groups[task.group_uuid]
+    lead = case.ended_lead(group)
+    if lead is not None and task.releasing not in (CANCEL, EXEC_TIMEOUT, START):
+        found = follow_lead(lead.status, observation)
+    else:
+        spec = next(each for each in group.spec.tasks if each.name == task.name)
+        actions = {} if pool is None else pool.default_exit_actions
+        found = verdict(task, spec, actions, settings, observation, case.earlier(task))
+    case.end(task, found.event, found.message, found.exit_code)
     if found.again:
         case.retry(task)
+    _involve_others(case, group, task, found, observation)
 
 
-def _spec(case: Case, task: Task) -> TaskSpec:
-    tasks = case.groups[task.group_uuid].spec.tasks
-    return next(spec for spec in tasks if spec.name == task.name)
+def _involve_others(
+    case: Case, group: Group, task: Task, found: Verdict, observation: Observation
+) -> None:
+    """A gang starts together or not at all, and again together where one of its tasks counts."""
+    unstartable = observation.sight is Sight.UNSTARTABLE and task.releasing is None
+    needed = unstartable and not task.growth
+    if found.again:
+        alone = found.event in (TaskEvent.GIVE_BACK, TaskEvent.RESTART)
+        if needed or (not alone and (task.lead or not group.spec.ignore_nonlead_status)):
+            case.restart_others(task)
+    elif needed and found.event is TaskEvent.CANNOT_START:
+        text = f"Task {task.name} of its group could not be started. {found.message}"
+        case.end_group(group, START, TaskEvent.CANNOT_START, text, ExitCode.START_ERROR)

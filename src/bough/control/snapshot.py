@@ -19,7 +19,7 @@ from bough.control.tree import Forest, derive
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
 from bough.model.quota import Cohort, Queue
-from bough.model.snapshot import Snapshot
+from bough.model.snapshot import Progress, Snapshot
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Group, Task, Workflow
 from bough.model.workload import Flavor
@@ -55,6 +55,8 @@ class Picture(msgspec.Struct, frozen=True):
     #: Why each group waits, as it is written down: reason and sentence, by uuid. Whoever writes
     #: something else notes it here.
     waits: dict[str, tuple[str | None, str | None]]
+    #: The groups, by uuid, for which room is being made, as it is written down; in the same way.
+    nominated: set[str]
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -88,6 +90,7 @@ class Photographer:
         self._lines: dict[str, dict[str, Gang]] = {}
         self._named: dict[str, Entry] = {}
         self._waits: dict[str, tuple[str | None, str | None]] = {}
+        self._nominated: set[str] = set()
         self._needed: dict[str, int] = {}
         #: What was read and is in no picture yet; `None`: everything.
         self._touched: set[str] | None = None
@@ -130,8 +133,13 @@ class Photographer:
                 queue: _in_line(members) if queue in dirty else last.gangs[queue]
                 for queue, members in sorted(self._lines.items())
             },
+            progress={
+                self._gangs[uuid][1].name: Progress(nominated=True)
+                for uuid in sorted(self._nominated)
+                if uuid in self._gangs
+            },
         )
-        return Picture(self._last, frame.forest, dict(self._named), self._waits)
+        return Picture(self._last, frame.forest, dict(self._named), self._waits, self._nominated)
 
     def _develop(self) -> set[str]:
         """Make the gangs of what was touched; the queues whose gangs are not what they were."""
@@ -146,6 +154,7 @@ class Photographer:
             else:
                 group = standing.group
                 self._waits[uuid] = (group.wait_reason, group.wait_message)
+                (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
                 entries[uuid] = self._entry(standing)
         if self._frame.limits:
             known = {uuid: entry for uuid, (entry, _) in self._gangs.items()}
@@ -181,6 +190,7 @@ class Photographer:
         known = self._gangs.pop(uuid, None)
         if waits:
             self._waits.pop(uuid, None)
+            self._nominated.discard(uuid)
             self._needed.pop(uuid, None)
         if known is None:
             return

@@ -16,6 +16,7 @@ from bough.control.access import authorise, is_admin, require_pool, resource_of
 from bough.control.admission import Door
 from bough.control.estate import unallocated
 from bough.control.fields import read_duration_s
+from bough.control.lifecycle import limit_of
 from bough.control.recording import audit, happen
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
@@ -26,6 +27,7 @@ from bough.model.pool import Pool, PoolStatus
 from bough.model.record import EventKind
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool
+from bough.model.transitions import TaskEvent, next_status
 from bough.model.workflow import (
     Group,
     GroupSpec,
@@ -261,18 +263,23 @@ def _keep_refusal(
 
 
 def _group(site: Site, workflow: Workflow, spec: GroupSpec, position: int, queue: str) -> Group:
-    waits = bool(spec.upstream)
+    event = TaskEvent.HOLD_BACK if spec.upstream else TaskEvent.QUEUE
+    status = next_status(None, event)
+    limit_s = limit_of(workflow, status)
+    since_ms = workflow.submitted_ms
     return Group(
         uuid=site.ids.uuid(),
         workflow_uuid=workflow.uuid,
         name=spec.name,
         position=position,
         queue=queue,
-        status=TaskStatus.WAITING if waits else TaskStatus.SCHEDULING,
+        status=status,
         spec=spec,
         gpus=spec.gpus,
         remaining_upstream=spec.upstream,
-        queued_ms=None if waits else workflow.submitted_ms,
+        queued_ms=None if spec.upstream else since_ms,
+        since_ms=since_ms,
+        due_ms=None if limit_s is None else since_ms + limit_s * 1_000,
     )
 
 

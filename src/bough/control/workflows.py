@@ -12,14 +12,18 @@ import sqlalchemy as sa
 
 from bough.control import drain
 from bough.control.access import authorise, resource_of
-from bough.control.case import Case, open_case, write_cases
+from bough.control.case import Case
+from bough.control.casebook import open_case, write_cases
 from bough.control.lifecycle import CANCEL
 from bough.control.recording import audit
 from bough.control.site import Site
+from bough.control.statuses import HEARTBEAT_WINDOW_MS
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.record import StoredEvent
+from bough.model.transitions import TaskEvent
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
+from bough.store import machines as machine_store
 from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
@@ -111,22 +115,27 @@ def why(site: Site, actor: Actor, name: str) -> list[Why]:
 def cancel(
     site: Site, actor: Actor, name: str, *, message: str = "", force: bool = False
 ) -> Workflow:
-    """End a workflow. What is on a node is told to end, and counts until it has."""
+    """End a workflow. What is on a node is told to end, by force at once; it counts until it has.
+
+    What nobody will see end, as its node is gone or its backend away, is over at once by force.
+    """
     with site.store.write() as connection:
         _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
         case = open_case(site, connection, name)
         if case is None:
             raise NotFound(f"Workflow {name} not found.")
         before = case.workflow
-        if before.status.finished and not force:
+        if before.status.finished:
+            if force:
+                return before
             raise Invalid(f"Workflow {before.workflow_id} is already finished.")
         text = f"Task was canceled by user: {actor.name}. {message}".rstrip()
         case.put_workflow(msgspec.structs.replace(before, cancelled_by=actor.name))
         for task in case.unfinished():
             if task.status.holds_node:
-                case.release(task, CANCEL, text)
-            if force or not task.status.holds_node:
-                case.end(_current(case, task), TaskStatus.FAILED_CANCELED, text)
+                case.release(task, CANCEL, text, at_once=force)
+            if not task.status.holds_node or (force and _is_away(site, connection, case, task)):
+                case.end(case.task(task.attempt) or task, TaskEvent.CANCEL, text)
         case.settle()
         write_cases(connection, [case], case.now_ms)
         audit(
@@ -175,8 +184,12 @@ def _require(
     return workflow
 
 
-def _current(case: Case, task: Task) -> Task:
-    return case.task(task.attempt) or task
+def _is_away(site: Site, connection: sa.Connection, case: Case, task: Task) -> bool:
+    """Whether nobody can say any more what became of an attempt."""
+    backend = case.workflow.backend
+    heard_ms = machine_store.heartbeats(connection).get(backend, 0)
+    nodes = {machine.name for machine in machine_store.list_all(connection, backend)}
+    return task.node not in nodes or site.clock.now_ms() - heard_ms > HEARTBEAT_WINDOW_MS
 
 
 def _tasks(group: Group, tasks: list[Task], *, every_attempt: bool) -> tuple[Task, ...]:

@@ -110,6 +110,24 @@ def write_waits(
         connection.execute(query, rows)
 
 
+def write_nominations(connection: sa.Connection, news: Iterable[tuple[str, bool]]) -> None:
+    """Write down for which groups, by uuid, room is being made, and for which it no longer is."""
+    rows = [{"key_uuid": uuid, "nominated": nominated} for uuid, nominated in news]
+    if rows:
+        query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
+        connection.execute(query, rows)
+
+
+def groups(connection: sa.Connection, uuids: Sequence[str]) -> list[Group]:
+    """The groups of these identities."""
+    found: list[Group] = []
+    for start in range(0, len(uuids), 500):
+        found += _groups(
+            connection, sa.select(GROUPS).where(GROUPS.c.uuid.in_(uuids[start : start + 500]))
+        )
+    return found
+
+
 def groups_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Group]:
     """The groups of workflows, by workflow and position."""
     found: list[Group] = []

@@ -100,6 +100,15 @@ def lock_all(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
     return found
 
 
+def of_uuids(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
+    """The workflows of these identities, as they are."""
+    found: list[Workflow] = []
+    for start in range(0, len(uuids), 500):
+        query = sa.select(WORKFLOWS).where(WORKFLOWS.c.uuid.in_(uuids[start : start + 500]))
+        found += _records(connection, query)
+    return found
+
+
 def spec_text(connection: sa.Connection, uuid: str, *, template: bool = False) -> str | None:
     """The spec as it was written, rendered or as a template."""
     column = SPECS.c.template if template else SPECS.c.text
