@@ -1,34 +1,22 @@
 """The same view by way of bubblewrap, for a server that is not root. Must not know what runs there.
 
 Bubblewrap stays beside the task and would end by a signal that is meant for the task, so it is
-started with signals ignored; a first program within the view puts them right again.
+started with signals ignored; `env` of GNU puts them right again within the view.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from bough.backends.local.command import Command, View
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.namespaces import ACCELERATORS, OWN, find_running
+from bough.backends.local.paths import shown
 
 PROGRAM = "bwrap"
-_START = """
-import os, signal, sys
-for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-    try:
-        signal.signal(each, signal.SIG_DFL)
-    except (OSError, ValueError):
-        pass
-try:
-    os.execvp(sys.argv[1], sys.argv[1:])
-except OSError as error:
-    sys.stderr.write(f"{sys.argv[1]}: {error.strerror}\\n")
-os._exit(126 if os.path.lexists(sys.argv[1]) else 127)
-"""
+_RESTORE = ("/usr/bin/env", "--default-signal", "--")
 
 
 def wrap(command: Command, view: View) -> tuple[str, ...]:
@@ -36,6 +24,8 @@ def wrap(command: Command, view: View) -> tuple[str, ...]:
     program = shutil.which(PROGRAM)
     if program is None:
         raise Unstartable("bubblewrap is not installed any more")
+    if "=" in command.argv[0]:
+        raise Unstartable(f'the program {shown(command.argv[0])} must not have "=" in its name')
     return (
         program,
         "--unshare-pid",
@@ -54,11 +44,7 @@ def wrap(command: Command, view: View) -> tuple[str, ...]:
         "--chdir",
         command.working_folder,
         "--",
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        _START,
+        *_RESTORE,
         *command.argv,
     )
 
@@ -74,7 +60,7 @@ def _machine(view: View) -> list[str]:
         elif entry.is_dir(follow_symlinks=False):
             options += ("--ro-bind", entry.path, entry.path)
     for each in view.hidden:
-        if Path(each).parts[1] not in taken and Path(each).is_dir():
+        if Path(each).parts[1:2] and Path(each).parts[1] not in taken and Path(each).is_dir():
             options += ("--tmpfs", each, "--remount-ro", each)
     return options
 
@@ -88,7 +74,7 @@ def _devices() -> list[str]:
 
 
 def _own(view: View) -> list[str]:
-    options = ["--bind", view.temporary, "/tmp"]  # noqa: S108 - of the task alone
+    options = ["--dir", "/run", "--bind", view.temporary, "/tmp"]  # noqa: S108 - the task's own
     if Path("/var/tmp").is_dir() and not Path("/var/tmp").is_symlink():  # noqa: S108
         options += ("--bind", view.temporary, "/var/tmp")  # noqa: S108
     for each in find_running():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -63,7 +64,16 @@ def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command
 def clean_up(folder: Path) -> None:
     """Remove what only a running task needs; once nothing of it runs any more."""
     for name in ("secrets", "root", "tmp", "work", "input"):
+        shutil.rmtree(folder / name, onerror=_open_up)
         shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _open_up(function: object, path: str, error: object) -> None:
+    """Let a folder that its owner may not list be listed the next time."""
+    del function, error
+    with contextlib.suppress(OSError):
+        if not os.path.islink(path):
+            os.chmod(path, 0o700)
 
 
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:

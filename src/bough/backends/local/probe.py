@@ -5,6 +5,7 @@ The program that is run there says by its exit code whether the view is as it sh
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -27,6 +28,7 @@ test ! -e "$1/file" && touch written /tmp/written && : > /dev/null && test -e /p
 """
 
 
+@functools.cache
 def try_view(kind: ViewKind) -> str | None:
     """Why a kind of view is not possible on this machine; `None`: it is."""
     with tempfile.TemporaryDirectory(prefix="bough-") as name:
@@ -43,6 +45,8 @@ def try_view(kind: ViewKind) -> str | None:
             )
         except subprocess.TimeoutExpired:
             return f"a trial did not end within {_TIMEOUT_S} seconds"
+        except OSError as error:
+            return f"{sys.executable} cannot be run again: {error.strerror}"
         if answer.returncode == 0 and Path(name, "work", "written").exists():
             return None
     lines = answer.stderr.decode(errors="replace").strip().splitlines()
