@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import signal
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from bough.model.backend import Launch, LogLine, Observation, Sight, Start, Stop
 from bough.model.recipe import Recipe
 
 #: Far longer than anything here takes; only a failure waits so long.
-PATIENCE_S = 60.0
+PATIENCE_S = 30.0
 NODE = "node-0"
 OVER = (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
 
@@ -42,6 +43,7 @@ class Bench:
             **options,
         )
         self._numbers = itertools.count()
+        self._name = f"x{secrets.token_hex(6)}"
         self.backend = self.open()
         self.node = self.backend.machines()[0].name
 
@@ -56,7 +58,7 @@ class Bench:
     def launch(self, *command: str, gpus: int = 0, attempt: str | None = None, **more) -> Launch:
         number = next(self._numbers)
         return Launch(
-            attempt=attempt or f"task-{number}/0",
+            attempt=attempt or f"{self._name}-{number}/0",
             name=more.pop("name", f"task-{number}"),
             node=more.pop("node", self.node),
             gpus=gpus,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from bough.backends.local.prepare import Place, clean_up, prepare
 from bough.backends.local.setup import Setup
 from bough.errors import BoughError
 
+_COMMAND_S = 60
 _SECRETS = msgspec.json.Decoder(dict[str, dict[str, str]])
 
 
@@ -32,8 +34,13 @@ def prepare_all(setup: Setup, tasks: Sequence[KeptTask]) -> bytes:
     return msgspec.json.encode(commands)
 
 
-def copy_all(copies: Iterable[Copy]) -> bytes:
-    """Make copies, one after the other."""
+def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
+    """Make copies, one after the other; before that, run a command that ends what is left."""
+    if before:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603 - made by this backend
+                before, stdin=subprocess.DEVNULL, timeout=_COMMAND_S, check=False
+            )
     for each in copies:
         copy_files(each)
     return b""

@@ -261,9 +261,9 @@ class Keeper:
     def _sweep(self, task: KeptTask, now: float) -> None:
         """End what the task has left behind; look again until nothing is there."""
         alive = [each.pid for each in self._tasks if each.phase in ALIVE]
-        if task.group is not None:
-            task.group.kill()
-        if kill_left(task.pid, task.attempt, {*alive, *self._events.asides}, alone=not alive):
+        left = task.group is not None and not task.group.kill()
+        left |= kill_left(task.pid, task.attempt, {*alive, *self._events.asides}, alone=not alive)
+        if left:
             task.sweep_at = now + min(_SWEEP_S * 2**task.sweeps, _SWEEP_S_MAX)
             task.sweeps = min(task.sweeps + 1, 10)
             return
@@ -276,8 +276,9 @@ class Keeper:
         task.close_streams(_now_ms())
         task.phase = Phase.COPYING
         copies = task.last_copies(failed=self._failure is not None)
-        if copies:
-            work = partial(copy_all, copies)
+        before = () if task.command is None else task.command.clean_up
+        if copies or before:
+            work = partial(copy_all, copies, before)
             task.aside = self._events.do_aside(work, partial(self._copied, task))
         else:
             self._finish(task)
@@ -306,6 +307,8 @@ class Keeper:
             task.finish(Sight.UNSTARTABLE, self._failure, _now_ms())
         else:
             task.finish(Sight.ENDED, fault or task.how(), _now_ms(), copies_failed=bool(fault))
+        if task.group is not None:
+            task.group.remove()
         self._ring([task])
         self._events.do_aside(partial(tidy, task.folder), lambda _: task.release())
 

@@ -114,7 +114,7 @@ class KeptTask:
     def enclose(self, group: Group) -> None:
         """Have limits; written down, so that they are found after a crash of the keeper."""
         self.group = group
-        write_whole(self.folder.group, msgspec.json.encode(group, enc_hook=str))
+        write_whole(self.folder.group, msgspec.json.encode(group))
 
     def fork(self, command: Command, limit: tuple[int, int]) -> None:
         """Make the process that becomes the task."""

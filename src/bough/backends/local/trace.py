@@ -49,7 +49,11 @@ def learn_senders(channel: socket.socket) -> None:
 
 def receive(channel: socket.socket, size: int) -> tuple[bytes, int]:
     """What came, and the number of the process that sent it, as it is seen from here."""
-    content, extra, _, _ = channel.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
+    try:
+        content, extra, _, _ = channel.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
+    except ConnectionError:
+        # It was killed before it had read everything.
+        return b"", 0
     for level, kind, value in extra:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             return content, _CREDENTIALS.unpack(value[: _CREDENTIALS.size])[0]

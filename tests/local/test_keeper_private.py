@@ -1,0 +1,110 @@
+"""The same with all that this machine can do: a view of its own and limits for each task."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bough.backends.local.limits import choose_limits, find_groups
+from bough.backends.local.state import read_state
+from bough.model.backend import Sight
+from tests.local.bench import Bench, kill, processes_of, until
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path, private=True, limits=True)
+    try:
+        yield bench
+    finally:
+        bench.end()
+
+
+def test_a_task_runs_to_its_end(sealed: Bench) -> None:
+    attempt = sealed.run_shell("echo out; echo error >&2; exit 7")
+    assert 7 == sealed.wait_over(attempt).exit_code
+    assert {"out", "error"} == set(sealed.texts(attempt))
+
+
+def test_a_signal_is_told_from_an_exit_code(sealed: Bench) -> None:
+    attempt = sealed.run_shell("kill -SEGV $$")
+    seen = sealed.wait_over(attempt)
+    assert (139, signal.SIGSEGV) == (seen.exit_code, seen.signal)
+
+
+def test_a_stop_lets_a_task_clean_up_within_its_time(sealed: Bench) -> None:
+    attempt = sealed.run_shell("trap 'echo cleaning; exit 5' TERM; echo ready; while :; do :; done")
+    until(lambda: "ready" in sealed.texts(attempt))
+    sealed.stop(attempt, grace_s=50)
+    assert 5 == sealed.wait_over(attempt).exit_code
+    assert "cleaning" == sealed.texts(attempt)[-1]
+
+
+def test_what_ignores_the_notice_is_killed_with_all_its_children(sealed: Bench) -> None:
+    script = "trap '' TERM; (setsid sleep 1000 &); sleep 1000 & echo ready; sleep 1000"
+    attempt = sealed.run_shell(script)
+    until(lambda: "ready" in sealed.texts(attempt))
+    sealed.stop(attempt)
+    assert 137 == sealed.wait_over(attempt).exit_code
+    assert [] == processes_of(attempt)
+
+
+def test_children_that_a_task_leaves_are_ended(sealed: Bench) -> None:
+    attempt = sealed.run_shell(
+        "(setsid sleep 1000 &); sleep 1000 & env -i setsid sleep 1000 & exit 3"
+    )
+    assert 3 == sealed.wait_over(attempt).exit_code
+    assert [] == processes_of(attempt)
+
+
+def test_if_one_of_a_gang_cannot_be_started_none_is(sealed: Bench) -> None:
+    gang = [sealed.shell("echo ran"), sealed.launch("/no/such/program", name="broken")]
+    sealed.start(*gang)
+    seen = [sealed.wait_over(each.attempt) for each in gang]
+    assert [Sight.UNSTARTABLE] * 2 == [each.sight for each in seen], seen[0].message
+    assert "Task broken could not be started: /no/such/program" in seen[0].message
+    assert [] == sealed.texts(gang[0].attempt)
+
+
+def test_a_task_whose_keeper_is_killed_is_lost_and_nothing_of_it_is_left(sealed: Bench) -> None:
+    attempt = sealed.run_shell("(setsid sleep 1000 &); sleep 1000 & echo ready; sleep 1000")
+    until(lambda: sealed.texts(attempt))
+    folder = sealed.options.folder / "attempts" / attempt.replace("/", "-")
+    state = read_state(folder / "state")
+    assert state is not None
+    assert state.kept is not None
+    kill(state.kept.pid)
+    assert Sight.LOST is sealed.wait_over(attempt).sight
+    assert [] == processes_of(attempt)
+
+
+def test_a_task_goes_on_when_its_server_is_gone(sealed: Bench) -> None:
+    attempt = sealed.run_shell("trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done")
+    until(lambda: "ready" in sealed.texts(attempt))
+    sealed.restart()
+    assert Sight.RUNNING is sealed.wait_running(attempt).sight
+    sealed.stop(attempt, grace_s=50)
+    assert 9 == sealed.wait_over(attempt).exit_code
+
+
+def test_nothing_is_left_of_the_limits_of_what_is_over(sealed: Bench) -> None:
+    setup, _ = choose_limits(sealed.options)
+    attempt = sealed.run_shell("exit 0")
+    sealed.wait_over(attempt)
+    until(lambda: setup is None or not find_groups(setup))
+
+
+def test_a_task_that_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
+    setup, _ = choose_limits(sealed.options)
+    if setup is None or "memory" not in setup.parents:
+        assert os.environ.get("CI") != "true", "memory cannot be limited on this machine"
+        pytest.skip("NOT TESTED: memory cannot be limited on this machine")
+    launch = sealed.launch("/usr/bin/tail", "/dev/zero")
+    sealed.start(msgspec.structs.replace(launch, memory_bytes=32 * 2**20))
+    seen = sealed.wait_over(launch.attempt)
+    assert (137, "memory" in seen.message) == (seen.exit_code, True)
