@@ -84,7 +84,12 @@ def routes(application: Litestar) -> list[tuple[str, str, Permit | None]]:
 
 async def _check_body(request: Request[Any, Any, Any]) -> None:
     """No name or text can have the character NUL, and not every database can keep it."""
-    if b"\\u0000" in await request.body():
+    body = await request.body()
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise Invalid(f"The body is not UTF-8 text: byte {error.start} cannot be read.") from None
+    if b"\\u0000" in body:
         raise Invalid("The body contains the character NUL, which no text may have.")
 
 

@@ -1,0 +1,267 @@
+"""Submitting over HTTP: templates, files, gangs, warnings, and submitting again."""
+
+from __future__ import annotations
+
+import base64
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import yaml
+
+from bough.control import workflows
+from bough.model.access import Actor
+from bough.store import Store
+from tests.api.house import House
+
+PATH = "/api/pool/team/workflow"
+TEMPLATE = """\
+default-values: {gpus: 2, count: 2}
+workflow:
+  name: trained
+  resources: {default: {gpu: {{ gpus }}}}
+  groups:
+  - name: training
+    tasks:
+    {% for number in range(count) %}
+    - name: node-{{ number }}
+      lead: {{ number == 0 }}
+      args: ["{{host:node-0}}", "{{ output }}"]
+    {% endfor %}
+"""
+ELASTIC = """\
+workflow:
+  name: elastic
+  resources: {{default: {{gpu: 1}}}}
+  tasks:
+  - {{name: worker, replicas: {{min: {least}, max: 4}}}}
+"""
+
+
+def send(house: House, text: str, query: str = "", **body: Any) -> Any:
+    return house.send("POST", f"{PATH}?{query}", {"file": text, **body})
+
+
+def running(house: House, name: str) -> list[str]:
+    document = house.get(f"/api/workflow/{name}")
+    return [
+        task["name"]
+        for group in document["groups"]
+        for task in group["tasks"]
+        if task["status"] == "RUNNING"
+    ]
+
+
+def spec_of(house: House, name: str, *, template: bool = False) -> str:
+    response = house.ask("GET", f"/api/workflow/{name}/spec?use_template={template}")
+    assert 200 == response.status_code
+    return response.text
+
+
+def recipe(house: House, name: str, task: int = 0) -> Any:
+    admin = Actor("root", ("osmo-admin", "osmo-default"))
+    groups = workflows.get_workflow(house.site, admin, name).groups
+    return [each for group in groups for each in group.spec.tasks][task].launch
+
+
+# Templates
+
+
+def test_a_dry_run_answers_with_the_rendered_workflow_and_keeps_nothing(team: House):
+    answer = send(team, TEMPLATE, "dry_run=True", set_variables=["count=3"])
+
+    spec = yaml.safe_load(answer["spec"])["workflow"]
+    assert ["node-0", "node-1", "node-2"] == [each["name"] for each in spec["groups"][0]["tasks"]]
+    assert ["{{host:node-0}}", "{{ output }}"] == spec["groups"][0]["tasks"][1]["args"]
+    assert (None, "trained", []) == (answer["logs"], answer["name"], answer["warnings"])
+    assert [] == team.get("/api/workflow?all_pools=True&all_users=True")["workflows"]
+
+
+def test_a_template_is_kept_beside_what_was_rendered(team: House):
+    name = send(team, TEMPLATE, set_variables=["gpus=1"])["name"]
+    team.settle()
+
+    assert ["node-0", "node-1"] == running(team, name)
+    assert TEMPLATE == spec_of(team, name, template=True)
+    assert "{default: {gpu: 1}}" in spec_of(team, name)
+    assert "default-values" not in spec_of(team, name)
+
+
+def test_what_comes_with_its_template_is_not_rendered_again(team: House):
+    rendered = "workflow: {name: x, tasks: [{name: a, args: ['{{ kept }}', '{{output}}']}]}\n"
+    name = send(team, rendered, uploaded_templated_spec=TEMPLATE, set_variables=["gpus=9"])["name"]
+
+    assert (rendered, TEMPLATE) == (spec_of(team, name), spec_of(team, name, template=True))
+    assert ("{{ kept }}", "{{output}}") == recipe(team, name).args
+
+
+def test_a_workflow_without_a_template_shows_itself_as_its_template(team: House):
+    text = "workflow: {name: x, tasks: [{name: a}]}  # as it is\n"
+    name = send(team, text)["name"]
+
+    assert (text, text) == (spec_of(team, name), spec_of(team, name, template=True))
+
+
+def test_an_error_in_what_was_rendered_shows_the_line(team: House):
+    text = "workflow:\n  name: x\n  tasks:\n  - {name: a, {{ what }}: 1}\ndefault-values: {what: q}"
+    status, message = team.refused("POST", PATH, {"file": text})
+
+    assert 400 == status
+    assert "line 4: workflow.tasks[0].q: unknown field" in message
+    assert "(rendered: '- {name: a, q: 1}')" in message
+
+
+def test_text_that_is_no_yaml_once_rendered_shows_the_line(team: House):
+    text = "workflow: {name: {{ what }}\ndefault-values: {what: '['}"
+    _, message = team.refused("POST", PATH, {"file": text})
+
+    assert "The workflow is not valid: line" in message
+    assert "no valid YAML" in message
+
+
+def test_variables_that_do_nothing_are_warned_about(team: House):
+    warnings = send(team, TEMPLATE, "dry_run=True", set_variables=["typo=1"])["warnings"]
+    assert ["The template does not use typo, which is set."] == warnings
+
+    plain = "workflow: {name: x, tasks: [{name: a}]}"
+    warnings = send(team, plain, set_string_variables=["n=1"])["warnings"]
+    assert ["--set has no effect: the workflow is no template."] == warnings
+
+
+def test_a_workflow_is_submitted_again_with_all_that_was_added(team: House):
+    first = send(team, TEMPLATE, "label=a=1&env_vars=SEED=7", set_variables=["gpus=1"])["name"]
+    again = team.send("POST", f"{PATH}?workflow_id={first}&label=b=2&env_vars=MORE=8")["name"]
+
+    assert {"a": "1", "b": "2"} == team.get(f"/api/workflow/{again}")["labels"]
+    assert {"SEED": "7", "MORE": "8"} == recipe(team, again).environment
+    assert TEMPLATE == spec_of(team, again, template=True)
+    assert spec_of(team, first) == spec_of(team, again)
+
+
+# Files
+
+
+def test_files_reach_the_recipe_of_their_task(team: House):
+    content = base64.b64encode(b"\x00\xff").decode()
+    text = (
+        "workflow: {name: x, tasks: [{name: a, files: [{path: /opt/run.sh, contents: 'echo hi'},"
+        f" {{path: data/x.bin, contents: '{content}', base64: true}}]}}]}}"
+    )
+    kept = recipe(team, send(team, text)["name"]).files
+
+    assert [("/opt/run.sh", "echo hi", False), ("data/x.bin", content, True)] == [
+        (each.path, each.contents, each.base64) for each in kept
+    ]
+
+
+def test_a_file_that_was_not_sent_is_refused_but_not_by_a_dry_run(team: House):
+    text = "workflow: {name: x, tasks: [{name: a, files: [{path: f, localpath: here.sh}]}]}"
+
+    assert text == send(team, text, "dry_run=True")["spec"]
+    for query in ("", "validation_only=True"):
+        status, message = team.refused("POST", f"{PATH}?{query}", {"file": text})
+        assert 400 == status
+        assert "localpath: 'here.sh' was not sent along; send its contents" in message
+
+
+# Gangs
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_an_elastic_group_starts_with_its_lead_and_keeps_it(sqlite_files, least: int):
+    store = Store.open(sqlite_files.make())
+    with House(store, gpus=3) as house:
+        house.pool("team", 3)
+        name = send(house, ELASTIC.format(least=least), "priority=LOW")["name"]
+        house.settle()
+        assert ["worker-0", "worker-1", "worker-2"] == running(house, name)
+
+        house.submit(3 - least, priority="HIGH")
+        house.settle()
+        kept = running(house, name)
+        assert (least, True) == (len(kept), "worker-0" in kept)
+        assert "RUNNING" == house.status(name)
+    store.close()
+
+
+def test_an_elastic_group_is_admitted_by_its_minimum(team: House):
+    team.create("team", "small", 2)
+    path = "/api/pool/team--small/workflow"
+
+    assert "elastic-1" == team.send("POST", path, {"file": ELASTIC.format(least=2)})["name"]
+    _, message = team.refused("POST", path, {"file": ELASTIC.format(least=3)})
+    assert "group worker-group requires 3 GPUs" in message
+
+
+def test_topology_must_be_the_pools_own(team: House):
+    text = "workflow: {name: x, resources: {default: {topology: [%s]}}, tasks: [{name: a}]}"
+    _, message = team.refused("POST", PATH, {"file": text % "{key: rack}"})
+    assert "unknown to pool team: it has no topology keys" in message
+
+    keys = [{"key": "zone", "label": "z"}, {"key": "rack", "label": "r"}]
+    team.pool("racked", 0, topology_keys=keys)
+    path = "/api/pool/racked/workflow"
+    assert "x-2" == team.send("POST", path, {"file": text % "{key: zone}, {key: rack}"})["name"]
+    _, message = team.refused("POST", path, {"file": text % "{key: rack}, {key: zone}"})
+    assert "the wider comes first, and in pool racked the order is zone, rack" in message
+
+
+def test_excluded_nodes_are_not_used(team: House):
+    node = team.get("/api/resources?all_pools=True")["resources"][0]["exposed_fields"]["node"]
+    text = "workflow: {name: x, resources: {default: {nodesExcluded: [%s]}}, tasks: [{name: a}]}"
+    shunned, free = (send(team, text % each)["name"] for each in (node, "another"))
+    team.settle()
+
+    assert ("PENDING", "RUNNING") == (team.status(shunned), team.status(free))
+
+
+# Warnings
+
+
+def test_an_image_that_nobody_runs_is_told(team: House):
+    text = "workflow: {name: x, tasks: [{name: a, image: ubuntu}, {name: b, image: ubuntu}]}"
+    assert [] == send(team, text)["warnings"]
+
+    object.__setattr__(team.site, "runs_images", False)
+    answer = send(team, text)
+    warning = (
+        "The image of a and 1 more tasks is not used: this server runs commands on its own machine."
+    )
+    assert [warning] == answer["warnings"]
+    assert [warning] == team.get(f"/api/workflow/{answer['name']}")["warnings"]
+
+
+def test_what_has_no_effect_here_is_told(team: House):
+    text = "workflow: {name: x, tasks: [{name: a, privileged: true, volumeMounts: [/data]}]}"
+
+    mounts, privileged = send(team, text)["warnings"]
+    assert mounts.startswith("workflow.tasks[0].volumeMounts: has no effect on this server;")
+    assert "workflow.tasks[0].privileged: has no effect on this server." == privileged
+
+
+# Examples
+
+
+def examples() -> list[Any]:
+    folder = files("bough") / "examples" / "workflows"
+    return sorted((each for each in folder.iterdir()), key=lambda each: each.name)
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
+def test_the_examples_are_accepted_and_start(team: House, example: Any):
+    name = send(team, example.read_text())["name"]
+    team.settle()
+
+    assert example.name == f"{name.removesuffix('-1')}.yaml"
+    assert running(team, name)
+
+
+def test_the_group_of_subgroups_needs_two_replicas_and_its_router(sqlite_files):
+    text = (files("bough") / "examples" / "workflows" / "subgroups.yaml").read_text()
+    store = Store.open(sqlite_files.make())
+    with House(store, gpus=5) as house:
+        house.pool("team", 5)
+        name = send(house, text)["name"]
+        house.settle()
+        assert ["front", "a-0", "a-1", "b-0", "b-1"] == running(house, name)
+    store.close()
