@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -34,9 +35,10 @@ def gang_of(
     topology: str | None = None,
     gated: bool = False,
 ) -> Gang:
-    """A group with the latest attempts of its tasks."""
+    """A group with the latest attempts of its tasks, as far as these are not over."""
     latest = {task.name: task for task in tasks}
-    spec = group.spec
+    over = {name for name, task in latest.items() if task.status.finished}
+    spec = remaining(group.spec, over) if over else group.spec
     pods = tuple(
         _pod(each, latest[each.name], selector, gated=gated)
         for each in spec.tasks
@@ -66,6 +68,40 @@ def gang_of(
     )
 
 
+def remaining(spec: GroupSpec, over: set[str]) -> GroupSpec:
+    """What is left of a group after some of its tasks are over: the rest needs so much less.
+
+    A subgroup of which nothing is left is taken as one that has what it needs.
+    """
+    left = tuple(task for task in spec.tasks if task.name not in over)
+    gone = Counter(task.subgroup for task in spec.tasks if task.name in over)
+    if not spec.subgroups:
+        return msgspec.structs.replace(spec, tasks=left, minimum=_less(spec.minimum, len(over)))
+    kept = [
+        msgspec.structs.replace(each, minimum=_less(each.minimum, gone[each.name]))
+        for each in spec.subgroups
+    ]
+    # From the leaves up: whatever has no task below it goes, and its parent needs one less.
+    alive = {task.subgroup for task in left}
+    below = Counter(each.parent for each in kept)
+    minimum = spec.minimum
+    while empty := [each for each in kept if each.name not in alive and not below[each.name]]:
+        less = Counter(each.parent for each in empty)
+        minimum = _less(minimum, less[None])
+        names = {each.name for each in empty}
+        kept = [
+            msgspec.structs.replace(each, minimum=_less(each.minimum, less[each.name]))
+            for each in kept
+            if each.name not in names
+        ]
+        below = Counter(each.parent for each in kept)
+    names = {each.name for each in kept}
+    sets = tuple(each for each in spec.sets if names.issuperset(each.members))
+    return msgspec.structs.replace(
+        spec, tasks=left, minimum=minimum, subgroups=tuple(kept), sets=sets
+    )
+
+
 def needed_gpus(spec: GroupSpec) -> int:
     """What a group must have to run; what an elastic one asks for beyond that is optional."""
     if spec.minimum is None and not spec.subgroups:
@@ -76,6 +112,10 @@ def needed_gpus(spec: GroupSpec) -> int:
     if demand is None:
         return spec.gpus
     return sum(pod.requests.gpus for pod in first_choice(cheapest(demand)))
+
+
+def _less(minimum: int | None, gone: int) -> int | None:
+    return None if minimum is None else max(1, minimum - gone)
 
 
 def _within(

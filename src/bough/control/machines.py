@@ -1,12 +1,13 @@
 """Nodes: what backends offer, as it is now, and what administrators say about it.
 
-Must not know what runs on a node.
+Must not know what becomes of what runs on a node (nodes).
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from bough.control import nodes
 from bough.control.access import authorise
 from bough.control.recording import audit, happen
 from bough.control.site import Site
@@ -41,6 +42,7 @@ def sync(site: Site, backend: Backend) -> bool:
     gone = sorted(set(known) - set(offered))
     if not changed and not gone and now_ms - heard < HEARTBEAT_MS:
         return False
+    ended: set[str] = set()
     with site.store.write() as connection:
         machine_store.heartbeat(connection, backend.name, now_ms)
         if changed or gone:
@@ -50,6 +52,8 @@ def sync(site: Site, backend: Backend) -> bool:
             for name in (*(each.name for each in changed), *gone):
                 state = "gone" if name in gone else "changed"
                 happen(connection, site, EventKind.NODE_CHANGED, name, message=state)
+            ended = nodes.end_lost(site, connection, gone)
+    nodes.check_drains(site, ended)
     return bool(changed or gone)
 
 

@@ -159,10 +159,12 @@ def tasks_of_groups(connection: sa.Connection, groups: Sequence[str]) -> list[Ta
     return found
 
 
-def holding(connection: sa.Connection) -> list[Task]:
-    """Every attempt that is on a node."""
+def holding(connection: sa.Connection, nodes: Sequence[str] | None = None) -> list[Task]:
+    """Every attempt that is on a node, or on one of these."""
     statuses = (TaskStatus.INITIALIZING.value, TaskStatus.RUNNING.value)
     query = sa.select(TASKS).where(TASKS.c.status.in_(statuses))
+    if nodes is not None:
+        query = query.where(TASKS.c.node.in_(nodes))
     return _tasks(connection, query.order_by(TASKS.c.workflow_uuid, TASKS.c.name))
 
 
@@ -180,6 +182,17 @@ def tasks_of_unfinished_groups(connection: sa.Connection) -> list[Task]:
         .where(GROUPS.c.status.in_(_UNFINISHED))
     )
     return _tasks(connection, query.order_by(TASKS.c.group_uuid, TASKS.c.name, TASKS.c.retry_id))
+
+
+def due_groups(connection: sa.Connection, now_ms: int, limit: int) -> list[tuple[str, str]]:
+    """Groups whose time is over, the longest first, with their workflows, by uuid."""
+    query = (
+        sa.select(GROUPS.c.uuid, GROUPS.c.workflow_uuid)
+        .where(GROUPS.c.due_ms <= now_ms)
+        .order_by(GROUPS.c.due_ms)
+        .limit(limit)
+    )
+    return [(row.uuid, row.workflow_uuid) for row in connection.execute(query)]
 
 
 def attempts(connection: sa.Connection, names: Sequence[str]) -> list[Task]:

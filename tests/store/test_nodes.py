@@ -1,0 +1,181 @@
+"""Nodes that are drained, and nodes that vanish."""
+
+from __future__ import annotations
+
+from bough.control import machines, nodes, settings
+from bough.errors import Forbidden, NotFound
+from bough.model.access import Actor
+from bough.model.cluster import Resources
+from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
+from bough.model.workflow import WorkflowStatus as Status
+from bough.store import records as record_store
+from tests.store.scheduling import statuses
+from tests.store.world import big_machine, refusal
+
+NORMAL, LOW = Priority.NORMAL, Priority.LOW
+
+
+def two_nodes(world, gpus: int = 2) -> None:
+    world.backend.offer((big_machine(gpus, "one"), big_machine(gpus, "two")))
+    world.pool("p", 2 * gpus)
+    world.settle()
+
+
+def gang(world, tasks: int = 2, gpus: int = 1, **fields: object):
+    """A group of tasks that do not fit onto one node."""
+    members = tuple(
+        TaskSpec(f"task-{number}", Resources(gpus=gpus), lead=number == 0)
+        for number in range(tasks)
+    )
+    spec = WorkflowSpec("gang", (GroupSpec("group", members, **fields),))  # type: ignore[arg-type]
+    return world.submit(0, "p", NORMAL, spec=spec)
+
+
+def test_what_is_on_a_drained_node_comes_again_elsewhere(world):
+    two_nodes(world)
+    workflows = [world.submit(1, "p", NORMAL) for _ in range(2)]
+    world.settle()
+    (node,) = {task.node for each in workflows for task in world.tasks(each)}
+
+    drained = nodes.drain_node(world.site, world.admin, node)
+    assert (True, 2, 0) == (drained.machine.cordoned, drained.told, drained.left)
+    world.settle()
+
+    assert [Status.RUNNING] * 2 == statuses(world, *workflows)
+    latest, before = world.tasks(workflows[0], every=True)
+    other = "two" if node == "one" else "one"
+    assert (1, other, TaskStatus.RUNNING) == (latest.retry_id, latest.node, latest.status)
+    assert (TaskStatus.FAILED_EVICTED, 3004, "drain") == (
+        before.status,
+        before.exit_code,
+        before.releasing,
+    )
+    expected = f"Task was evicted from node {node}, which is drained. Exit Action: RESCHEDULE"
+    assert before.failure_message.startswith(expected)
+
+
+def test_what_is_told_to_leave_gets_its_grace(world):
+    two_nodes(world)
+    changes = {"termination_grace": "45s"}
+    settings.patch_workflow_settings(world.site, world.admin, changes)
+    workflow = world.submit(1, "p", NORMAL)
+    world.settle()
+    (task,) = world.tasks(workflow)
+
+    nodes.drain_node(world.site, world.admin, task.node)
+
+    with world.site.store.read() as connection:
+        (errand,) = record_store.list_errands(connection, ["default"])
+    assert {"attempts": [task.attempt], "reason": "drain", "grace_s": 45} == errand.payload
+    assert TaskStatus.RUNNING is world.tasks(workflow)[0].status
+
+
+def test_what_runs_may_be_left_on_a_drained_node(world):
+    two_nodes(world)
+    workflow = world.submit(1, "p", NORMAL)
+    world.settle()
+    (task,) = world.tasks(workflow)
+
+    drained = nodes.drain_node(world.site, world.admin, task.node, leave=True)
+    next_one = world.submit(2, "p", NORMAL)
+    world.settle()
+
+    assert (0, 1) == (drained.told, drained.left)
+    assert task == world.tasks(workflow)[0]
+    assert task.node != world.tasks(next_one)[0].node
+    machines.set_cordoned(world.site, world.admin, task.node, cordoned=False)
+    assert not [each for each in machines.list_machines(world.site, world.admin) if each.cordoned]
+
+
+def test_draining_is_for_administrators_and_for_nodes_that_there_are(world):
+    two_nodes(world)
+
+    ann = Actor("ann", ("osmo-p-admin", "osmo-default"))
+    assert Forbidden.http_status == refusal(nodes.drain_node, world.site, ann, "one")[0]
+    expected = (NotFound.http_status, "Node three not found.")
+    assert expected == refusal(nodes.drain_node, world.site, world.admin, "three")
+
+
+def test_what_was_on_a_node_that_vanished_comes_again_elsewhere(world):
+    two_nodes(world)
+    workflow = world.submit(1, "p", NORMAL)
+    world.settle()
+    (task,) = world.tasks(workflow)
+    (left,) = [each for each in world.backend.machines() if each.name != task.node]
+
+    world.backend.offer((left,))
+    world.settle()
+
+    latest, before = world.tasks(workflow, every=True)
+    assert (TaskStatus.RUNNING, left.name) == (latest.status, latest.node)
+    assert (TaskStatus.FAILED_EVICTED, 3004) == (before.status, before.exit_code)
+    assert before.failure_message.startswith(f"Task was lost with its node {task.node}.")
+    assert 0 == settings.get_workflow_settings(world.site, world.admin).max_retry_per_task
+
+
+def test_what_was_on_a_node_that_vanished_can_be_left_as_it_is(world):
+    two_nodes(world)
+    settings.patch_workflow_settings(world.site, world.admin, {"vanished_node": "leave"})
+    workflow = world.submit(1, "p", NORMAL)
+    world.settle()
+    (task,) = world.tasks(workflow)
+    everything = world.backend.machines()
+
+    world.backend.offer(each for each in everything if each.name != task.node)
+    world.settle()
+    assert [task] == world.tasks(workflow, every=True)
+
+    world.backend.offer(everything)
+    world.settle()
+    world.finish(workflow)
+    assert Status.COMPLETED is world.status(workflow)
+
+
+def test_a_gang_starts_again_as_a_whole_with_its_lead(world):
+    two_nodes(world, gpus=1)
+    workflow = gang(world)
+    world.settle()
+    (lead,) = [task for task in world.tasks(workflow) if task.lead]
+
+    nodes.drain_node(world.site, world.admin, lead.node)
+    world.settle()
+    assert Status.PENDING is world.status(workflow)
+    assert {(1, TaskStatus.SCHEDULING)} == {
+        (task.retry_id, task.status) for task in world.tasks(workflow)
+    }
+    ended = {t.name: t.status for t in world.tasks(workflow, every=True) if t.status.finished}
+    assert {"task-0": TaskStatus.FAILED_EVICTED, "task-1": TaskStatus.RESCHEDULED} == ended
+
+    machines.set_cordoned(world.site, world.admin, lead.node, cordoned=False)
+    world.settle()
+    assert {TaskStatus.RUNNING} == {task.status for task in world.tasks(workflow)}
+
+
+def test_a_gang_goes_on_while_one_that_is_not_its_lead_comes_again(world):
+    world.backend.offer(big_machine(1, name) for name in ("one", "two", "three"))
+    world.pool("p", 3)
+    workflow = gang(world)
+    world.settle()
+    lead, other = world.tasks(workflow)
+
+    nodes.drain_node(world.site, world.admin, other.node)
+    world.settle()
+
+    assert Status.RUNNING is world.status(workflow)
+    now_lead, now_other = world.tasks(workflow)
+    assert lead == now_lead
+    assert (1, TaskStatus.RUNNING) == (now_other.retry_id, now_other.status)
+    assert now_other.node not in (lead.node, other.node)
+
+
+def test_exit_actions_decide_what_follows_a_drain(world):
+    two_nodes(world)
+    task = TaskSpec("task", Resources(gpus=1), lead=True, exit_actions={"FAIL": "3004"})
+    spec = WorkflowSpec("once", (GroupSpec("group", (task,)),))
+    workflow = world.submit(0, "p", NORMAL, spec=spec)
+    world.settle()
+
+    nodes.drain_node(world.site, world.admin, world.tasks(workflow)[0].node)
+    world.settle()
+
+    assert Status.FAILED_EVICTED is world.status(workflow)
