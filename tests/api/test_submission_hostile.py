@@ -187,6 +187,7 @@ def test_absolute_paths_are_left_to_the_backend(team: House):
 def test_ten_megabytes_are_too_large(team: House):
     response = team.ask("POST", PATH, json={"file": "x" * (10 << 20)})
     assert (413, "too_large") == (response.status_code, response.json()["code"])
+    assert "The body is larger than 8 MiB, the most that this server takes." in response.text
 
 
 @pytest.mark.parametrize(

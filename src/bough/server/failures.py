@@ -61,6 +61,8 @@ def answer_http(_request: Request[Any, Any, Any], error: HTTPException) -> Respo
         return answer_bug(_request, error)
     details = _details(error) if isinstance(error, ValidationException) else ()
     message = details[0] if details else f"{error.detail or HTTPStatus(status).phrase}."
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        message = _too_large(_request)
     body = ErrorBody(
         message=message.replace("..", "."),
         error_code=USER,
@@ -81,6 +83,12 @@ def answer_bug(request: Request[Any, Any, Any], error: Exception) -> Response[Er
         code="broken",
     )
     return Response(body, status_code=HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _too_large(request: Request[Any, Any, Any]) -> str:
+    most = request.app.request_max_body_size
+    size = f"{most / 2**20:g} MiB" if isinstance(most, int) else "its limit"
+    return f"The body is larger than {size}, the most that this server takes."
 
 
 def _error_code(error: BoughError) -> str:
