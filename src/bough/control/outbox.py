@@ -8,6 +8,7 @@ does what it is told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from bough.control import progress
 from bough.control.case import START
@@ -39,6 +40,16 @@ class _Unstartable(Exception):
         return Observation(self._attempt, Sight.UNSTARTABLE, at_ms, message=str(self))
 
 
+class _Files(NamedTuple):
+    """What is kept of attempts and of all that they belong to, by identity."""
+
+    tasks: Mapping[str, Task]
+    groups: Mapping[str, Group]
+    workflows: Mapping[str, Workflow]
+    #: By group: the credentials that its tasks name; `None`: there is none of that name.
+    secrets: Mapping[str, Mapping[str, dict[str, str] | None]]
+
+
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
     """Tell everything that is to be told, in order; how much was. What fails is tried again."""
     with site.store.read() as connection:
@@ -59,9 +70,11 @@ def remind(site: Site, backend: Backend) -> int:
         uuids = sorted({task.workflow_uuid for task in tasks})
         workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
     tasks = [task for task in tasks if workflows[task.workflow_uuid].backend == backend.name]
+    files = _read_files(site, [task.attempt for task in tasks])
     for group in sorted({task.group_uuid for task in tasks if task.releasing is None}):
         try:
-            for start in _starts(site, [t.attempt for t in tasks if t.group_uuid == group]):
+            attempts = [task.attempt for task in tasks if task.group_uuid == group]
+            for start in _starts(files, attempts):
                 backend.start(start)
         except _Unstartable as error:
             progress.observe(site, [error.seen(now_ms)])
@@ -80,11 +93,12 @@ def _deliver(
     done: list[int] = []
     failed: dict[int, str] = {}
     lost: list[Observation] = []
+    files = _read_files(site, _attempts(errands))
     for errand in errands:
         if errand.backend in silent:
             continue
         try:
-            _tell(site, backends[errand.backend], errand)
+            _tell(backends[errand.backend], errand, files)
             done.append(errand.number)
         except _Unstartable as error:
             done.append(errand.number)
@@ -102,23 +116,36 @@ def _deliver(
     return len(done)
 
 
-def _tell(site: Site, backend: Backend, errand: Errand) -> None:
+def _attempts(errands: Iterable[Errand]) -> list[str]:
+    """The attempts that are to be started."""
+    return [
+        attempt
+        for errand in errands
+        if errand.kind == START
+        for attempt in errand.payload["attempts"]
+    ]
+
+
+def _tell(backend: Backend, errand: Errand, files: _Files) -> None:
     if errand.kind == START:
-        for start in _starts(site, errand.payload["attempts"]):
+        for start in _starts(files, errand.payload["attempts"]):
             backend.start(start)
     else:
         backend.stop(convert(errand.payload, Stop))
 
 
-def _starts(site: Site, attempts: Iterable[str]) -> Iterator[Start]:
-    """What is to be told to start attempts: those that still hold their nodes, by group.
+def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
+    """Look up, at once, all that is needed to start attempts that still hold their nodes.
 
     What was cancelled, has ended, or was told to end since then is not started any more.
     """
+    names = sorted(attempts)
+    if not names:
+        return _Files({}, {}, {}, {})
     with site.store.read() as connection:
         tasks = [
             task
-            for task in task_store.attempts(connection, sorted(attempts))
+            for task in task_store.attempts(connection, names)
             if task.status.holds_node and task.releasing is None
         ]
         groups = task_store.groups(connection, sorted({task.group_uuid for task in tasks}))
@@ -133,13 +160,28 @@ def _starts(site: Site, attempts: Iterable[str]) -> Iterator[Start]:
             }
             for group in groups
         }
-    for group in groups:
-        workflow = workflows[group.workflow_uuid]
-        members = {task.name: task for task in tasks if task.group_uuid == group.uuid}
+    return _Files(
+        {task.attempt: task for task in tasks},
+        {group.uuid: group for group in groups},
+        workflows,
+        secrets,
+    )
+
+
+def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
+    """What is to be told to start attempts, by group."""
+    members: dict[str, dict[str, Task]] = {}
+    for attempt in sorted(attempts):
+        task = files.tasks.get(attempt)
+        if task is not None:
+            members.setdefault(task.group_uuid, {})[task.name] = task
+    for uuid, tasks in sorted(members.items()):
+        group = files.groups[uuid]
+        workflow = files.workflows[group.workflow_uuid]
         launches = tuple(
-            _launch(workflow, group, members[spec.name], secrets[group.uuid])
+            _launch(workflow, group, tasks[spec.name], files.secrets[uuid])
             for spec in group.spec.tasks
-            if spec.name in members
+            if spec.name in tasks
         )
         yield Start(workflow.workflow_id, group.name, launches)
 
