@@ -66,11 +66,11 @@ def _machine(view: View) -> list[str]:
 
 
 def _devices() -> list[str]:
-    options = ["--dev", "/dev"]
+    options = ["--dev", "/dev", "--tmpfs", "/dev/shm"]  # noqa: S108 - the task's own
     for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
         if entry.name.startswith(ACCELERATORS):
             options += ("--dev-bind", entry.path, entry.path)
-    return options
+    return [*options, "--remount-ro", "/dev"]
 
 
 def _own(view: View) -> list[str]:

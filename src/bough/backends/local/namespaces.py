@@ -174,7 +174,10 @@ class _Root:
         finally:
             os.close(folder)
         try:
-            is_folder = stat.S_ISDIR(os.fstat(shown).st_mode)
+            mode = os.fstat(shown).st_mode
+            is_folder = stat.S_ISDIR(mode)
+            if not is_folder and not stat.S_ISREG(mode):
+                raise OSError(errno.EINVAL, "it is neither a folder nor a file", source)
             target = self._make_target(parts, is_folder=is_folder)
             kernel.mount(_of(shown), _of(target), "", kernel.MS_BIND)
             os.close(target)
