@@ -41,7 +41,7 @@ database_option = click.option(
 @click.option(
     "--backend",
     type=click.Choice(["local", "virtual"]),
-    default="virtual",
+    default="local",
     show_default=True,
     help="What runs the tasks: processes of this machine; or nothing, they only hold their GPUs.",
 )

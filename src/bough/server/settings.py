@@ -28,7 +28,7 @@ class Settings(msgspec.Struct, frozen=True):
     port: int = PORT
     #: `None`: a file in the data folder.
     database: str | None = None
-    backend: str = "virtual"
+    backend: str = "local"
     #: `None`: those that are found, or a few to try it out.
     gpus: int | None = None
     #: A file with Nodes, instead of a number of GPUs.
