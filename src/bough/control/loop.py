@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic, perf_counter_ns, thread_time
 
 import msgspec
 
-from bough.control import drain, machines, outbox, progress
+from bough.control import drain, machines, outbox, progress, timeouts
 from bough.control.application import Applied, apply
 from bough.control.sights import Sights
 from bough.control.site import Site
@@ -67,9 +67,11 @@ class Bell:
         """Sleep until it has rung, or long enough."""
         self._event.wait(timeout_s)
 
-    def answer(self) -> None:
-        """Whatever it was rung for is looked at now."""
+    def answer(self) -> bool:
+        """Whatever it was rung for is looked at now; whether it was rung at all."""
+        rung = self._event.is_set()
         self._event.clear()
+        return rung
 
 
 class _Watch:
@@ -101,14 +103,26 @@ class Scheduler:
         self._idle: Cycle | None = None
         self._planned_ms = 0
 
-    def run(self, bell: Bell, stop: threading.Event, tick_s: float = TICK_S) -> None:
-        """Cycle until told to stop. What goes wrong is logged once, and tried again."""
+    def run(
+        self,
+        bell: Bell,
+        stop: threading.Event,
+        tick_s: float = TICK_S,
+        pass_on: Callable[[], None] | None = None,
+    ) -> None:
+        """Cycle until told to stop. What goes wrong is logged once, and tried again.
+
+        While another server decides, whatever the bell rings for is passed on to it.
+        """
         while not stop.is_set():
-            bell.answer()
+            rung = bell.answer()
             had_s = thread_time()
             try:
-                again = self.cycle().applied.changed
+                done = self.cycle()
+                again = done.applied.changed
                 self._failed = False
+                if rung and not done.leads and pass_on is not None:
+                    pass_on()
             except Exception as error:
                 # Whatever it is: a server that no longer schedules is worse than one that tries.
                 again = False
@@ -128,6 +142,7 @@ class Scheduler:
             self._sync(watch)
             self._observe(watch)
         archived = drain.check_due_drains(self._site)
+        timeouts.check_due(self._site)
         done = self._decide()
         told = outbox.deliver(self._site, self._backends)
         if told:

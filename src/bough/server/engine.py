@@ -9,10 +9,11 @@ from time import perf_counter
 
 import msgspec
 
-from bough.control.loop import Bell, Cycle, Scheduler
+from bough.control.loop import TICK_S, Bell, Cycle, Scheduler
 from bough.control.site import Site
 from bough.control.watching import Recent
 from bough.model.backend import Backend
+from bough.store.notices import Notice, Notices
 
 LOG = logging.getLogger(__name__)
 
@@ -38,7 +39,9 @@ class Counts(msgspec.Struct):
 class Engine:
     """Starts and stops the scheduler."""
 
-    def __init__(self, site: Site, backends: Iterable[Backend], bell: Bell) -> None:
+    def __init__(
+        self, site: Site, backends: Iterable[Backend], bell: Bell, tick_s: float = TICK_S
+    ) -> None:
         self.counts = Counts()
         self.leads = False
         #: Set when the server is told to stop: nothing new is begun, and streams end.
@@ -47,11 +50,14 @@ class Engine:
         self.backends = {backend.name: backend for backend in backends}
         self.recent = Recent(site)
         self._bell = bell
+        self._tick_s = tick_s
         self._scheduler = _Counted(site, self.backends.values(), self)
+        self._notices = Notices(site.store, self._hear)
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
         """Begin to decide, as soon as the lease can be had."""
+        self._notices.start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -60,6 +66,8 @@ class Engine:
         self._bell()
         if self._thread.is_alive():
             self._thread.join(STOP_S)
+            self._notices.call(Notice.FREE)
+        self._notices.stop()
         self.leads = False
 
     @property
@@ -85,12 +93,20 @@ class Engine:
         """The loop goes on whatever happens in it; what nobody expected is logged."""
         while not self.stopping.is_set():
             try:
-                self._scheduler.run(self._bell, self.stopping)
+                self._scheduler.run(self._bell, self.stopping, self._tick_s, self._pass_on)
             except Exception:
                 self.counts.failures += 1
                 LOG.exception("the scheduler failed, and goes on")
                 self.stopping.wait(PAUSE_S)
         self._scheduler.release()
+
+    def _pass_on(self) -> None:
+        self._notices.call(Notice.WORK)
+
+    def _hear(self, notice: Notice) -> None:
+        """Another server has work for the one that decides, or decides no more."""
+        if self.leads == (notice is Notice.WORK):
+            self._bell()
 
 
 class _Counted(Scheduler):
