@@ -155,8 +155,10 @@ def _check_names(groups: Sequence[ReadGroup]) -> None:
         names = [(group.fields, group.spec.name)]
         names += [(each.fields, task.name) for each in group.members for task in each.tasks]
         for fields, name in names:
-            first = taken.setdefault(folded(name), name) if name else name
-            if first is not name:
+            first = taken.get(folded(name))
+            if first is None:
+                taken[folded(name)] = name
+            elif name:
                 why = "" if first == name else f", as {first!r}: case, '-' and '_' do not count"
                 fields.error("name", f"{name!r} is the name of another task or group{why}")
 
