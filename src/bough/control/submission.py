@@ -6,6 +6,7 @@ is written, nor what the scheduler will do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -14,9 +15,8 @@ import sqlalchemy as sa
 from bough.control import admission
 from bough.control.access import authorise, is_admin, require_pool, resource_of
 from bough.control.admission import Door
+from bough.control.drafts import draft_group, draft_tasks, draft_workflow
 from bough.control.estate import unallocated
-from bough.control.fields import read_duration_s
-from bough.control.lifecycle import limit_of
 from bough.control.recording import audit, happen
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
@@ -27,12 +27,10 @@ from bough.model.pool import Pool, PoolStatus
 from bough.model.record import EventKind
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool
-from bough.model.transitions import TaskEvent, next_status
 from bough.model.workflow import (
-    Group,
     GroupSpec,
     Priority,
-    Task,
+    TaskSpec,
     TaskStatus,
     Workflow,
     WorkflowSpec,
@@ -85,7 +83,7 @@ def submit(
     with site.store.write() as connection:
         door, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
         fault = admission.refusal(door, spec, priority)
-        workflow = _record(site, connection, actor, door, spec, priority, settings)
+        workflow = draft_workflow(site, connection, actor, door, spec, priority, settings)
         workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
         if fault is None:
             _keep(site, connection, actor, door, spec, workflow)
@@ -165,51 +163,6 @@ def _unallocated(connection: sa.Connection, pool: Pool) -> int | None:
 # What is kept
 
 
-def _record(
-    site: Site,
-    connection: sa.Connection,
-    actor: Actor,
-    door: Door,
-    spec: WorkflowSpec,
-    priority: Priority,
-    settings: WorkflowSettings,
-) -> Workflow:
-    number = workflow_store.next_number(connection, spec.name)
-    pool = door.pool
-    return Workflow(
-        uuid=site.ids.uuid(),
-        workflow_id=f"{spec.name}-{number}",
-        name=spec.name,
-        number=number,
-        submitted_by=actor.name,
-        pool=door.name,
-        backend=pool.backend,
-        priority=priority,
-        status=WorkflowStatus.PENDING,
-        submitted_ms=site.clock.now_ms(),
-        labels=spec.labels,
-        exec_timeout_s=_timeout(
-            spec.exec_timeout_s,
-            (pool.default_exec_timeout, settings.default_exec_timeout_s),
-            pool.max_exec_timeout,
-        ),
-        queue_timeout_s=_timeout(
-            spec.queue_timeout_s,
-            (pool.default_queue_timeout, settings.default_queue_timeout_s),
-            pool.max_queue_timeout,
-        ),
-    )
-
-
-def _timeout(asked: int | None, defaults: tuple[str, int], most: str) -> int:
-    """What was asked for, or the pool's default, or everyone's; never above the pool's maximum."""
-    by_pool, by_all = defaults
-    timeout = asked
-    if timeout is None:
-        timeout = read_duration_s("timeout", by_pool) if by_pool else by_all
-    return min(timeout, read_duration_s("timeout", most)) if most else timeout
-
-
 def _keep(
     site: Site,
     connection: sa.Connection,
@@ -222,10 +175,12 @@ def _keep(
     queue = site.leaf_queue(door.pool.name, subpool)
     workflow_store.insert(connection, workflow, spec.text, spec.template)
     groups = [
-        _group(site, workflow, group, position, queue) for position, group in enumerate(spec.groups)
+        draft_group(site, workflow, group, position, queue)
+        for position, group in enumerate(spec.groups)
     ]
     task_store.insert_groups(connection, groups)
-    task_store.insert_tasks(connection, [task for each in groups for task in _tasks(site, each)])
+    tasks = [task for each in groups for task in draft_tasks(site, each)]
+    task_store.insert_tasks(connection, tasks)
     subject = f"workflow/{workflow.workflow_id}"
     summary = {"pool": workflow.pool, "priority": workflow.priority, "queue": queue}
     audit(connection, site, actor, Action.WORKFLOW_CREATE, subject, after=summary)
@@ -262,47 +217,11 @@ def _keep_refusal(
     )
 
 
-def _group(site: Site, workflow: Workflow, spec: GroupSpec, position: int, queue: str) -> Group:
-    event = TaskEvent.HOLD_BACK if spec.upstream else TaskEvent.QUEUE
-    status = next_status(None, event)
-    limit_s = limit_of(workflow, status)
-    since_ms = workflow.submitted_ms
-    return Group(
-        uuid=site.ids.uuid(),
-        workflow_uuid=workflow.uuid,
-        name=spec.name,
-        position=position,
-        queue=queue,
-        status=status,
-        spec=spec,
-        gpus=spec.gpus,
-        remaining_upstream=spec.upstream,
-        queued_ms=None if spec.upstream else since_ms,
-        since_ms=since_ms,
-        due_ms=None if limit_s is None else since_ms + limit_s * 1_000,
-    )
-
-
-def _tasks(site: Site, group: Group) -> list[Task]:
-    lone = len(group.spec.tasks) == 1
-    return [
-        Task(
-            uuid=site.ids.uuid(),
-            workflow_uuid=group.workflow_uuid,
-            group_uuid=group.uuid,
-            name=spec.name,
-            retry_id=0,
-            status=group.status,
-            gpus=spec.requests.gpus,
-            lead=spec.lead or lone,
-            queued_ms=group.queued_ms,
-        )
-        for spec in group.spec.tasks
-    ]
-
-
 def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None) -> Accepted:
-    """Submit a failed workflow again, without the groups that were completed."""
+    """Submit a failed workflow again, without the groups that were completed.
+
+    What the others read of those is read from the workflow in which they were completed.
+    """
     with site.store.read() as connection:
         workflow = workflow_store.find(connection, workflow_id)
         if workflow is None:
@@ -318,10 +237,12 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
             f"Workflow {workflow.workflow_id} is {workflow.status}; only a workflow that has run "
             "and failed can be restarted."
         )
-    done = {group.name for group in groups if group.status is TaskStatus.COMPLETED}
+    done = [group.spec for group in groups if group.status is TaskStatus.COMPLETED]
+    names = {each.name for each in done}
+    left = [group.spec for group in groups if group.name not in names]
     spec = WorkflowSpec(
         name=workflow.name,
-        groups=tuple(_without(group.spec, done) for group in groups if group.name not in done),
+        groups=tuple(_without(each, done, workflow.workflow_id) for each in left),
         labels=workflow.labels,
         exec_timeout_s=workflow.exec_timeout_s,
         queue_timeout_s=workflow.queue_timeout_s,
@@ -333,6 +254,26 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
     )
 
 
-def _without(spec: GroupSpec, done: set[str]) -> GroupSpec:
-    upstream = tuple(name for name in spec.upstream if name not in done)
-    return msgspec.structs.replace(spec, upstream=upstream)
+def _without(spec: GroupSpec, done: Sequence[GroupSpec], workflow_id: str) -> GroupSpec:
+    """A group that waits for none that is done, and reads what those wrote where they wrote it."""
+    groups = {group.name for group in done}
+    tasks = {task.name for group in done for task in group.tasks}
+    return msgspec.structs.replace(
+        spec,
+        upstream=tuple(name for name in spec.upstream if name not in groups),
+        tasks=tuple(_reading_from(task, tasks, workflow_id) for task in spec.tasks),
+    )
+
+
+def _reading_from(task: TaskSpec, done: set[str], workflow_id: str) -> TaskSpec:
+    recipe = task.launch
+    if recipe is None:
+        return task
+    # What already is of another workflow stays so, through any number of restarts.
+    inputs = tuple(
+        msgspec.structs.replace(each, workflow=workflow_id)
+        if each.task in done and each.workflow is None
+        else each
+        for each in recipe.inputs
+    )
+    return msgspec.structs.replace(task, launch=msgspec.structs.replace(recipe, inputs=inputs))
