@@ -14,6 +14,8 @@ from bough.errors import Invalid, Unavailable
 from bough.model.backend import Backend, Observation, Sight, Start, Stop
 from tests.local.bench import Bench, now_ms, processes_of, until
 
+_WAIT = "while ! test -e $GATE; do sleep 0.01; done"
+
 
 def test_a_task_runs_and_its_exit_code_is_seen(bench: Bench) -> None:
     attempt = bench.run_shell("exit 7")
@@ -28,9 +30,7 @@ def test_it_meets_what_every_backend_meets(bench: Bench) -> None:
 
 def test_a_task_is_running_from_its_start_to_its_end(bench: Bench) -> None:
     before_ms = now_ms()
-    attempt = bench.run_shell(
-        "while ! test -e $GATE; do sleep 0.01; done", environment=_gate(bench)
-    )
+    attempt = bench.run_shell(_WAIT, environment=_gate(bench))
     running = bench.wait_running(attempt)
     assert before_ms <= running.at_ms <= now_ms()
     bench.mark("gate").touch()
@@ -213,9 +213,7 @@ def test_the_waker_is_called_when_a_task_ends(bench: Bench) -> None:
 
 
 def test_an_end_is_seen_although_nobody_told(bench: Bench) -> None:
-    attempt = bench.run_shell(
-        "while ! test -e $GATE; do sleep 0.01; done", environment=_gate(bench)
-    )
+    attempt = bench.run_shell(_WAIT, environment=_gate(bench))
     bench.wait_running(attempt)
     news = bench.options.folder / "news"
     news.rename(bench.options.folder / "elsewhere")

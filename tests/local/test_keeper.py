@@ -144,9 +144,7 @@ def test_an_interrupt_from_the_keyboard_reaches_no_task(bench: Bench) -> None:
 
 
 def test_a_task_finds_signals_and_files_as_usual(bench: Bench) -> None:
-    script = (
-        "grep -E 'SigIgn|SigBlk' /proc/self/status; ls -l /proc/self/fd | grep -c ' -> '; umask"
-    )
+    script = "grep -E 'SigIgn|SigBlk' /proc/self/status; ls /proc/self/fd | wc -l; umask"
     attempt = bench.run_shell(script)
     bench.wait_over(attempt)
     texts = bench.texts(attempt)

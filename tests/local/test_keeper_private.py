@@ -55,9 +55,8 @@ def test_what_ignores_the_notice_is_killed_with_all_its_children(sealed: Bench) 
 
 
 def test_children_that_a_task_leaves_are_ended(sealed: Bench) -> None:
-    attempt = sealed.run_shell(
-        "(setsid sleep 1000 &); sleep 1000 & env -i setsid sleep 1000 & exit 3"
-    )
+    script = "(setsid sleep 1000 &); sleep 1000 & env -i setsid sleep 1000 & exit 3"
+    attempt = sealed.run_shell(script)
     assert 3 == sealed.wait_over(attempt).exit_code
     assert [] == processes_of(attempt)
 

@@ -20,9 +20,7 @@ _HARMLESS = "\N{REPLACEMENT CHARACTER}"
 #: Sequences that move a terminal's cursor, colour its text or set its title.
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 #: Control characters but for the tab and the end of a record; what breaks a line, or its direction.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"  # noqa: RUF100
-)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class LogReader:
@@ -38,13 +36,14 @@ class LogReader:
     def read(self, position: int) -> LogPart:
         """The part from a position on."""
         lines: list[LogLine] = []
+        position = max(0, position)
         if self._segments and position < self._segments[0]:
             dropped = self._segments[0] - position
             text = f"[{dropped} bytes of the log were dropped: only the newest are kept]"
             first = self._first_time()
             lines.append(LogLine(first, text, error=True))
             position = self._segments[0]
-        content, position = self._content(max(0, position), PART_BYTES)
+        content, position = self._content(position, PART_BYTES)
         lines += parse(content)
         return self._part(lines, position)
 

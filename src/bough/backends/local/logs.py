@@ -36,27 +36,28 @@ class Lines:
                 data, held = data[:-1], b"\r"
             # What draws over its own line, such as a progress bar, writes a line each time.
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        end = data.rfind(b"\n")
-        lines = data[:end].split(b"\n") if end >= 0 else []
-        rest = data[end + 1 :]
+        end = data.rfind(b"\n") + 1
+        whole, rest = data[:end], data[end:]
         if len(rest) > LINE_BYTES:
-            *more, rest = _pieces(rest)
-            lines += more
+            *pieces, rest = _pieces(rest)
+            whole += b"".join(piece + b"\n" for piece in pieces)
         self._rest = rest + held
-        return self._records(lines, now_ms)
+        return self._records(whole, now_ms)
 
     def finish(self, now_ms: int) -> bytes:
         """The record of a last line without an end."""
         rest, self._rest = self._rest.removesuffix(b"\r"), b""
-        return self._records([rest] if rest else [], now_ms)
+        return self._records(rest + b"\n" if rest else b"", now_ms)
 
-    def _records(self, lines: list[bytes], now_ms: int) -> bytes:
-        if not lines:
+    def _records(self, whole: bytes, now_ms: int) -> bytes:
+        """The records of lines, each of which has its end."""
+        if not whole:
             return b""
-        if max(map(len, lines)) > LINE_BYTES:
-            lines = [piece for line in lines for piece in _pieces(line)]
+        if _has_long_line(whole):
+            lines = whole[:-1].split(b"\n")
+            whole = b"".join(piece + b"\n" for line in lines for piece in _pieces(line))
         stamp = b"%d %s " % (now_ms, self._stream)
-        return stamp + (b"\n" + stamp).join(lines) + b"\n"
+        return stamp + whole[:-1].replace(b"\n", b"\n" + stamp) + b"\n"
 
 
 class LogWriter:
@@ -157,6 +158,17 @@ def segment_path(folder: Path, start: int) -> Path:
 def lost_text(lines: int) -> str:
     """What is said in place of lines that could not be written."""
     return f"[{lines} {'line was' if lines == 1 else 'lines were'} lost here]"
+
+
+def _has_long_line(whole: bytes) -> bool:
+    """Whether a line is too long; looks at few places only, as there can be millions of lines."""
+    start = 0
+    while len(whole) - start > LINE_BYTES:
+        end = whole.rfind(b"\n", start, start + LINE_BYTES + 1)
+        if end < 0:
+            return True
+        start = end + 1
+    return False
 
 
 def _pieces(line: bytes) -> list[bytes]:
