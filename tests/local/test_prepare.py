@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.backends.local.accounts import account_warnings
 from bough.backends.local.command import Bounds, Copy, Limits, Mount, ViewKind
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.layout import Layout, Surroundings
@@ -528,6 +529,19 @@ def test_a_user_as_whom_no_task_can_run_is_refused(user, view, why, tmp_path):
     desk = Desk(tmp_path, as_user=True)
 
     assert why in desk.refuse(Recipe(command=("true",)), view, user=user)
+
+
+@needs_root
+def test_what_is_missing_to_run_tasks_as_their_users_is_told_at_the_start(tmp_path, monkeypatch):
+    options = LocalOptions(tmp_path, as_user=True)
+
+    assert () == account_warnings(LocalOptions(tmp_path), None)
+    assert () == account_warnings(options, VIEW)
+    (warning,) = account_warnings(options, None)
+    assert warning.endswith("they need a view: none starts")
+    monkeypatch.setattr(os, "geteuid", lambda: 1_000)
+    (warning,) = account_warnings(options, VIEW)
+    assert warning.endswith("the server must be root: none starts")
 
 
 def test_what_only_a_running_task_needs_is_removed(desk):

@@ -5,8 +5,20 @@ from __future__ import annotations
 import os
 import pwd
 
-from bough.backends.local.command import Account
+from bough.backends.local.command import Account, ViewKind
 from bough.backends.local.faults import Unstartable
+from bough.backends.local.options import LocalOptions
+
+
+def account_warnings(options: LocalOptions, view: ViewKind | None) -> tuple[str, ...]:
+    """What is to be said at the start about tasks that are to run as their users."""
+    if not options.as_user:
+        return ()
+    if os.geteuid() != 0:
+        return ("tasks are to run as their users, for which the server must be root: none starts",)
+    if view is None:
+        return ("tasks are to run as their users, for which they need a view: none starts",)
+    return ()
 
 
 def find_account(user: str) -> Account:

@@ -29,6 +29,7 @@ _PERIOD_US = 100_000
 #: The kernel takes no less.
 _LEAST_QUOTA_US = 1_000
 _SWEEPS = 1_000
+_TRIES = 100
 _SHOWN = {CPU: "CPUs are", MEMORY: "memory is"}
 
 
@@ -78,10 +79,11 @@ class Group(msgspec.Struct, frozen=True):
         return tuple(sorted(found))
 
     def remove(self) -> bool:
-        """Remove it; whether it is gone. One that has processes, or is removed already, is left."""
+        """Remove it, and what is above if it was the last; whether it is gone."""
         for folder in self._distinct():
             with contextlib.suppress(OSError):
                 _remove_below(Path(folder))
+                Path(folder).parent.rmdir()
         return not any(Path(each).exists() for each in self._distinct())
 
     def memory_killed(self) -> bool:
@@ -136,8 +138,8 @@ def open_group(setup: LimitSetup, attempt: str, limits: Limits) -> Group:
         each: str(Path(parent, _PREFIX + safe_name(attempt)))
         for each, parent in setup.parents.items()
     }
-    for folder in folders.values():
-        Path(folder).mkdir(parents=True, exist_ok=True)
+    for controller, folder in folders.items():
+        _make(Path(folder), controller)
     if limits.memory_bytes is not None and MEMORY in folders:
         _limit_memory(Path(folders[MEMORY]), limits.memory_bytes)
     if limits.cpu_milli is not None and CPU in folders:
@@ -158,6 +160,18 @@ def find_groups(setup: LimitSetup) -> dict[str, Group]:
                     found.setdefault(attempt, {}).update(paths)
                 folders.clear()
     return {attempt: Group(paths) for attempt, paths in found.items()}
+
+
+def _make(folder: Path, controller: str) -> None:
+    """Make a group, and the one above it, which others remove when it is empty."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            folder.parent.mkdir(exist_ok=True)
+            if (folder.parent / "cgroup.subtree_control").exists():
+                _delegate(folder.parent, (controller,), change=True)
+            folder.mkdir(exist_ok=True)
+            return
+    raise OSError(f"{folder} cannot be made")
 
 
 def _attempts(
@@ -182,14 +196,9 @@ def _find_parent(
         try:
             if tree.unified:
                 _delegate(above, controllers, change=above == tree.own)
-            (above / name).mkdir(exist_ok=True)
-            if tree.unified:
-                _delegate(above / name, controllers, change=True)
             _try_out(LimitSetup(dict.fromkeys(controllers, str(above / name)), name))
         except OSError as error:
             fault = fault or f"{above} cannot be used ({error.strerror or error})"
-            with contextlib.suppress(OSError):
-                (above / name).rmdir()
         else:
             return str(above / name), ""
     return None, fault
@@ -225,6 +234,8 @@ def _limit_memory(folder: Path, memory_bytes: int) -> None:
         _write_if_there(folder / "memory.swap.max", "0")
         _write_if_there(folder / "memory.oom.group", "1")
         return
+    # The limit with swap must never be the lower one: before it if it rises, after it if it falls.
+    _write_if_there(folder / "memory.memsw.limit_in_bytes", str(memory_bytes))
     (folder / "memory.limit_in_bytes").write_text(str(memory_bytes))
     _write_if_there(folder / "memory.memsw.limit_in_bytes", str(memory_bytes))
 

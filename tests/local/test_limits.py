@@ -1,0 +1,269 @@
+"""CPU and memory of tasks, enforced by the control groups of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bough.backends.local import limits as limits_module
+from bough.backends.local.cgroups import CPU, MEMORY, UNIFIED, Hierarchy, find_hierarchies
+from bough.backends.local.command import Limits
+from bough.backends.local.limits import (
+    Group,
+    LimitSetup,
+    choose_limits,
+    find_groups,
+    open_group,
+    parent_name,
+)
+from bough.backends.local.options import LocalOptions
+
+MEBIBYTE = 2**20
+#: Takes so much memory, says so, and waits for its end.
+TAKE = """
+import sys
+taken = bytearray(int(sys.argv[1]))
+print(len(taken), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def setup(tmp_path) -> Iterator[LimitSetup]:
+    found, warnings = choose_limits(LocalOptions(tmp_path))
+    if found is None and os.environ.get("CI") != "true":
+        pytest.skip(f"CONTROL GROUPS CANNOT BE USED HERE, so limits are not tested: {warnings}")
+    assert found is not None, warnings
+    try:
+        yield found
+    finally:
+        for group in find_groups(found).values():
+            group.kill()
+            until = time.monotonic() + 30
+            while not group.remove() and time.monotonic() < until:
+                time.sleep(0.01)
+        assert [] == [each for each in found.parents.values() if Path(each).exists()]
+
+
+class Task:
+    """A process in a group from its beginning, as a keeper starts it."""
+
+    def __init__(self, group: Group, *argv: str) -> None:
+        self.process = subprocess.Popen(
+            ("/bin/sh", "-c", 'read go && exec "$@"', "sh", *argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        group.add(self.process.pid)
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> int:
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+def take(group: Group, size: int) -> Task:
+    return Task(group, sys.executable, "-I", "-S", "-c", TAKE, str(size))
+
+
+def test_a_task_over_its_memory_is_killed_and_nobody_else_is(setup):
+    small = open_group(setup, "small/0", Limits(memory_bytes=64 * MEBIBYTE))
+    large = open_group(setup, "large/0", Limits(memory_bytes=512 * MEBIBYTE))
+    other = take(large, 128 * MEBIBYTE)
+    assert str(128 * MEBIBYTE) == other.line()
+
+    greedy = take(small, 128 * MEBIBYTE)
+
+    assert (-signal.SIGKILL, True) == (greedy.end(), small.memory_killed())
+    assert ((other.process.pid,), False) == (large.processes(), large.memory_killed())
+    assert 0 == other.end()
+
+
+def test_a_task_within_its_memory_that_is_killed_was_not_killed_by_it(setup):
+    group = open_group(setup, "task/0", Limits(memory_bytes=256 * MEBIBYTE))
+    task = take(group, MEBIBYTE)
+    task.line()
+
+    task.process.kill()
+
+    assert (-signal.SIGKILL, False) == (task.end(), group.memory_killed())
+
+
+def test_a_task_gets_no_more_cpu_than_it_asked_for(setup):
+    group = open_group(setup, "task/0", Limits(cpu_milli=100))
+    task = Task(group, "/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+
+    assert 0 == task.end()
+
+    told = dict(
+        line.split() for line in Path(group.folders[CPU], "cpu.stat").read_text().splitlines()
+    )
+    assert int(told["nr_throttled"]) > 0
+
+
+def test_no_limit_is_no_limit(setup):
+    group = open_group(setup, "task/0", Limits())
+    task = take(group, 128 * MEBIBYTE)
+
+    assert str(128 * MEBIBYTE) == task.line()
+    assert 0 == task.end()
+
+
+def test_all_that_is_in_a_group_is_killed_also_what_went_away(setup):
+    group = open_group(setup, "task/0", Limits())
+    script = (
+        "for i in 1 2 3; do setsid sleep 600 & done; (sleep 600 & setsid sleep 600 &) ; echo; wait"
+    )
+    task = Task(group, "/bin/sh", "-c", script)
+    task.line()
+    before = group.processes()
+    assert len(before) > 3
+
+    assert group.kill()
+
+    assert (-signal.SIGKILL, ()) == (task.end(), group.processes())
+    assert [] == [each for each in before[1:] if Path(f"/proc/{each}/fd").is_dir() and _alive(each)]
+
+
+def test_a_group_with_processes_is_not_removed_and_one_without_is(setup):
+    group = open_group(setup, "task/0", Limits())
+    task = Task(group, "cat")
+    assert not group.remove()
+    assert (task.process.pid,) == group.processes()
+
+    task.end()
+
+    assert [True, True] == [group.remove(), group.remove()]
+    assert ((), False) == (group.processes(), group.memory_killed())
+    assert group.kill()
+
+
+def test_a_group_that_is_there_already_is_used(setup):
+    first = open_group(setup, "task/0", Limits(memory_bytes=64 * MEBIBYTE))
+
+    assert first == open_group(setup, "task/0", Limits(memory_bytes=128 * MEBIBYTE))
+
+
+def test_groups_of_a_former_process_are_found_wherever_they_are(setup, tmp_path):
+    attempts = [f"{uuid.uuid4()}/0", "../odd name/1"]
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from bough.backends.local.limits import *\n"
+        "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
+        "for attempt in sys.argv[2:]: open_group(setup, attempt, Limits(memory_bytes=2**26))"
+    )
+    subprocess.run((sys.executable, "-c", program, str(tmp_path), *attempts), check=True)
+
+    found = find_groups(setup)
+
+    assert set(attempts) == set(found)
+    for group in found.values():
+        assert set(setup.parents) == set(group.folders)
+        assert group.remove()
+    assert {} == find_groups(setup)
+
+
+def test_nothing_is_left_of_the_trial(setup, tmp_path):
+    assert {} == find_groups(setup)
+    assert parent_name(LocalOptions(tmp_path)) == setup.name
+
+
+def test_limits_can_be_switched_off(tmp_path):
+    assert (None, ()) == choose_limits(LocalOptions(tmp_path, limits=False))
+
+
+def test_a_machine_without_control_groups_counts_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits_module, "find_hierarchies", tuple)
+
+    assert (
+        None,
+        (
+            "CPUs are counted but not enforced: this machine has no control groups",
+            "memory is counted but not enforced: this machine has no control groups",
+        ),
+    ) == choose_limits(LocalOptions(tmp_path))
+
+
+def test_control_groups_that_cannot_be_changed_count_only(tmp_path, monkeypatch):
+    tree = Hierarchy((UNIFIED,), tmp_path / "mount", tmp_path / "mount" / "own")
+    tree.own.mkdir(parents=True)
+    for each in tree.ancestors():
+        (each / "cgroup.subtree_control").write_text("pids\n")
+    (tree.own / "cgroup.subtree_control").unlink()
+    monkeypatch.setattr(limits_module, "find_hierarchies", lambda: (tree,))
+
+    setup, warnings = choose_limits(LocalOptions(tmp_path))
+
+    assert setup is None
+    assert [
+        f"{what} counted but not enforced: {tree.own} cannot be used (No such file or directory)"
+        for what in ("CPUs are", "memory is")
+    ] == list(warnings)
+
+
+def test_limits_of_version_2_are_written_in_its_words(tmp_path):
+    folder = tmp_path / "task-a"
+    folder.mkdir()
+    names = ("memory.max", "memory.swap.max", "memory.oom.group", "cpu.max")
+    for name in names:
+        (folder / name).touch()
+    (folder / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
+
+    group = open_group(
+        LimitSetup({CPU: str(tmp_path), MEMORY: str(tmp_path)}, "bough-x"),
+        "a",
+        Limits(1_500, 64 * MEBIBYTE),
+    )
+
+    assert [str(64 * MEBIBYTE), "0", "1", "150000 100000"] == [
+        (folder / name).read_text() for name in names
+    ]
+    assert not group.memory_killed()
+    (folder / "memory.events").write_text("low 0\noom 1\noom_kill 2\n")
+    assert group.memory_killed()
+
+
+def test_a_group_of_version_2_is_killed_at_once():
+    tree = next((each for each in find_hierarchies() if each.unified), None)
+    folder = tree.own / f"bough-test-{os.getpid()}" if tree is not None else None
+    try:
+        assert folder is not None
+        folder.mkdir()
+    except (AssertionError, OSError) as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"CONTROL GROUPS OF VERSION 2 CANNOT BE USED HERE: {error}")
+    group = Group({MEMORY: str(folder)})
+    try:
+        task = Task(group, "/bin/sh", "-c", "setsid sleep 600 & echo; wait")
+        task.line()
+
+        assert group.kill()
+
+        assert -signal.SIGKILL == task.end()
+        assert () == group.processes()
+    finally:
+        assert group.remove()
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process is more than a body that nobody has buried yet."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
