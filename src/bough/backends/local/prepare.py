@@ -46,7 +46,7 @@ class Place(msgspec.Struct, frozen=True):
     options: LocalOptions
     #: `None`: it sees the machine as it is.
     view: ViewKind | None
-    #: Of this attempt alone, and empty; its path is without symbolic links.
+    #: Of this attempt alone, and empty.
     folder: Path
     workflow_id: str
 
@@ -77,7 +77,7 @@ def _open_up(function: object, path: str, error: object) -> None:
 
 
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
-    layout = Layout(place.folder, _surroundings(place, launch))
+    layout = Layout(place.folder.resolve(), _surroundings(place, launch))
     recipe = _fill(place, launch, layout)
     account = _account(place.options, launch, layout)
     given = recipe.environment | find_variables(recipe.credentials, launch.secrets)
