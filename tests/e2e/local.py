@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from bough import Client
+from bough.errors import Conflict, Invalid, NotFound
 from tests.e2e.served import OSMO, PATIENCE_S, PROGRAM, Served
 
 ALIVE = ("PENDING", "RUNNING", "WAITING")
@@ -231,14 +232,18 @@ class Local(Served):
 
     def clear(self) -> None:
         """End all workflows at once, wait until nothing runs, and take the quota of all pools."""
-        for name in self.alive():
-            with contextlib.suppress(Exception):
-                self.client.workflows.cancel(name, force=True)
-        self.until(lambda: not self.alive(), self.alive)
+        told: set[str] = set()
+        while names := [name for name in self.alive() if name not in told]:
+            for name in names:
+                with contextlib.suppress(NotFound, Conflict, Invalid):
+                    self.client.workflows.cancel(name, force=True)
+            told.update(names)
+        self.until(lambda: not self.alive(), lambda: self.shown(*self.alive()))
         self.until(lambda: not self.processes(), self.processes)
         for name in self.client.configs.get("pool")["pools"]:
-            if "--" not in name and name != "default":
-                self.osmo("pool", "delete", name)
+            if name != "default" and self.osmo("pool", "delete", name).code:
+                # It has subpools, and their history is kept.
+                self.osmo("pool", "update", name, "--quota", "0")
 
     def alive(self) -> list[str]:
         """The workflows that are not over."""
@@ -333,8 +338,10 @@ class Hosting:
             return ""
         process, self._process = self._process, None
         process.send_signal(how)
-        output, _ = process.communicate(timeout=PATIENCE_S)
-        return output
+        process.wait(PATIENCE_S)
+        assert process.stdout is not None
+        with process.stdout as output:
+            return output.read()
 
     def errors(self) -> str:
         """What it wrote to standard error, ever."""

@@ -14,7 +14,7 @@ from tests.e2e.local import FAIL, FINISH, Attempt, Hosting, Local, hosting
 def test_the_example_is_found_again_as_it_was_left(tmp_path: Path):
     with hosting(tmp_path, 8, "--example") as host:
         local = host.start()
-        running = [each["name"] for each in listed(local, "RUNNING", 9)]
+        running = [each["name"] for each in listed(local, "RUNNING", 7)]
         before = local.mains()
         assert 8 == len({gpu for each in before for gpu in each.gpus})
 
@@ -25,7 +25,7 @@ def test_the_example_is_found_again_as_it_was_left(tmp_path: Path):
         assert before == local.mains()
         local = host.start()
         assert before == local.mains()
-        assert running == [each["name"] for each in listed(local, "RUNNING", 9)]
+        assert running == [each["name"] for each in listed(local, "RUNNING", 7)]
         assert all("retry-" not in line for name in running for line in local.log(name))
         local.done("workflow", "cancel", *running)
         local.over(*running)

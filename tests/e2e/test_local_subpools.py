@@ -130,9 +130,13 @@ def test_scenario_180_the_full_life_of_a_subpool(host: Hosting):
     assert [25] == [len(each.gpus) for each in local.mains(again)]
     assert "requires 26 GPUs" in refusal(local, "team--a", 26, "HIGH")
     history = local.json("pool", "subpool", "history", "team", "a")
-    assert ["ACTIVE", "ACTIVE", "DELETING", "ARCHIVED", "ACTIVE"] == [
-        each["data"]["subpool_state"] for each in history
-    ]
+    assert [
+        ("ACTIVE", 30),
+        ("ACTIVE", 10),
+        ("DELETING", 10),
+        ("ARCHIVED", 10),
+        ("ACTIVE", 25),
+    ] == [(each["data"]["state"], each["data"]["quota"]) for each in history]
 
 
 def test_scenarios_086_087_and_089_what_waits_and_what_is_low_keeps_a_subpool_open(divided: Local):
