@@ -70,10 +70,12 @@ class Notices:
 
     def _run(self) -> None:
         pause_s = _FIRST_PAUSE_S
+        # A connection that is not made by way of the engine fails in the driver's own words.
+        driver_error: type[Exception] = self._store.engine.dialect.loaded_dbapi.Error
         while not self._stopping.is_set():
             try:
                 connection = self._connect()
-            except SQLAlchemyError:
+            except (SQLAlchemyError, driver_error):
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
                 pause_s = _FIRST_PAUSE_S
