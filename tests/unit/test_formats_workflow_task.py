@@ -188,8 +188,8 @@ def test_one_replica_is_named_where_something_is_read_from_it():
 
 def test_names_are_used_once_whatever_their_case():
     text = "workflow: {name: x, groups: [{name: g, tasks: [%s]}]}"
-    for names in (("a", "A"), ("a_b", "a-b"), ("G", "b"), ("a", "a")):
-        tasks = ", ".join(f"{{name: {name}, lead: {name == names[0]}}}" for name in names)
+    for first, second in (("a", "A"), ("a_b", "a-b"), ("G", "b"), ("a", "a")):
+        tasks = f"{{name: {first}, lead: true}}, {{name: {second}}}"
         with pytest.raises(Invalid, match="is the name of another task or group"):
             read_spec(text % tasks)
     with pytest.raises(Invalid, match="'a-group' is the name of another"):

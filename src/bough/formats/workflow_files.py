@@ -93,7 +93,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None if isinstance(resolve_scalar(text), str) else '"'
+    if _BINARY.search(text) or not isinstance(resolve_scalar(text), str):
+        style = '"'
+    else:
+        style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)  # pyright: ignore[reportUnknownMemberType]
 
 
