@@ -9,6 +9,8 @@ import os
 import pwd
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -374,6 +376,20 @@ def test_a_server_without_any_view_says_so_and_what_would_help(tmp_path, monkeyp
     assert warning.startswith("tasks have no private view of this machine: they share its /tmp")
     assert "run the server as root, or install bubblewrap" in warning
     assert "user namespaces: no user namespaces; bubblewrap: no bubblewrap" in warning
+
+
+@needs_root
+def test_a_server_that_is_root_but_may_not_is_told_apart(tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from bough.backends.local.view import *\n"
+        "print(choose_view(LocalOptions(Path(sys.argv[1]))))"
+    )
+    confined = ("setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", program)
+
+    told = subprocess.run((*confined, str(tmp_path)), capture_output=True, text=True, check=True)
+
+    assert told.stdout.startswith("(None, (")
+    assert "let the server make namespaces (it is root, but without CAP_SYS_ADMIN)" in told.stdout
 
 
 def test_views_can_be_switched_off(tmp_path):

@@ -25,6 +25,8 @@ from bough.backends.local.options import LocalOptions
 #: ports, and to signal its processes (capabilities 0, 1, 3, 4, 5, 6, 7 and 10).
 _KEPT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
 _STATUS_BYTES = 4
+_REMEDY = "run the server as root, or install bubblewrap"
+_REMEDY_OF_ROOT = "let the server make namespaces (it is root, but without CAP_SYS_ADMIN)"
 _WITHOUT_ROOT = (ViewKind.USER_NAMESPACES, ViewKind.BUBBLEWRAP)
 
 
@@ -42,10 +44,11 @@ def choose_view(options: LocalOptions) -> tuple[ViewKind | None, tuple[str, ...]
         if fault is None:
             return kind, ()
         faults.append(f"{kind}: {fault}")
+    remedy = _REMEDY_OF_ROOT if os.geteuid() == 0 else _REMEDY
     warning = (
         "tasks have no private view of this machine: they share its /tmp, see what this server's "
-        "user sees, its data too, and files in their specs cannot have absolute paths; run the "
-        f"server as root, or install bubblewrap ({'; '.join(faults)})"
+        "user sees, its data too, and files in their specs cannot have absolute paths; "
+        f"{remedy} ({'; '.join(faults)})"
     )
     return None, (warning,)
 
