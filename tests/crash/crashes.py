@@ -86,7 +86,8 @@ class Scene(NamedTuple):
         yield from (f"process {pid} is left: {command}" for pid, command in left.items())
         log = self.server.log.read_text()
         if "Traceback" in log:
-            yield f"the server's log has a traceback: {log[log.index('Traceback') :][:3_000]}"
+            at = log.index("Traceback")
+            yield f"the server's log has a traceback: {log[max(0, at - 500) : at + 9_000]}"
 
     def _summary(self, attempts: int) -> str:
         told = sum(run.farewell == "told" for run in self.witness.runs)

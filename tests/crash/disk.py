@@ -32,11 +32,11 @@ def main(folder: Path, seed: int) -> None:
             time.sleep(PART_S)
             filler = data / "filler"
             _fill(filler)
-            answer = _submit_alone(now, "while-full")
-            assert (answer.kind, answer.status) == ("refused", 503), answer
+            # A little can still be written where something else was before.
+            until(lambda: _submit_alone(now, "full").status == 503, "it is refused")
             time.sleep(PART_S)
             filler.unlink()
-            until(lambda: _submit_alone(now, "with-room").kind == "done", "there is room again")
+            until(lambda: _submit_alone(now, "room").kind == "done", "there is room again")
             time.sleep(PART_S)
         now.settle(FOLLOWED, lines_may_be_lost=True)
 

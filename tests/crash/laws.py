@@ -57,7 +57,7 @@ def nothing_is_half(record: Record, load: Load) -> Iterator[str]:
             if answer.kind == "done":
                 yield f"{workflow.workflow_id} was accepted and refused"
             continue
-        if answer.kind == "refused":
+        if answer.kind == "refused" and not answer.open:
             yield f"{workflow.workflow_id} is there, but was refused: {answer.message}"
         if not workflow.status.finished:
             yield f"{workflow.workflow_id} is still {workflow.status}"
@@ -170,11 +170,11 @@ def logs_are_complete(
 
 def _fitting(job: Job, cancelled: Answer | None) -> set[WorkflowStatus]:
     alone = WorkflowStatus.FAILED if job.fails else WorkflowStatus.COMPLETED
-    if cancelled is None or cancelled.kind == "refused":
+    if cancelled is None:
         return {alone}
-    if cancelled.kind == "done":
-        return {WorkflowStatus.FAILED_CANCELED}
-    return {alone, WorkflowStatus.FAILED_CANCELED}
+    if cancelled.open:
+        return {alone, WorkflowStatus.FAILED_CANCELED}
+    return {WorkflowStatus.FAILED_CANCELED if cancelled.kind == "done" else alone}
 
 
 def _fits(workflow: Workflow, task: Task, runs: list[Run]) -> Iterator[str]:

@@ -37,6 +37,11 @@ class Answer(NamedTuple):
     status: int | None = None
     message: str = ""
 
+    @property
+    def open(self) -> bool:
+        """Whether it may have been done or not: also where the database went away meanwhile."""
+        return self.kind == "unknown" or self.status == 503
+
 
 class Load:
     """What all clients did, and what they were told."""
