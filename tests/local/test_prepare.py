@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from bough.backends.local.accounts import account_warnings
 from bough.backends.local.command import Bounds, Copy, Limits, Mount, ViewKind
+from bough.backends.local.copying import copy_files
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.layout import Layout, Surroundings
 from bough.backends.local.options import LocalOptions
@@ -478,6 +479,26 @@ def test_a_checkpoint_keeps_the_name_of_its_folder_below_the_url(desk):
     ) == desk.prepare(recipe).checkpoints
 
 
+def test_the_next_attempt_finds_the_checkpoint_of_the_one_before(desk):
+    recipe = Recipe(
+        command=("cat", "{{input:0}}/snapshot"),
+        checkpoints=(CheckpointSpec("/tmp/models", "s3://bucket/path", 60),),
+        inputs=(InputSpec(url="s3://bucket/path/models"),),
+    )
+    first = desk.prepare(recipe)
+    assert [0] == [copy_files(each).files for each in first.inputs]
+    (desk.folder / "tmp" / "models").mkdir()
+    (desk.folder / "tmp" / "models" / "snapshot").write_text("epoch 7")
+    assert [1] == [copy_files(each).files for each in first.checkpoints]
+    desk.folder = desk.path / "local" / "attempts" / "b" / "task"
+    desk.folder.mkdir(parents=True)
+
+    second = desk.prepare(recipe)
+
+    (mount,) = (each for each in second.view.mounts if each.target == "/osmo/data/input/0")
+    assert ((), "epoch 7") == (second.inputs, Path(mount.source, "snapshot").read_text())
+
+
 def test_a_regex_that_is_not_valid_is_refused(desk):
     message = desk.refuse(Recipe(command=("true",), outputs=(OutputSpec("s3://b", "("),)))
 
@@ -535,13 +556,15 @@ def test_a_user_as_whom_no_task_can_run_is_refused(user, view, why, tmp_path):
 def test_what_is_missing_to_run_tasks_as_their_users_is_told_at_the_start(tmp_path, monkeypatch):
     options = LocalOptions(tmp_path, as_user=True)
 
-    assert () == account_warnings(LocalOptions(tmp_path), None)
+    (warning,) = account_warnings(LocalOptions(tmp_path), VIEW)
+    assert warning.startswith("tasks run as root, and can read every file of this machine")
     assert () == account_warnings(options, VIEW)
     (warning,) = account_warnings(options, None)
     assert warning.endswith("they need a view: none starts")
     monkeypatch.setattr(os, "geteuid", lambda: 1_000)
     (warning,) = account_warnings(options, VIEW)
     assert warning.endswith("the server must be root: none starts")
+    assert () == account_warnings(LocalOptions(tmp_path), VIEW)
 
 
 def test_what_only_a_running_task_needs_is_removed(desk):

@@ -10,8 +10,16 @@ from bough.backends.local.faults import Unstartable
 from bough.backends.local.options import LocalOptions
 
 
+_AS_ROOT = (
+    "tasks run as root, and can read every file of this machine that is not hidden; let them run "
+    "as their users if not everybody may do that"
+)
+
+
 def account_warnings(options: LocalOptions, view: ViewKind | None) -> tuple[str, ...]:
     """What is to be said at the start about tasks that are to run as their users."""
+    if not options.as_user and os.geteuid() == 0:
+        return (_AS_ROOT,)
     if not options.as_user:
         return ()
     if os.geteuid() != 0:

@@ -64,16 +64,19 @@ def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command
 def clean_up(folder: Path) -> None:
     """Remove what only a running task needs; once nothing of it runs any more."""
     for name in ("secrets", "root", "tmp", "work", "input"):
-        shutil.rmtree(folder / name, onerror=_open_up)
         shutil.rmtree(folder / name, ignore_errors=True)
+        if (folder / name).exists():
+            _open_up(folder / name)
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def _open_up(function: object, path: str, error: object) -> None:
-    """Let a folder that its owner may not list be listed the next time."""
-    del function, error
-    with contextlib.suppress(OSError):
-        if not os.path.islink(path):
-            os.chmod(path, 0o700)
+def _open_up(folder: Path) -> None:
+    """Let folders that their owner may not list be listed."""
+    for above, names, _ in os.walk(folder):
+        for path in (Path(above, each) for each in names):
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(0o700)
 
 
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
