@@ -9,7 +9,6 @@ from bough.backends.local.command import Account, ViewKind
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.options import LocalOptions
 
-
 _AS_ROOT = (
     "tasks run as root, and can read every file of this machine that is not hidden; let them run "
     "as their users if not everybody may do that"
