@@ -11,23 +11,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from bough.model.usage import Stretch
+
 #: Times with the quota from then on, in order; the first holds before that, too. `None`: no limit.
 Quotas = Sequence[tuple[int, int | None]]
-
-
-class Stretch(NamedTuple):
-    """GPUs that were held from one moment to another."""
-
-    pool: str
-    user: str
-    gpus: int
-    #: Counts against the quota: HIGH or NORMAL, up to the minimum of its gang.
-    guaranteed: bool
-    submitted_ms: int
-    start_ms: int
-    end_ms: int
-    #: The identity of the attempt, by which ties are broken.
-    attempt: str
 
 
 class Amount(NamedTuple):
@@ -56,16 +43,15 @@ def account(
     by_pool: dict[str, list[Stretch]] = {}
     sums: dict[tuple[str, str], list[int]] = {}
     for each in stretches:
-        start_ms, end_ms = max(each.start_ms, since_ms), min(each.end_ms, until_ms)
-        if start_ms >= end_ms:
-            continue
-        within = each._replace(start_ms=start_ms, end_ms=end_ms)
-        by_pool.setdefault(each.pool, []).append(within)
-        amounts = sums.setdefault((each.pool, each.user), [0, 0, 0])
-        amounts[0 if each.guaranteed else 1] += each.gpus * (end_ms - start_ms)
+        pool, user, gpus, guaranteed, _, start_ms, end_ms, _ = each
+        held_ms = min(end_ms, until_ms) - max(start_ms, since_ms)
+        if held_ms > 0:
+            by_pool.setdefault(pool, []).append(each)
+            amounts = sums.setdefault((pool, user), [0, 0, 0])
+            amounts[0 if guaranteed else 1] += gpus * held_ms
     for pool, members in by_pool.items():
         sweep = _Sweep(quotas.get(pool, ((0, None),)))
-        for user, borrowed in sweep.run(members).items():
+        for user, borrowed in sweep.run(members, since_ms, until_ms).items():
             sums[pool, user][2] += borrowed
     return {key: Amount(*sums[key]) for key in sorted(sums)}
 
@@ -104,30 +90,32 @@ class _Sweep:
         self._borrowed = 0
         self._sums: dict[str, int] = {}
 
-    def run(self, stretches: Sequence[Stretch]) -> dict[str, int]:
-        """What each user had borrowed."""
-        holders = {each.attempt: _Holder(each) for each in stretches if not each.guaranteed}
-        # What ends comes first at any moment; quotas are known by then.
-        moments: list[tuple[int, int, str, int]] = []
-        for each in stretches:
-            moments.append((each.start_ms, 2, each.attempt, each.gpus))
-            moments.append((each.end_ms, 1, each.attempt, each.gpus))
-        moments += [(at_ms, 0, "", at) for at, (at_ms, _) in enumerate(self._quotas)]
+    def run(self, stretches: Sequence[Stretch], since_ms: int, until_ms: int) -> dict[str, int]:
+        """What each user had borrowed within a window of time."""
+        holders = [None if each.guaranteed else _Holder(each) for each in stretches]
+        #: When, what (a quota, an end, a start), and the number of the quota or of the stretch.
+        moments = [(max(each[0], since_ms), 0, at) for at, each in enumerate(self._quotas)]
+        moments += [(min(each.end_ms, until_ms), 1, at) for at, each in enumerate(stretches)]
+        moments += [(max(each.start_ms, since_ms), 2, at) for at, each in enumerate(stretches)]
         moments.sort()
-        last = len(moments) - 1
-        for number, (at_ms, kind, attempt, value) in enumerate(moments):
+        before_ms = since_ms
+        for at_ms, kind, at in moments:
+            if at_ms != before_ms:
+                self._settle(before_ms)
+                before_ms = at_ms
             if kind == 0:
-                self._quota = self._quotas[value][1]
+                self._quota = self._quotas[at][1]
             else:
-                sign = 1 if kind == 2 else -1
-                self._used += sign * value
-                holder = holders.get(attempt)
-                if holder is not None:
-                    self._preemptible += sign * value
-                    (self._enter if kind == 2 else self._leave)(holder, at_ms)
-            if number == last or moments[number + 1][0] != at_ms:
-                self._settle(at_ms)
+                self._hold(stretches[at].gpus, holders[at], at_ms, more=kind == 2)
+        self._settle(before_ms)
         return self._sums
+
+    def _hold(self, gpus: int, holder: _Holder | None, at_ms: int, *, more: bool) -> None:
+        change = gpus if more else -gpus
+        self._used += change
+        if holder is not None:
+            self._preemptible += change
+            (self._enter if more else self._leave)(holder, at_ms)
 
     def _enter(self, holder: _Holder, at_ms: int) -> None:
         at = bisect_left(self._line, holder.line, key=_line)

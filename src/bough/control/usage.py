@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.access import authorise
-from bough.control.accounting import Amount, Quotas, Stretch, account, merge_quotas
+from bough.control.accounting import Amount, Quotas, account, merge_quotas
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Action, Actor
@@ -78,19 +78,7 @@ def get_usage(
     if since_ms >= until_ms:
         raise Invalid("Usage: the time must begin in the past, and before it ends.")
     with site.store.read() as connection:
-        stretches = [
-            Stretch(
-                row.pool,
-                row.user,
-                row.gpus,
-                not (row.priority.preemptible or row.growth),
-                row.submitted_ms,
-                row.scheduled_ms,
-                until_ms if row.ended_ms is None else row.ended_ms,
-                row.attempt,
-            )
-            for row in usage_store.list_held(connection, since_ms, until_ms)
-        ]
+        stretches = usage_store.list_stretches(connection, since_ms, until_ms)
         quotas = read_quotas(connection)
     amounts = account(stretches, quotas, since_ms, until_ms)
     return _report(amounts, since_ms, until_ms, by)

@@ -2,68 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 import sqlalchemy as sa
 
+from bough.model.usage import Stretch
 from bough.model.workflow import HOLDING, Priority
 from bough.store.schema import TASKS, WORKFLOWS
 
 
-class HeldRow(NamedTuple):
-    """GPUs that one attempt has, or had."""
+def list_stretches(connection: sa.Connection, since_ms: int, until_ms: int) -> list[Stretch]:
+    """Every attempt that had GPUs for a part of this time, and no other.
 
-    #: As it was submitted to: a pool, or a subpool by its canonical name.
-    pool: str
-    user: str
-    priority: Priority
-    #: Beyond the minimum of its gang.
-    growth: bool
-    gpus: int
-    submitted_ms: int
-    scheduled_ms: int
-    #: `None`: it still has them.
-    ended_ms: int | None
-    #: The identity of the attempt.
-    attempt: str
-
-
-def list_held(connection: sa.Connection, since_ms: int, until_ms: int) -> Iterator[HeldRow]:
-    """Every attempt that had GPUs for a part of this time, and no other."""
-    columns = (
-        WORKFLOWS.c.pool,
-        WORKFLOWS.c.submitted_by,
-        WORKFLOWS.c.priority,
-        TASKS.c.growth,
-        TASKS.c.gpus,
-        WORKFLOWS.c.submitted_ms,
-        TASKS.c.scheduled_ms,
-        TASKS.c.ended_ms,
-        TASKS.c.uuid,
-        TASKS.c.retry_id,
-    )
+    What still has them counts up to the end of the time.
+    """
+    guaranteed = sa.and_(WORKFLOWS.c.priority != Priority.LOW.value, TASKS.c.growth.is_(False))
     query = (
-        sa.select(*columns)
+        sa.select(
+            WORKFLOWS.c.pool,
+            WORKFLOWS.c.submitted_by,
+            TASKS.c.gpus,
+            guaranteed,
+            WORKFLOWS.c.submitted_ms,
+            TASKS.c.scheduled_ms,
+            sa.func.coalesce(TASKS.c.ended_ms, until_ms),
+            TASKS.c.uuid + "/" + sa.cast(TASKS.c.retry_id, sa.Text),
+        )
         .join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
         .where(TASKS.c.gpus > 0, TASKS.c.scheduled_ms < until_ms)
     )
-    priorities = {priority.value: priority for priority in Priority}
     # Two questions, as each has its index.
-    for condition in (
-        TASKS.c.ended_ms > since_ms,
-        TASKS.c.status.in_([status.value for status in HOLDING]),
-    ):
-        for row in connection.execute(query.where(condition)):
-            pool, user, priority, growth, gpus, submitted, scheduled, ended, uuid, retry = row
-            yield HeldRow(
-                pool,
-                user,
-                priorities[priority],
-                growth,
-                gpus,
-                submitted,
-                scheduled,
-                ended,
-                f"{uuid}/{retry}",
-            )
+    over = TASKS.c.ended_ms > since_ms
+    still = TASKS.c.status.in_([status.value for status in HOLDING])
+    return [
+        Stretch._make(row)
+        for condition in (over, still)
+        for row in connection.execute(query.where(condition)).all()
+    ]

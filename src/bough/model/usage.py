@@ -1,0 +1,20 @@
+"""What was held, and for how long. Must not know what that is counted as."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Stretch(NamedTuple):
+    """GPUs that were held from one moment to another."""
+
+    pool: str
+    user: str
+    gpus: int
+    #: Counts against the quota: HIGH or NORMAL, up to the minimum of its gang.
+    guaranteed: bool
+    submitted_ms: int
+    start_ms: int
+    end_ms: int
+    #: The identity of the attempt, by which ties are broken.
+    attempt: str
