@@ -140,6 +140,8 @@ def test_an_elastic_subgroup_with_the_lead_is_divided():
          "subGroups[1]: no task is in the subgroup 'empty'"),
         ("minMember: 3, tasks: [{name: a, replicas: 2}]", "minMember: is 3, but there are 2 tasks"),
         ("minMember: 2, tasks: [{name: a}]", "minMember: is 2, but there is 1 task"),
+        ("subGroups: [" + "{name: s}, " * 2_001 + "], tasks: [{name: a, subGroup: s}]",
+         "subGroups: are 2001; at most 2000 are possible"),
         ("minMember: 0, tasks: [{name: a}]", "minMember: is 0, but must be greater than 0"),
         ("minSubGroup: 1, tasks: [{name: a}]", "minSubGroup: counts child subgroups, but"),
         ("minMember: 1, minSubGroup: 1, subGroups: [{name: s}], tasks: [{name: a, subGroup: s}]",

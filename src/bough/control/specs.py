@@ -14,7 +14,12 @@ from bough.control.makeup import make_up
 from bough.errors import Invalid
 from bough.formats.composer import Unreadable
 from bough.formats.documents import locate
-from bough.formats.workflow import MAXIMUM_TASKS, WorkflowRead, read_workflow
+from bough.formats.workflow import (
+    MAXIMUM_PROBLEMS,
+    MAXIMUM_TASKS,
+    WorkflowRead,
+    read_workflow,
+)
 from bough.formats.workflow_values import MAXIMUM_LABELS, label_fault, variable_fault
 from bough.model.problem import Problem, Severity
 from bough.model.recipe import Recipe
@@ -164,4 +169,5 @@ def _invalid(problems: Sequence[Problem], shown: str | None) -> Invalid:
         if each.severity is Severity.ERROR
     ]
     more = "" if len(lines) == 1 else f" (and {len(lines) - 1} more)"
-    return Invalid(f"The workflow is not valid: {lines[0]}{more}", details=tuple(lines))
+    told = tuple(lines[:MAXIMUM_PROBLEMS])
+    return Invalid(f"The workflow is not valid: {lines[0]}{more}", details=told)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 
-MAXIMUM_LENGTH = 1_000
+MAXIMUM_LENGTH = 256
 
 _GROUP = re.compile(r"\((?:\?(?:P<[A-Za-z_][A-Za-z0-9_]*>|<?[=!]|[aiLmsux-]*:|>))?")
 #: What begins like a group and holds nothing: flags, a comment, what a group matched before.

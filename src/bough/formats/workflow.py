@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SOURCE = "workflow"
 VERSIONS = (1, 2)
 #: Mappings, lists and values of a workflow, aliases written out.
-MAXIMUM_VALUES = 200_000
+MAXIMUM_VALUES = 100_000
 #: What an author can read at once; after so many problems the rest is not looked at.
 MAXIMUM_PROBLEMS = 100
 #: Names among which one is looked for that was probably meant.

@@ -63,11 +63,21 @@ def read_group(fields: Fields, limits: Limits) -> ReadGroup:
         fields.error("tasks", f"exactly one task is the lead of a group, not {leads}")
     if not members:
         fields.error("tasks", "a group has at least one task")
-    written = read_gang(fields, name) if any(each in fields for each in GANG_FIELDS) else None
-    fields.ignore(*GANG_FIELDS)
+    written = _read_gang(fields, name, 2 * limits.maximum_tasks)
     read = _gather(fields, name, members, written)
     ignore = fields.boolean("ignoreNonleadStatus", default=True)
     return read._replace(spec=msgspec.structs.replace(read.spec, ignore_nonlead_status=ignore))
+
+
+def _read_gang(fields: Fields, name: str, maximum: int) -> PodGroup | None:
+    """What the group says itself; `None`: nothing."""
+    said = any(each in fields for each in GANG_FIELDS)
+    fields.ignore(*GANG_FIELDS)
+    written = read_gang(fields, name) if said else None
+    if written is not None and len(written.subgroups) > maximum:
+        count = len(written.subgroups)
+        fields.error("subGroups", f"are {count}; at most {maximum} are possible")
+    return written
 
 
 def _read_member(fields: Fields, limits: Limits, *, lone: bool) -> ReadTask:
