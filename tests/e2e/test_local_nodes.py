@@ -104,16 +104,26 @@ def test_what_was_on_a_drained_node_may_be_left_there(local: Local):
     assert ("CORDONED", 0, 0) == states(local)[node]
 
 
-def test_a_gang_that_loses_a_node_starts_again_as_a_whole(local: Local):
-    name = local.send("p", "NORMAL", gang([task(f"worker-{n}") for n in range(2)], gpus=3))
+@pytest.mark.parametrize("ignore", [True, False])
+def test_a_gang_that_loses_a_node_starts_again_with_all_tasks_that_count(
+    local: Local, ignore: bool
+):
+    tasks = [task(f"worker-{number}") for number in range(2)]
+    name = local.send("p", "NORMAL", gang(tasks, gpus=3, ignoreNonleadStatus=ignore))
     local.until(lambda: 2 == len(local.ready(name)), lambda: local.shown(name))
     assert ["north", "south"] == sorted(places(local, name))
-    local.done("node", "drain", "south")
-    local.left_waiting(name)
-    assert [] == local.processes(name)
-    local.done("node", "uncordon", "south")
-    local.settle(RUNNING=[name])
+    before = local.mains(name)
+    lost = dict(zip(("worker-0", "worker-1"), places(local, name), strict=True))["worker-1"]
+    local.done("node", "drain", lost)
+    left = 1 if ignore else 0
+    local.until(lambda: left == len(local.mains(name)), lambda: local.shown(name))
+    local.done("node", "uncordon", lost)
     local.until(lambda: 2 == len(local.ready(name)), lambda: local.shown(name))
+    after = local.mains(name)
+    assert left == len(set(before) & set(after))
+    assert Attempt(0, "FAILED_EVICTED", 3004) == local.tasks(name)["worker-1"][0]
+    retries = {"worker-0": 1 - left, "worker-1": 1}
+    assert retries == {task: attempts[-1].retry for task, attempts in local.tasks(name).items()}
 
 
 def test_what_was_used_is_told_by_pool_and_by_user(local: Local):

@@ -77,15 +77,24 @@ def local(host: Local) -> Iterator[Local]:
     host.clear()
 
 
-def test_there_are_examples():
-    assert EXAMPLES
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs_to_its_end(local: Local, path: Path):
-    name = local.json("workflow", "submit", "--pool", "p", str(path))["name"]
-    local.over(name)
-    assert "COMPLETED" == local.status(name), local.shown(name)
+def test_every_example_runs_to_its_end(large: Local):
+    large.pool("p", 100)
+    names = {
+        path.stem: large.json("workflow", "submit", "--pool", "p", str(path))["name"]
+        for path in EXAMPLES
+    }
+    large.over(*names.values())
+    shown = large.shown(*names.values())
+    assert ["COMPLETED"] * len(names) == large.statuses(*names.values()), shown
+    said = {stem: large.log(name) for stem, name in names.items()}
+    assert ["[greet] Hello from hello-1"] == said["hello"]
+    assert ["[report] 10 numbers, 55 together"] == said["serial"]
+    assert {f"[worker-{n}] worker {n} of at most 8, on GPU" for n in range(8)} == {
+        line.rpartition(" ")[0] for line in said["elastic"] if "of at most" in line
+    }
+    assert "[master] trained for 20 steps" in said["gang"]
+    assert "[front] routes" in said["subgroups"]
+    assert 6 == sum("serves as" in line for line in said["subgroups"])
 
 
 def test_a_templated_gang_starts_itself_again_and_goes_on(local: Local):
