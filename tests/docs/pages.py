@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.docs import reference
+from tests.docs import reference, states
 from tests.docs.blocks import EXCERPT, Fence, PageError, find_examples, find_fences
 from tests.docs.commands import ROOT, CommandError, Ran, run
 from tests.docs.session import replay
@@ -27,7 +27,8 @@ def find_pages() -> list[Path]:
 
 def rewrite(text: str, run_command: Run = run, root: Path = ROOT) -> str:
     """The page with all that it shows put right."""
-    lines = _with_reference(text.split("\n"))
+    lines = _filled(text.split("\n"), reference.OPENING, reference.CLOSING, reference.headings)
+    lines = _filled(lines, states.OPENING, states.CLOSING, states.sections)
     # From the end, so that what is still to be done keeps its place.
     for fence in reversed(find_fences(lines)):
         above = lines[fence.opening - 1] if fence.opening else ""
@@ -54,14 +55,16 @@ def difference(page: Path) -> str:
     return "\n".join(changes)
 
 
-def _with_reference(lines: list[str]) -> list[str]:
-    if reference.OPENING not in lines:
+def _filled(
+    lines: list[str], opening: str, closing: str, contents: Callable[[], list[str]]
+) -> list[str]:
+    """The page with what stands between two of its lines made anew."""
+    if opening not in lines:
         return lines
-    opening = lines.index(reference.OPENING)
-    if reference.CLOSING not in lines[opening:]:
-        raise PageError(opening + 1, f"{reference.CLOSING} is missing")
-    closing = lines.index(reference.CLOSING, opening)
-    return [*lines[: opening + 1], *reference.headings(), *lines[closing:]]
+    first = lines.index(opening)
+    if closing not in lines[first:]:
+        raise PageError(first + 1, f"{closing} is missing")
+    return [*lines[: first + 1], *contents(), *lines[lines.index(closing, first) :]]
 
 
 def _console(lines: Sequence[str], fence: Fence, run_command: Run) -> list[str]:

@@ -133,6 +133,7 @@ def test_a_python_session_shows_what_it_prints():
         (["```pycon", "sum", "```"], "line 2: a Python session without a line"),
         (["```pycon", ">>> 1", "1", ">>> nothing", "```"], "line 4: (.|\n)*NameError"),
         (["<!-- commands -->"], "line 1: <!-- end of commands --> is missing"),
+        (["", "<!-- states -->"], "line 2: <!-- end of states --> is missing"),
     ],
 )
 def test_what_cannot_be_checked_is_refused_with_its_line(lines: list[str], message: str):
@@ -198,3 +199,15 @@ def test_the_reference_is_made_anew_from_the_commands():
     assert "old" not in after
     assert "## bough quota show\n\n```console\n$ bough quota show --help\nquota\n" in after
     assert after.endswith("<!-- end of commands -->\nthe end\n")
+
+
+def test_the_states_are_made_anew_from_the_table():
+    text = page("<!-- states -->", "yesterday", "<!-- end of states -->")
+
+    after = rewrite(text, echo)
+
+    assert "yesterday" not in after
+    assert "    on_a_node --> FAILED_PREEMPTED: preempt\n" in after
+    assert "        INITIALIZING --> RUNNING: run\n" in after
+    assert "| bind | SCHEDULING | INITIALIZING | a plan has given it a node" in after
+    assert "| 3006 | " in after

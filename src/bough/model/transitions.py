@@ -136,20 +136,16 @@ GROUP_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
     Transition("hold_back", (None,), _T.WAITING, "submitted; groups before it are not over"),
     Transition("release", (_T.WAITING,), _T.SCHEDULING, "the groups before it are completed"),
     Transition("bind", QUEUED, _T.INITIALIZING, "its tasks have got their nodes together"),
-    Transition(
-        "run", (*QUEUED, _T.INITIALIZING), _T.RUNNING, "one of its tasks runs, or has ended"
-    ),
+    Transition("run", (_T.INITIALIZING,), _T.RUNNING, "one of its tasks runs, or has ended"),
     Transition(
         "queue_again",
         HOLDING,
         _T.SCHEDULING,
         "all that it had is gone; it waits for another attempt",
     ),
-    Transition(
-        "complete", _STANDING, _T.COMPLETED, "all tasks are over, and those that count well"
-    ),
+    Transition("complete", HOLDING, _T.COMPLETED, "all tasks are over, and those that count well"),
     *(
-        Transition("fail", _STANDING, status, "all tasks are over, and one that counts not well")
+        Transition("fail", HOLDING, status, "all tasks are over, and one that counts not well")
         for status in _FAILURES
     ),
     Transition(
