@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from bough.backends.local.log_reader import LAST_BYTES, PART_BYTES, LogReader, parse
 from bough.backends.local.logs import ERROR, LINE_BYTES, OUT, Lines, LogWriter, find_segments
+from bough.backends.local.state import read_state
 from bough.model.backend import LogLine
 from tests.local.bench import Bench, until
 
@@ -217,12 +219,14 @@ def test_a_task_that_prints_a_gigabyte_fills_neither_disk_nor_memory(bench: Benc
     )
     attempt = bench.run("/usr/bin/env", "python3", "-c", script)
     folder = bench.options.folder / "attempts" / attempt.replace("/", "-")
-    worst = 0
+    worst = memory = 0
     while (seen := bench.see(attempt)) is None or seen.sight.value in ("starting", "running"):
         worst = max(worst, _size(folder))
+        memory = max(memory, _peak_memory(folder / "state"))
         time.sleep(0.02)
     assert 0 == seen.exit_code
     assert worst <= bench.options.log_bytes + 64 * 1024
+    assert 0 < memory < 200 * 2**20
     part = bench.backend.read_log(attempt, last_lines=1)
     assert part is not None
     assert ["done"] == [line.text for line in part.lines]
@@ -239,6 +243,19 @@ def test_ten_thousand_lines_a_second_are_all_kept(bench: Bench) -> None:
     attempt = bench.run("/usr/bin/env", "python3", "-c", script)
     assert 0 == bench.wait_over(attempt).exit_code
     assert list(map(str, range(10_000))) == bench.texts(attempt)
+
+
+def _peak_memory(path: Path) -> int:
+    """What the keeper of an attempt ever had."""
+    state = read_state(path)
+    if state is None or state.kept is None:
+        return 0
+    try:
+        text = Path(f"/proc/{state.kept.pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return 0 if found is None else int(found[1]) * 1024
 
 
 def _size(folder: Path) -> int:

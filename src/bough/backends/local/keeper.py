@@ -35,6 +35,8 @@ _SLEEP_S = 5.0
 _SWEEP_S = 0.02
 _SWEEP_S_MAX = 1.0
 _GIVE_UP_SWEEPS = 100
+#: How long the data of a task that was told to end is copied at most.
+_COPY_S = 600.0
 _MESSAGE_BYTES = 8_192
 _COMMANDS = msgspec.json.Decoder(tuple[Command, ...])
 
@@ -82,14 +84,19 @@ class Keeper:
                 task.finish(sight, message, _now_ms())
         self._ring(self._tasks)
 
+    @property
+    def _undecided(self) -> bool:
+        """Whether it is not yet known if they start; what has ended meanwhile has to wait."""
+        return self._failure is None and any(task.starting for task in self._tasks)
+
     def _timeout(self) -> float:
         now = time.monotonic()
         times = [self._look_at]
         for task in self._tasks:
             if task.phase is Phase.ENDING:
-                times.append(task.sweep_at)
-            elif task.phase is not Phase.OVER:
-                times += [each for each in (task.kill_at,) if each is not None]
+                times += [] if self._undecided else [task.sweep_at]
+            elif task.phase is not Phase.OVER and task.kill_at is not None:
+                times.append(task.kill_at)
             if task.phase is Phase.RUNNING and task.aside is None:
                 times += task.due.values()
         return max(0.0, min(times) - now)
@@ -98,7 +105,7 @@ class Keeper:
         """Read what the tasks were told."""
         now = time.monotonic()
         for task in self._tasks:
-            if task.kill_at is not None and task.kill_at <= now:
+            if task.kill_at is not None and task.kill_at <= now and task.phase is not Phase.ENDING:
                 task.kill()
                 task.kill_at = now + _SWEEP_S_MAX
         if now < self._look_at and not self._events.nudged:
@@ -249,8 +256,7 @@ class Keeper:
 
     def _end(self) -> None:
         now = time.monotonic()
-        if self._failure is None and any(task.starting for task in self._tasks):
-            # Whether they were started at all is not yet known.
+        if self._undecided:
             return
         for task in self._tasks:
             if task.phase is Phase.ENDING and task.sweep_at <= now:
@@ -275,6 +281,8 @@ class Keeper:
             self._events.remove(descriptor)
         task.close_streams(_now_ms())
         task.phase = Phase.COPYING
+        # Its last checkpoint has a time of its own, as it is what the notice was for.
+        task.kill_at = None if task.told is None else now + _COPY_S
         copies = task.last_copies(failed=self._failure is not None)
         before = () if task.command is None else task.command.clean_up
         if copies or before:

@@ -170,6 +170,8 @@ class KeptTask:
     def tell(self, told: Told) -> None:
         """Let it end in time; again, if it has less time now."""
         self.told = told
+        if self.phase is Phase.COPYING:
+            return
         until = time.monotonic() + told.grace_s
         self.kill_at = until if self.kill_at is None else min(until, self.kill_at)
         if self.phase is Phase.RUNNING:

@@ -83,13 +83,12 @@ class LogWriter:
             if len(part) > self._segment_bytes:
                 part = records[: records.rindex(b"\n", 0, self._segment_bytes) + 1]
             records = records[len(part) :]
-            if self.lost_lines or not self._append(part):
-                self.lost_lines += part.count(b"\n")
+            self.lost_lines += part.count(b"\n") if self.lost_lines else self._append(part)
 
     def tell_lost(self, now_ms: int) -> None:
         """Say how many lines were lost, if any were and that can be written."""
         text = f"{now_ms} e {lost_text(self.lost_lines)} ({self._reason})\n"
-        if self.lost_lines and self._append(text.encode()):
+        if self.lost_lines and self._append(text.encode()) == 0:
             self.lost_lines = 0
 
     def close(self) -> None:
@@ -98,28 +97,23 @@ class LogWriter:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _append(self, part: bytes) -> bool:
-        """Write all of it, or nothing."""
+    def _append(self, part: bytes) -> int:
+        """Write records, as many as can be; how many could not."""
         try:
             if self._descriptor is None or self._size + len(part) > self._segment_bytes:
                 self._turn()
-            descriptor = self._descriptor
-            if descriptor is None:
-                return False
-            written = os.write(descriptor, part)
+            written = 0 if self._descriptor is None else os.write(self._descriptor, part)
         except OSError as error:
             self._reason = error.strerror or str(error)
-            return False
+            return part.count(b"\n")
+        whole = part.rfind(b"\n", 0, written) + 1
+        self._size += whole
         if written < len(part):
-            # No reader has taken what does not end a line, so that much can be taken back.
-            whole = part.rfind(b"\n", 0, written) + 1
-            os.ftruncate(descriptor, self._size + whole)
-            self._size += whole
             self._reason = "the disk is full"
-            self.lost_lines += part.count(b"\n", whole)
-            return True
-        self._size += written
-        return True
+            if self._descriptor is not None:
+                # No reader has taken what does not end a line, so that much can be taken back.
+                os.ftruncate(self._descriptor, self._size)
+        return part.count(b"\n", whole)
 
     def _turn(self) -> None:
         """Begin another segment, and drop the oldest if there are too many."""
