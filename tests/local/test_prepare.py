@@ -511,7 +511,22 @@ def test_the_view_hides_the_data_of_the_server(tmp_path):
     view = desk.prepare().view
 
     assert (str(desk.path / "local"), str(desk.path / "database")) == view.hidden
-    assert (str(desk.folder / "tmp"), str(desk.folder / "root")) == (view.temporary, view.root)
+    assert (str(desk.folder / "tmp"), str(desk.folder / "view")) == (view.temporary, view.root)
+
+
+def test_new_top_level_folders_are_mounted_also_those_for_checkpoints(desk):
+    recipe = Recipe(
+        command=("true",),
+        files=(FileSpec("/workspace/a", ""), FileSpec("/b", ""), FileSpec("/osmo/c", "")),
+        checkpoints=(CheckpointSpec("/models/latest", "s3://b", 1),),
+    )
+
+    mounts = desk.prepare(recipe).view.mounts
+
+    assert ["/b", "/models", "/osmo", "/workspace", "/osmo/work", "/osmo/data/output"] == [
+        each.target for each in mounts if each.writable
+    ]
+    assert str(desk.folder / "root" / "models") == mounts[1].source
 
 
 @needs_root

@@ -38,7 +38,7 @@ class View(msgspec.Struct, frozen=True):
 
     #: The folder that is to be the task's `/tmp`.
     temporary: str
-    #: The folder that is to be its `/`, with the machine's top-level folders in it.
+    #: An empty folder, over which its `/` is put together.
     root: str
     kind: ViewKind = ViewKind.NAMESPACES
     mounts: tuple[Mount, ...] = ()

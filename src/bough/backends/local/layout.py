@@ -5,6 +5,7 @@
     <attempt>/output    what it leaves behind     /osmo/data/output
     <attempt>/input/0   what it was given         /osmo/data/input/0
     <attempt>/root      all other new folders     /
+    <attempt>/view      empty; for its own view
     <attempt>/secrets   its credentials           where the spec says
 
 A task without a view of its own sees the places as they are. Must not know what is in the files.
@@ -80,6 +81,11 @@ class Layout(msgspec.Struct, frozen=True):
     def root(self) -> Path:
         """The folder of everything else."""
         return self.folder / "root"
+
+    @property
+    def view(self) -> Path:
+        """An empty folder for its own view."""
+        return self.folder / "view"
 
     @property
     def secrets(self) -> Path:

@@ -1,8 +1,8 @@
 """Builds the files that a task sees, in a mount namespace of its own.
 
-The root is a folder of the attempt. The machine's top-level folders are mounted into it, read-only
-and with all that is mounted below them, except for those that a task has for itself. Nothing is
-followed that could be a link of somebody's making. Must not know what runs there.
+The root is a small file system in memory. The machine's top-level folders are mounted into it,
+read-only and with all that is mounted below them, except for those that a task has for itself.
+Nothing is followed that could be a link of somebody's making. Must not know what runs there.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from bough.backends.local.paths import make_below, open_below
 
 #: Top-level folders that are not the machine's.
 OWN = frozenset({"dev", "proc", "run", "tmp"})
+#: It has room for what a task puts beside the folders, and not for its data.
+ROOT_OPTIONS = "size=256m,mode=755"
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
 #: GPUs, other accelerators, and fast networks between them.
 ACCELERATORS = ("accel", "dri", "gdrdrv", "infiniband", "kfd", "nvidia", "vfio")
@@ -50,12 +52,14 @@ _FLAGS = {
 
 def build(view: View) -> None:
     """Make the view the files of this process, which is in a new mount namespace."""
+    owner = Path(view.root).stat()
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    kernel.mount(view.root, view.root, "", kernel.MS_BIND)
+    kernel.mount("none", view.root, "tmpfs", _flags(), ROOT_OPTIONS)
     # It is below one of the folders that are mounted into it, and not to be mounted with that.
     kernel.mount("none", view.root, "", kernel.MS_UNBINDABLE)
     root = _Root(view)
     try:
+        os.chown(view.root, owner.st_uid, owner.st_gid)
         root.show_machine()
         root.hide(view.hidden)
         root.show_devices()
@@ -100,8 +104,7 @@ class _Root:
             if entry.name in self._taken:
                 continue
             if entry.is_symlink():
-                with contextlib.suppress(FileExistsError):
-                    os.symlink(os.readlink(entry.path), entry.name, dir_fd=self.descriptor)
+                os.symlink(os.readlink(entry.path), entry.name, dir_fd=self.descriptor)
             elif entry.is_dir(follow_symlinks=False):
                 target = self.make((entry.name,))
                 kernel.mount(entry.path, target, "", kernel.MS_BIND | kernel.MS_REC)

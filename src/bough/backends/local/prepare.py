@@ -63,7 +63,7 @@ def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command
 
 def clean_up(folder: Path) -> None:
     """Remove what only a running task needs; once nothing of it runs any more."""
-    for name in ("secrets", "root", "tmp", "work", "input"):
+    for name in ("secrets", "root", "tmp", "work", "input", "view"):
         shutil.rmtree(folder / name, ignore_errors=True)
         if (folder / name).exists():
             _open_up(folder / name)
@@ -103,10 +103,10 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
     _make_folders(layout, len(recipe.inputs), account)
     files = _write_files(recipe.files, layout, account)
     secrets = write_credentials(recipe.credentials, launch.secrets, layout, account)
-    mounts = (*_own_mounts(layout), *files, *mounts, *secrets)
+    checkpointed = _make_checkpointed(recipe, layout, account)
+    mounts = (*_own_mounts(layout), *files, *mounts, *secrets, *checkpointed)
     if layout.surroundings is not Surroundings.CONTAINER:
         return msgspec.structs.replace(command, view=_view(place, layout, mounts))
-    mounts = (*mounts, *_checkpoint_mounts(recipe, layout, account))
     runner = place.options.container_runner or ""
     return contain(command, Containment(runner, recipe, mounts, gpus, layout, frozenset(given)))
 
@@ -164,7 +164,7 @@ def _limits(options: LocalOptions, launch: Launch) -> Limits:
 
 def _make_folders(layout: Layout, inputs: int, account: Account | None) -> None:
     with opened(layout.folder) as folder:
-        for name in ("work", "output", "root"):
+        for name in ("work", "output", "root", "view"):
             os.close(make_below(folder, (name,), account=account))
         os.close(make_below(folder, ("tmp",), 0o1777, account))
         os.close(make_below(folder, ("secrets",), 0o700))
@@ -214,17 +214,20 @@ def _own_mounts(layout: Layout) -> tuple[Mount, ...]:
     return (Mount(str(layout.temporary), SEEN_TEMPORARY, writable=True), *mounts)
 
 
-def _checkpoint_mounts(
+def _make_checkpointed(
     recipe: Recipe, layout: Layout, account: Account | None
 ) -> tuple[Mount, ...]:
-    """Folders of a container that must be seen from outside while it runs."""
+    """Folders that must be seen from outside while the task runs; in a container, mounted."""
     mounts: list[Mount] = []
+    contained = layout.surroundings is Surroundings.CONTAINER
     for number, each in enumerate(recipe.checkpoints):
         spot = layout.locate(checkpointed(each), f"checkpoint[{number}]")
         if spot.base == layout.root:
+            parts = spot.parts if contained else spot.parts[:1]
             with opened(layout.root) as root:
-                os.close(make_below(root, spot.parts, account=account))
-            mounts.append(Mount(str(spot.path), spot.seen, writable=True))
+                os.close(make_below(root, parts, account=account))
+            if contained:
+                mounts.append(Mount(str(spot.path), spot.seen, writable=True))
     return tuple(mounts)
 
 
@@ -232,10 +235,14 @@ def _view(place: Place, layout: Layout, mounts: tuple[Mount, ...]) -> View | Non
     if layout.surroundings is not Surroundings.VIEW or place.view is None:
         return None
     hidden = (place.options.folder, *place.options.hidden)
+    new = (
+        Mount(str(layout.root / name), f"/{name}", writable=True)
+        for name in sorted(os.listdir(layout.root))
+    )
     return View(
         temporary=str(layout.temporary),
-        root=str(layout.root),
+        root=str(layout.view),
         kind=place.view,
-        mounts=mounts,
+        mounts=(*new, *mounts),
         hidden=tuple(str(each.resolve()) for each in hidden),
     )
