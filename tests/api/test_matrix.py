@@ -40,6 +40,7 @@ LEAST = {
         POST /api/profile/settings
         GET /api/resources
         GET /api/resources/{node}
+        GET /api/tag
         GET /api/task
         GET /api/workflow
     """,
@@ -94,9 +95,21 @@ LEAST = {
         GET /api/configs/role
         PUT /api/configs/role/{role}
         DELETE /api/configs/role/{role}
+        PUT /api/configs/pool/{pool}/platform/{platform}
+        PUT /api/configs/pool/{pool}/platform/{platform}/rename
+        GET /api/configs/role/{role}
+        GET /api/configs/service
+        GET /api/configs/backend
+        GET /api/configs/backend/{backend}
+        GET /api/configs/pod_template
+        GET /api/configs/group_template
+        GET /api/configs/resource_validation
+        GET /api/configs/backend_test
         GET /api/configs/workflow
+        PUT /api/configs/workflow
         PATCH /api/configs/workflow
         POST /api/node/{node}/cordon
+        POST /api/node/{node}/drain
         POST /api/node/{node}/uncordon
         GET /api/queues
         PATCH /api/resources/{node}
@@ -205,6 +218,7 @@ def _status(town, name, method, path):
         "cohort": "none",
         "node": "node-0",
         "platform": "none",
+        "backend": "none",
         "user": "victim",
         "token": "other",
         "role": "none",

@@ -115,11 +115,15 @@ def test_changes_are_listed(osmo: Osmo, server: Answering):
 def test_revisions_are_compared(osmo: Osmo, server: Answering):
     long = {"field": "x", "before": None, "after": "y" * 61}
     found = [{"field": "team.quota", "before": 1, "after": {"a": 2}}, long]
-    server.answer("GET", "/api/configs/diff", found)
-    server.answer("GET", "/api/configs/diff", [])
+    server.answer("GET", "/api/configs/diff", {"differences": found})
+    server.answer("GET", "/api/configs/diff", {"differences": []})
     lines = osmo("config", "diff", "POOL:1", "2").output.splitlines()[2:]
     assert ['team.quota   1        {"a": 2}', f"x            -        {'y' * 59}…"] == lines
-    assert {"config_type": ["POOL"], "first": ["1"], "second": ["2"]} == server.last.query
+    assert {
+        "config_type": ["POOL"],
+        "first_revision": ["1"],
+        "second_revision": ["2"],
+    } == server.last.query
     assert "There is no difference.\n" == osmo("config", "diff", "POOL:1", "2").output
     assert 2 == osmo("config", "diff", "POOL", "2").code
 

@@ -70,15 +70,21 @@ def test_nodes_are_cordoned_and_let_in_again(osmo: Osmo, server: Answering):
     assert (0, "Node n1 takes work.\n", "") == osmo("node", "uncordon", "n1")
 
 
-def test_a_drain_says_what_is_left(osmo: Osmo, server: Answering):
-    for left in (2, 1, 0):
-        server.answer("POST", "/api/node/n1/drain", line("n1", tasks=left))
+def test_a_drain_says_what_becomes_of_what_runs(osmo: Osmo, server: Answering):
+    for told, left in ((2, 0), (0, 1), (1, 3), (0, 0)):
+        body = {"node": line("n1"), "told": told, "left": left}
+        server.answer("POST", "/api/node/n1/drain", body)
 
-    assert "Node n1 takes nothing new; 2 tasks are still on it.\n" == osmo("node", "drain", "n1")[1]
-    assert {} == server.last.query
-    assert "Node n1 takes nothing new; 1 task is still on it.\n" == osmo("node", "drain", "n1")[1]
+    for expected in (
+        "2 tasks told to end.",
+        "1 task left to run to the end.",
+        "1 task told to end, 3 tasks left to run to the end.",
+    ):
+        ended = osmo("node", "drain", "n1")
+        assert (0, f"Node n1 takes nothing new; {expected}\n", "") == ended
+        assert {} == server.last.query
     ended = osmo("node", "drain", "n1", "--leave")
-    assert (0, "Node n1 is empty, and takes nothing new.\n", "") == ended
+    assert (0, "Node n1 takes nothing new; nothing runs on it.\n", "") == ended
     assert {"leave": ["true"]} == server.last.query
 
 

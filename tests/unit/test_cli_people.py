@@ -194,7 +194,9 @@ def test_tokens_are_listed_with_whether_they_are_valid(osmo: Osmo, server: Answe
 
 
 def test_a_token_is_shown_and_deleted(osmo: Osmo, server: Answering):
-    roles = {"token_name": "ci", "user_name": "ann", "roles": ["a", "b"]}
+    at = {"assigned_by": "ann", "assigned_at": "2026-01-05T10:00:00.000"}
+    assigned = [{"role_name": "a", **at}, {"role_name": "b", **at}]
+    roles = {"token_name": "ci", "user_name": "ann", "roles": assigned}
     server.answer("GET", "/api/auth/access_token/ci/roles", roles)
     server.answer("DELETE", "/api/auth/access_token/ci")
     assert "Roles : a, b" in osmo("token", "roles", "ci").output

@@ -207,10 +207,12 @@ def _render_revisions(revisions: Any) -> str:
 
 
 def _render_differences(answer: Any) -> str:
-    found = answer["differences"] if isinstance(answer, dict) else answer
-    if not found:
+    if not answer["differences"]:
         return "There is no difference."
-    rows = [(each["field"], _short(each["before"]), _short(each["after"])) for each in found]
+    rows = [
+        (each["field"], _short(each["before"]), _short(each["after"]))
+        for each in answer["differences"]
+    ]
     return render_ruled(("Field", "Before", "After"), rows)
 
 

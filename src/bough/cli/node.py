@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bough.cli.output import count
 from bough.cli.remote import ServerGroup, client, echo, format_option
 from bough.cli.ruled import NOTHING, render_ruled
 
@@ -79,11 +80,13 @@ def render_nodes(nodes: Any) -> str:
 
 
 def _drained(answer: Any) -> str:
-    name, tasks = answer["name"], answer["tasks"]
-    if not tasks:
-        return f"Node {name} is empty, and takes nothing new."
-    noun = "task is" if tasks == 1 else "tasks are"
-    return f"Node {name} takes nothing new; {tasks} {noun} still on it."
+    text = f"Node {answer['node']['name']} takes nothing new; "
+    told, left = answer["told"], answer["left"]
+    parts = [
+        f"{count(told, 'task')} told to end" if told else "",
+        f"{count(left, 'task')} left to run to the end" if left else "",
+    ]
+    return text + (", ".join(part for part in parts if part) or "nothing runs on it") + "."
 
 
 def _number(value: Any) -> str:

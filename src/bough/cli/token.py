@@ -83,6 +83,6 @@ def _render_roles(answer: Any) -> str:
         [
             ("Token", answer.get("token_name")),
             ("User", answer.get("user_name")),
-            ("Roles", answer.get("roles")),
+            ("Roles", [each["role_name"] for each in answer.get("roles") or ()]),
         ]
     )

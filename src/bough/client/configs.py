@@ -60,8 +60,8 @@ class Configs:
         return self._transport.get(path_of("configs", "history"), query)["configs"]
 
     def diff(self, kind: str, before: int, after: int) -> Any:
-        """What is different between two revisions."""
-        query = {"config_type": kind, "first": before, "second": after}
+        """Two revisions, and the `differences` between them."""
+        query = {"config_type": kind, "first_revision": before, "second_revision": after}
         return self._transport.get(path_of("configs", "diff"), query)
 
     def rollback(self, kind: str, revision: int) -> Any:

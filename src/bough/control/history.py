@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bough.control import pools
+from bough.control import pools, settings
 from bough.control.access import allows, authorise, resource_of
 from bough.control.pools import PoolChange
-from bough.control.recording import Note, differences
+from bough.control.recording import NO_NOTE, Note, differences
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
 from bough.model.pool import Json
 from bough.model.record import AuditEntry, ConfigType, Difference, Revision, StoredEvent
+from bough.model.settings import WorkflowSettings
 from bough.store import records as record_store
+
+#: How many revisions are looked at together.
+AT_ONCE = 100
 
 
 def list_audit(
@@ -84,6 +88,27 @@ def config_at(site: Site, actor: Actor, config_type: ConfigType, revision: int) 
     return {each.name: each.data for each in found if each.data is not None}
 
 
+def revisions_at(
+    site: Site, actor: Actor, at_ms: int, types: Sequence[ConfigType] = ()
+) -> list[Revision]:
+    """The last change of each kind up to a time, by kind."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    found: list[Revision] = []
+    with site.store.read() as connection:
+        for kind in types or tuple(ConfigType):
+            page, offset = True, 0
+            while page:
+                page = record_store.list_revisions(
+                    connection, types=(kind,), newest_first=True, limit=AT_ONCE, offset=offset
+                )
+                offset += AT_ONCE
+                earlier = [each for each in page if each.created_ms <= at_ms]
+                if earlier:
+                    found.append(earlier[0])
+                    break
+    return found
+
+
 def diff(
     site: Site, actor: Actor, config_type: ConfigType, one: int, other: int
 ) -> list[Difference]:
@@ -93,14 +118,23 @@ def diff(
     return list(differences(before, after))
 
 
-def rollback_pools(site: Site, actor: Actor, revision: int) -> PoolChange:
+def rollback_settings(
+    site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
+) -> WorkflowSettings:
+    """Configure workflows as they were."""
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    (wanted,) = config_at(site, actor, ConfigType.WORKFLOW, revision).values()
+    return settings.put_workflow_settings(site, actor, wanted, note)
+
+
+def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE) -> PoolChange:
     """Configure the pools as they were. Subpools are no configuration, and stay as they are.
 
     Pools that came later stay too: taking them away is a decision of its own.
     """
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     wanted = config_at(site, actor, ConfigType.POOL, revision)
-    return pools.put_pools(site, actor, wanted, Note(f"rolled back to revision {revision}"))
+    return pools.put_pools(site, actor, wanted, note)
 
 
 def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> list[StoredEvent]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+import sqlalchemy as sa
 
 from bough.control.access import allowed_pools, authorise, require_pool
 from bough.control.recording import audit
@@ -83,18 +84,28 @@ def set_credential(
     except msgspec.ValidationError:
         raise Invalid(f"Credential {name}: every key and every value must be text.") from None
     now_ms = site.clock.now_ms()
-    credential = Credential(actor.name, name, kind, tuple(sorted(secret)), now_ms)
     with site.store.write() as connection:
-        people_store.put_credential(connection, credential, secret)
+        made = Credential(actor.name, name, kind, created_ms=now_ms)
+        people_store.put_credential(connection, made, secret)
+        credential = _credential(connection, actor, name)
         subject = f"credential/{actor.name}/{name}"
         audit(connection, site, actor, Action.CREDENTIAL_UPDATE, subject, None, credential)
     return credential
 
 
-def delete_credential(site: Site, actor: Actor, name: str) -> None:
-    """Forget a secret."""
+def delete_credential(site: Site, actor: Actor, name: str) -> Credential:
+    """Forget a secret; what it was, without what was secret."""
     authorise(actor, Action.CREDENTIAL_UPDATE, names=site.role_names)
     with site.store.write() as connection:
-        if not people_store.delete_credentials(connection, actor.name, (name,)):
-            raise NotFound(f"Credential {name} not found.")
-        audit(connection, site, actor, "credentials:Delete", f"credential/{actor.name}/{name}")
+        before = _credential(connection, actor, name)
+        people_store.delete_credentials(connection, actor.name, (name,))
+        subject = f"credential/{actor.name}/{name}"
+        audit(connection, site, actor, "credentials:Delete", subject, before, None)
+    return before
+
+
+def _credential(connection: sa.Connection, actor: Actor, name: str) -> Credential:
+    for each in people_store.list_credentials(connection, actor.name):
+        if each.name == name:
+            return each
+    raise NotFound(f"Credential {name} not found.")

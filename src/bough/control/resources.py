@@ -10,11 +10,13 @@ import msgspec
 from bough.control.access import authorise
 from bough.control.estate import Estate, read_estate, uses
 from bough.control.site import Site
+from bough.control.statuses import HEARTBEAT_WINDOW_MS
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
 from bough.model.pool import Machine, Pool
 from bough.model.subpool import Subpool
 from bough.model.workflow import HOLDING
+from bough.store import machines as machine_store
 from bough.store import pools as pool_store
 from bough.store import task_search
 from bough.store.task_search import TaskFilter
@@ -41,6 +43,16 @@ class NodeView(msgspec.Struct, frozen=True):
     used: Amounts = Amounts()
     #: How many tasks are on it.
     tasks: int = 0
+
+
+class BackendView(msgspec.Struct, frozen=True):
+    """A backend, when it was last heard of, and what it has."""
+
+    name: str
+    heard_ms: int
+    online: bool
+    nodes: int
+    gpus: int
 
 
 def list_nodes(
@@ -81,6 +93,25 @@ def get_node(site: Site, actor: Actor, name: str) -> NodeView:
         if view.machine.name == name:
             return view
     raise NotFound(f"Node {name} not found.")
+
+
+def list_backends(site: Site, actor: Actor) -> list[BackendView]:
+    """The backends that were ever heard of, by name."""
+    authorise(actor, Action.CONFIG_READ, "config/backend", site.role_names)
+    with site.store.read() as connection:
+        heard = machine_store.heartbeats(connection)
+        machines = machine_store.list_all(connection)
+    now_ms = site.clock.now_ms()
+    return [
+        BackendView(
+            name,
+            at_ms,
+            now_ms - at_ms <= HEARTBEAT_WINDOW_MS,
+            sum(each.backend == name for each in machines),
+            sum(each.gpus for each in machines if each.backend == name),
+        )
+        for name, at_ms in heard.items()
+    ]
 
 
 def _view(

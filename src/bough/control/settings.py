@@ -46,10 +46,21 @@ def patch_workflow_settings(
     site: Site, actor: Actor, changes: Json, note: Note = NO_NOTE
 ) -> WorkflowSettings:
     """Change some of it."""
+    return _write(site, actor, changes, note, fresh=False)
+
+
+def put_workflow_settings(
+    site: Site, actor: Actor, values: Json, note: Note = NO_NOTE
+) -> WorkflowSettings:
+    """Replace it; what is not said is as it was at first."""
+    return _write(site, actor, values, note, fresh=True)
+
+
+def _write(site: Site, actor: Actor, changes: Json, note: Note, *, fresh: bool) -> WorkflowSettings:
     authorise(actor, Action.CONFIG_UPDATE, "config/workflow", site.role_names)
     with site.store.write() as connection:
         before = read_workflow_settings(connection)
-        after = _changed(before, changes)
+        after = _changed(WorkflowSettings() if fresh else before, changes)
         setting_store.put(connection, _WORKFLOW, msgspec.to_builtins(after))
         document = settings_document(after)
         revise(connection, site, actor, ConfigType.WORKFLOW, _WORKFLOW, document, note)

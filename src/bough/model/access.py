@@ -218,3 +218,5 @@ class Credential(msgspec.Struct, frozen=True):
     #: The names of its parts.
     keys: tuple[str, ...] = ()
     created_ms: int = 0
+    #: What it opens, where that is a part of it and no secret: a registry, or an address of data.
+    profile: str | None = None

@@ -18,6 +18,7 @@ from bough.server.metrics import Gauges
 from bough.server.permission import Permit, admit, permit_of
 from bough.server.routes import (
     cohorts,
+    configs,
     nodes,
     people,
     personal,
@@ -34,6 +35,7 @@ from bough.version import VERSION
 
 _MODULES = (
     cohorts,
+    configs,
     nodes,
     people,
     personal,

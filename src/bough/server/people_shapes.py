@@ -112,7 +112,7 @@ class TokenRoles(msgspec.Struct, frozen=True):
 
     token_name: str
     user_name: str
-    roles: list[str]
+    roles: list[RoleAssignment]
 
 
 class TokenSecret(msgspec.Struct, frozen=True):
@@ -145,6 +145,8 @@ class CredentialLine(msgspec.Struct, frozen=True):
 
     cred_name: str
     cred_type: str
+    #: What it opens, where that is no secret: a registry, or an address of data.
+    profile: str | None
     keys: list[str]
     created_at: str | None
 
@@ -155,11 +157,20 @@ class CredentialList(msgspec.Struct, frozen=True):
     credentials: list[CredentialLine]
 
 
-class SetCredential(msgspec.Struct, frozen=True):
-    """A secret to keep."""
+class GenericCredential(msgspec.Struct, frozen=True):
+    """A secret for anything, by the names of its parts."""
 
-    type: str
-    payload: dict[str, str]
+    credential: dict[str, str]
+
+
+class SetCredential(msgspec.Struct, frozen=True):
+    """A secret to keep: a type with its payload, or one of the three that existing clients send."""
+
+    type: str | None = None
+    payload: dict[str, str] | None = None
+    generic_credential: GenericCredential | None = None
+    registry_credential: dict[str, str] | None = None
+    data_credential: dict[str, str | None] | None = None
 
 
 # Records and the system

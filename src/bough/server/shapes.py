@@ -184,6 +184,38 @@ class PatchSettings(msgspec.Struct, frozen=True):
     tags: list[str] = []
 
 
+class PutSettings(msgspec.Struct, frozen=True):
+    """The whole workflow configuration; what is left out is as it was at first."""
+
+    configs: dict[str, Json]
+    description: str = ""
+    tags: list[str] = []
+
+
+class ServiceBody(msgspec.Struct, frozen=True):
+    """What the server was started with."""
+
+    service_base_url: str
+    namespace: str
+    version: str
+
+
+class BackendLine(msgspec.Struct, frozen=True):
+    """A backend, and what it has."""
+
+    name: str
+    online: bool
+    last_heartbeat: str | None
+    nodes: int
+    gpus: int
+
+
+class BackendList(msgspec.Struct, frozen=True):
+    """All backends."""
+
+    backends: list[BackendLine]
+
+
 class ConfigRevision(msgspec.Struct, frozen=True):
     """One change of one configured object."""
 
@@ -204,15 +236,31 @@ class ConfigHistory(msgspec.Struct, frozen=True):
     configs: list[ConfigRevision]
 
 
+class ConfigDiff(msgspec.Struct, frozen=True):
+    """Two revisions of a kind, and what is different between them."""
+
+    config_type: str
+    first_revision: int
+    second_revision: int
+    first_data: Json
+    second_data: Json
+    differences: list[Json]
+
+
 class Rollback(msgspec.Struct, frozen=True):
     """Which revision to return to."""
 
     config_type: str
     revision: int
+    description: str = ""
+    tags: list[str] = []
 
 
 class RoleBody(msgspec.Struct, frozen=True):
-    """A role to write."""
+    """A role to write: as it is, or, as existing clients send it, in `configs`."""
 
     description: str = ""
     policies: list[Json] = []
+    #: With it, the description above is about the change.
+    configs: dict[str, Json] | None = None
+    tags: list[str] = []

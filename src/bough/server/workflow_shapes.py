@@ -256,6 +256,15 @@ class NodeLine(msgspec.Struct, frozen=True):
     labels: dict[str, str]
 
 
+class NodeDrained(msgspec.Struct, frozen=True):
+    """A node that takes nothing new, and what becomes of what is on it."""
+
+    node: NodeLine
+    #: How many tasks were told to end, and how many stay until they end by themselves.
+    told: int
+    left: int
+
+
 class NodeList(msgspec.Struct, frozen=True):
     """All nodes."""
 

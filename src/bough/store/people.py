@@ -22,6 +22,9 @@ from bough.store.schema import (
     USERS,
 )
 
+#: Which part of a credential says what it opens.
+_PROFILES = {CredentialType.DATA.value: "endpoint", CredentialType.REGISTRY.value: "registry"}
+
 # Users and their roles
 
 
@@ -177,7 +180,12 @@ def list_credentials(connection: sa.Connection, user: str) -> list[Credential]:
     query = sa.select(CREDENTIALS).where(CREDENTIALS.c.user == user).order_by(CREDENTIALS.c.name)
     return [
         Credential(
-            row.user, row.name, CredentialType(row.type), tuple(sorted(row.payload)), row.created_ms
+            row.user,
+            row.name,
+            CredentialType(row.type),
+            tuple(sorted(row.payload)),
+            row.created_ms,
+            row.payload.get(_PROFILES.get(row.type)),
         )
         for row in connection.execute(query)
     ]

@@ -6,12 +6,12 @@ from typing import Any
 
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import machines, resources
+from bough.control import machines, nodes, resources
 from bough.control.resources import Amounts, NodeView
 from bough.model.access import Action
 from bough.server.routes.declare import Visit, caller, route
 from bough.server.wire import cores, gibibytes
-from bough.server.workflow_shapes import Cordon, NodeLine, NodeList, ResourceList
+from bough.server.workflow_shapes import Cordon, NodeDrained, NodeLine, NodeList, ResourceList
 
 _NODE = "/api/node/{node:str}"
 
@@ -81,6 +81,15 @@ def uncordon(request: Visit, node: FromPath[str]) -> NodeLine:
     return _cordoned(request, node, cordoned=False)
 
 
+@route("POST", f"{_NODE}/drain", Action.NODE_UPDATE)
+def drain(request: Visit, node: FromPath[str], leave: FromQuery[bool] = False) -> NodeDrained:
+    """Empty a node: what runs is told to end and comes again elsewhere, or is left to its end."""
+    site, actor = caller(request)
+    drained = nodes.drain_node(site, actor, node, leave=leave)
+    line = _line(resources.get_node(site, actor, node))
+    return NodeDrained(line, drained.told, drained.left)
+
+
 def _cordoned(request: Visit, node: str, *, cordoned: bool) -> NodeLine:
     site, actor = caller(request)
     machines.set_cordoned(site, actor, node, cordoned=cordoned)
@@ -138,4 +147,4 @@ def _amounts(amounts: Amounts) -> dict[str, Any]:
     }
 
 
-HANDLERS = (list_resources, get_resource, cordon_node, list_nodes, cordon, uncordon)
+HANDLERS = (list_resources, get_resource, cordon_node, list_nodes, cordon, uncordon, drain)

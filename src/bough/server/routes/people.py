@@ -72,7 +72,7 @@ def list_users(
     return UserList(shown, total_results=len(ordered))
 
 
-@route("POST", "/api/auth/user", Action.USER_UPDATE, status=201)
+@route("POST", "/api/auth/user", Action.USER_UPDATE)
 def create_user(request: Visit, data: JSONBody[CreateUser]) -> UserBody:
     """Add a user."""
     site, actor = caller(request)
@@ -160,7 +160,7 @@ def token_roles(request: Visit, token: FromPath[str]) -> TokenRoles:
     """What one of one's own tokens may do."""
     site, actor = caller(request)
     found = tokens.get_token(site, actor, token)
-    return TokenRoles(found.name, found.user, list(found.roles))
+    return _token_roles(found)
 
 
 @route("GET", _OTHERS, Action.USER_READ)
@@ -198,7 +198,7 @@ def token_roles_of(request: Visit, user: FromPath[str], token: FromPath[str]) ->
     """What a token of a user may do."""
     site, actor = caller(request)
     found = tokens.get_token(site, actor, token, user=user)
-    return TokenRoles(found.name, found.user, list(found.roles))
+    return _token_roles(found)
 
 
 @route("DELETE", f"{_OTHERS}/{{token:str}}", Action.USER_UPDATE)
@@ -206,6 +206,13 @@ def delete_token_of(request: Visit, user: FromPath[str], token: FromPath[str]) -
     """Make a token of a user worthless at once."""
     site, actor = caller(request)
     tokens.delete_token(site, actor, token, user=user)
+
+
+def _token_roles(token: Token) -> TokenRoles:
+    """A token has its roles from the moment it was made, by the one whom it belongs to."""
+    at = time_text(token.created_ms)
+    roles = [RoleAssignment(role, token.user, at) for role in token.roles]
+    return TokenRoles(token.name, token.user, roles)
 
 
 def _secret(made: NewToken) -> Response[bytes]:

@@ -60,19 +60,41 @@ def set_credential(
 ) -> CredentialLine:
     """Keep a secret for one's workflows. Nobody will see it again."""
     site, actor = caller(request)
-    try:
-        kind = CredentialType(data.type.upper())
-    except ValueError:
-        known = ", ".join(CredentialType)
-        raise Invalid(f"A credential is one of {known}, not {data.type[:40]!r}.") from None
-    return _line(personal.set_credential(site, actor, credential, kind, data.payload))
+    kind, payload = _sent(data)
+    return _line(personal.set_credential(site, actor, credential, kind, payload))
 
 
 @route("DELETE", _CREDENTIAL, Action.CREDENTIAL_UPDATE)
-def delete_credential(request: Visit, credential: FromPath[str]) -> None:
+def delete_credential(request: Visit, credential: FromPath[str]) -> CredentialList:
     """Forget a secret."""
     site, actor = caller(request)
-    personal.delete_credential(site, actor, credential)
+    return CredentialList([_line(personal.delete_credential(site, actor, credential))])
+
+
+def _sent(data: SetCredential) -> tuple[CredentialType, dict[str, str]]:
+    """The type and the parts of a secret, however it was sent."""
+    generic, registry, address = (
+        data.generic_credential,
+        data.registry_credential,
+        data.data_credential,
+    )
+    if [generic, registry, address, data.payload].count(None) != 3:
+        raise Invalid(
+            "Send one of generic_credential, registry_credential and data_credential, or a type "
+            "with its payload."
+        )
+    if generic is not None:
+        return CredentialType.GENERIC, generic.credential
+    if registry is not None:
+        return CredentialType.REGISTRY, registry
+    if address is not None:
+        parts = {key: value for key, value in address.items() if value is not None}
+        return CredentialType.DATA, parts
+    try:
+        return CredentialType((data.type or "").upper()), data.payload or {}
+    except ValueError:
+        known, sent = ", ".join(CredentialType), (data.type or "")[:40]
+        raise Invalid(f"A credential is one of {known}, not {sent!r}.") from None
 
 
 def _choices(profile: Profile) -> ProfileChoices:
@@ -85,6 +107,7 @@ def _line(credential: Credential) -> CredentialLine:
     return CredentialLine(
         cred_name=credential.name,
         cred_type=credential.type.value,
+        profile=credential.profile,
         keys=list(credential.keys),
         created_at=time_text(credential.created_ms),
     )

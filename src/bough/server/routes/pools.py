@@ -10,7 +10,7 @@ from bough.control import pools, quotas
 from bough.control.pools import PoolView
 from bough.control.quotas import PoolRow, Usage
 from bough.control.recording import Note
-from bough.errors import Invalid, NotFound
+from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action
 from bough.server.permission import Scope
 from bough.server.routes.declare import Visit, caller, route
@@ -30,6 +30,7 @@ from bough.server.shapes import (
     ResourceUsage,
 )
 
+_PLATFORM = "/api/configs/pool/{pool:str}/platform/{platform:str}"
 #: What somebody who submits needs to know of a pool.
 _MINIMAL = (
     "name",
@@ -179,13 +180,42 @@ def list_platforms(request: Visit, pool: FromPath[str]) -> dict[str, Any]:
     return pools.get_pool(site, actor, pool).document["platforms"]
 
 
-@route("GET", "/api/configs/pool/{pool:str}/platform/{platform:str}", Action.POOL_LIST)
+@route("GET", _PLATFORM, Action.POOL_LIST)
 def get_platform(request: Visit, pool: FromPath[str], platform: FromPath[str]) -> dict[str, Any]:
     """One platform of a pool."""
     platforms = list_platforms.fn(request, pool)
     if platform not in platforms:
         raise NotFound(f"Platform {platform} does not exist in pool {pool}!")
     return platforms[platform]
+
+
+@route("PUT", _PLATFORM, Action.POOL_UPDATE, Scope.POOL)
+def put_platform(
+    request: Visit, pool: FromPath[str], platform: FromPath[str], data: JSONBody[PutPool]
+) -> None:
+    """Give a pool a platform, or replace it."""
+    site, actor = caller(request)
+    before = pools.get_pool(site, actor, pool).document["platforms"].get(platform) or {}
+    changes = {"platforms": {platform: {**dict.fromkeys(before), **data.configs}}}
+    pools.patch_pool(site, actor, pool, changes, Note(data.description, tuple(data.tags)))
+
+
+@route("PUT", f"{_PLATFORM}/rename", Action.POOL_UPDATE, Scope.POOL)
+def rename_platform(
+    request: Visit, pool: FromPath[str], platform: FromPath[str], data: JSONBody[RenamePool]
+) -> None:
+    """Give a platform of a pool another name."""
+    site, actor = caller(request)
+    document = pools.get_pool(site, actor, pool).document
+    if platform not in document["platforms"]:
+        raise NotFound(f"Platform {platform} does not exist in pool {pool}!")
+    if data.new_name in document["platforms"]:
+        raise Conflict(f"Pool {pool} has a platform {data.new_name} already.")
+    renamed = {platform: None, data.new_name: document["platforms"][platform]}
+    changes: dict[str, Any] = {"platforms": renamed}
+    if document["default_platform"] == platform:
+        changes["default_platform"] = data.new_name
+    pools.patch_pool(site, actor, pool, changes, Note(data.description, tuple(data.tags)))
 
 
 def _minimal(document: dict[str, Any]) -> dict[str, Any]:
@@ -245,4 +275,6 @@ HANDLERS = (
     delete_config,
     list_platforms,
     get_platform,
+    put_platform,
+    rename_platform,
 )

@@ -1,37 +1,22 @@
-"""Settings, roles, history and audit: how the site is configured, and how it came to be so."""
+"""Roles, history and audit: how the site is configured, and how it came to be so."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import history, people, settings
-from bough.control.recording import Note
-from bough.errors import Invalid
+from bough.control import history, people
+from bough.control.recording import Note, differences
+from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Effect, Role, Statement
-from bough.model.record import AuditEntry, ConfigType, Difference, Revision
+from bough.model.record import AuditEntry, ConfigType, Revision
 from bough.server.people_shapes import AuditLine, AuditPage
 from bough.server.routes.declare import Limit, Number, Offset, OptionalNumber, Visit, caller, route
-from bough.server.shapes import ConfigHistory, ConfigRevision, PatchSettings, RoleBody, Rollback
-from bough.server.wire import time_text
-
-
-@route("GET", "/api/configs/workflow", Action.CONFIG_READ)
-def get_settings(request: Visit) -> dict[str, Any]:
-    """The workflow configuration, the interval of drain checks among it."""
-    site, actor = caller(request)
-    return settings.settings_document(settings.get_workflow_settings(site, actor))
-
-
-@route("PATCH", "/api/configs/workflow", Action.CONFIG_UPDATE)
-def patch_settings(request: Visit, data: JSONBody[PatchSettings]) -> dict[str, Any]:
-    """Change some of it."""
-    site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    changed = settings.patch_workflow_settings(site, actor, data.configs_dict, note)
-    return settings.settings_document(changed)
+from bough.server.shapes import ConfigDiff, ConfigHistory, ConfigRevision, RoleBody, Rollback
+from bough.server.wire import read_time_ms, time_text
 
 
 @route("GET", "/api/configs/role", Action.ROLE_READ)
@@ -41,12 +26,29 @@ def list_roles(request: Visit) -> list[dict[str, Any]]:
     return [_role(role) for role in people.list_roles(site, actor)]
 
 
+@route("GET", "/api/configs/role/{role:str}", Action.ROLE_READ)
+def get_role(request: Visit, role: FromPath[str]) -> dict[str, Any]:
+    """One role that an administrator wrote."""
+    site, actor = caller(request)
+    for each in people.list_roles(site, actor):
+        if each.name == role:
+            return _role(each)
+    raise NotFound(f"Role {role} not found.")
+
+
 @route("PUT", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
 def put_role(request: Visit, role: FromPath[str], data: JSONBody[RoleBody]) -> dict[str, Any]:
     """Write a role, or write it anew."""
     site, actor = caller(request)
-    statements = tuple(_statement(role, each) for each in data.policies)
-    return _role(people.put_role(site, actor, Role(role, data.description, statements)))
+    note, description, policies = Note(), data.description, data.policies
+    if data.configs is not None:
+        note = Note(data.description, tuple(data.tags))
+        description = str(data.configs.get("description") or "")
+        policies = data.configs.get("policies")
+        if not isinstance(policies, list) or data.configs.get("name") not in (None, role):
+            raise Invalid(f"Role {role}: configs needs policies, and no other name.")
+    statements = tuple(_statement(role, each) for each in policies)
+    return _role(people.put_role(site, actor, Role(role, description, statements), note))
 
 
 @route("DELETE", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
@@ -62,15 +64,22 @@ def config_history(
     config_types: FromQuery[list[str] | None] = None,
     name: FromQuery[str | None] = None,
     revision: OptionalNumber = None,
+    at_timestamp: FromQuery[str | None] = None,
     omit_data: FromQuery[bool] = False,
     order: FromQuery[str] = "DESC",
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> ConfigHistory:
-    """How configuration was changed."""
+    """How configuration was changed; with `at_timestamp`, the last change of each kind by then."""
     site, actor = caller(request)
-    types = tuple(_config_type(each) for each in config_types or ())
-    if revision is not None:
+    types = tuple(_config_type(each) for each in config_types or () if each not in _ABSENT)
+    at_ms = read_time_ms("at_timestamp", at_timestamp)
+    found: Sequence[Revision] = ()
+    if config_types and not types:
+        found = ()
+    elif at_ms is not None:
+        found = history.revisions_at(site, actor, at_ms, types)
+    elif revision is not None:
         found = history.find_revisions(site, actor, revision, types=types, name=name)
     else:
         found = history.list_revisions(
@@ -87,20 +96,29 @@ def config_history(
 
 @route("GET", "/api/configs/diff", Action.CONFIG_READ)
 def config_diff(
-    request: Visit, config_type: FromQuery[str], first: Number, second: Number
-) -> list[Difference]:
-    """What is different between two revisions of a kind."""
+    request: Visit, config_type: FromQuery[str], first_revision: Number, second_revision: Number
+) -> ConfigDiff:
+    """Two revisions of a kind, and what is different between them."""
     site, actor = caller(request)
-    return history.diff(site, actor, _config_type(config_type), first, second)
+    kind = _config_type(config_type)
+    first = history.config_at(site, actor, kind, first_revision)
+    second = history.config_at(site, actor, kind, second_revision)
+    found = [msgspec.to_builtins(each) for each in differences(first, second)]
+    return ConfigDiff(kind.value, first_revision, second_revision, first, second, found)
 
 
 @route("POST", "/api/configs/history/rollback", Action.CONFIG_UPDATE)
 def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
-    """Configure the pools as they were; subpools are no configuration, and stay as they are."""
+    """Configure pools or workflows as they were; subpools are none of it, and stay as they are."""
     site, actor = caller(request)
-    if _config_type(data.config_type) is not ConfigType.POOL:
-        raise Invalid(f"Only POOL can be rolled back, not {data.config_type[:40]}.")
-    history.rollback_pools(site, actor, data.revision)
+    note = Note(data.description or f"rolled back to revision {data.revision}", tuple(data.tags))
+    kind = _config_type(data.config_type)
+    if kind is ConfigType.POOL:
+        history.rollback_pools(site, actor, data.revision, note)
+    elif kind is ConfigType.WORKFLOW:
+        history.rollback_settings(site, actor, data.revision, note)
+    else:
+        raise Invalid(f"Only POOL and WORKFLOW can be rolled back, not {kind}.")
 
 
 @route("GET", "/api/audit", Action.AUDIT_READ)
@@ -117,6 +135,8 @@ def list_audit(
     return AuditPage([_audit_line(each) for each in found])
 
 
+#: Kinds of configuration that existing clients ask for, and that have no history here.
+_ABSENT = ("POD_TEMPLATE", "GROUP_TEMPLATE", "RESOURCE_VALIDATION", "BACKEND_TEST")
 #: Learnt here: a type must not be learnt by two threads at the same time.
 _STATEMENT = msgspec.json.Decoder(Statement).type
 
@@ -175,9 +195,8 @@ def _role(role: Role) -> dict[str, Any]:
 
 
 HANDLERS = (
-    get_settings,
-    patch_settings,
     list_roles,
+    get_role,
     put_role,
     delete_role,
     config_history,

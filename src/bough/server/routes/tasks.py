@@ -1,17 +1,17 @@
-"""Tasks of all workflows: what runs where, and what it holds together."""
+"""Tasks of all workflows: what runs where, and what it holds together; and the tags in use."""
 
 from __future__ import annotations
 
 from litestar.params import FromQuery
 
-from bough.control import tasks
+from bough.control import tags, tasks
 from bough.control.tasks import Held, TaskFilter, TaskRow
 from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
 from bough.server.routes.declare import Limit, Offset, Visit, caller, route
 from bough.server.routes.workflows import chosen_pools
 from bough.server.wire import read_time_ms, time_text
-from bough.server.workflow_shapes import TaskLine, TaskList, TaskSummary
+from bough.server.workflow_shapes import Tags, TaskLine, TaskList, TaskSummary
 
 _GIB = 2**30
 #: What is on its way or on a node.
@@ -100,4 +100,11 @@ def _summary(held: Held) -> TaskSummary:
     )
 
 
-HANDLERS = (list_tasks,)
+@route("GET", "/api/tag", Action.WORKFLOW_LIST)
+def list_tags(request: Visit) -> Tags:
+    """The tags that workflows have."""
+    site, actor = caller(request)
+    return Tags(tags.list_tags(site, actor))
+
+
+HANDLERS = (list_tasks, list_tags)

@@ -1,0 +1,123 @@
+"""Configuration of the whole server: the workflow settings, and what else clients ask for.
+
+Some kinds of configuration that existing clients know have nothing to say here: backends make what
+they start themselves, so there are no templates of it, and nothing is validated or tested by rules.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar.params import FromPath, JSONBody
+
+from bough.control import resources, settings
+from bough.control.recording import Note
+from bough.control.resources import BackendView
+from bough.errors import NotFound
+from bough.model.access import Action
+from bough.server.routes.declare import Visit, caller, route
+from bough.server.shapes import BackendLine, BackendList, PatchSettings, PutSettings, ServiceBody
+from bough.server.wire import time_text
+from bough.version import VERSION
+
+
+@route("GET", "/api/configs/workflow", Action.CONFIG_READ)
+def get_settings(request: Visit) -> dict[str, Any]:
+    """The workflow configuration, the interval of drain checks among it."""
+    site, actor = caller(request)
+    return settings.settings_document(settings.get_workflow_settings(site, actor))
+
+
+@route("PUT", "/api/configs/workflow", Action.CONFIG_UPDATE)
+def put_settings(request: Visit, data: JSONBody[PutSettings]) -> dict[str, Any]:
+    """Replace it; what is not sent is as it was at first."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    changed = settings.put_workflow_settings(site, actor, data.configs, note)
+    return settings.settings_document(changed)
+
+
+@route("PATCH", "/api/configs/workflow", Action.CONFIG_UPDATE)
+def patch_settings(request: Visit, data: JSONBody[PatchSettings]) -> dict[str, Any]:
+    """Change some of it."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    changed = settings.patch_workflow_settings(site, actor, data.configs_dict, note)
+    return settings.settings_document(changed)
+
+
+@route("GET", "/api/configs/service", Action.CONFIG_READ)
+def get_service(request: Visit) -> ServiceBody:
+    """What the server was started with, as far as others may know it."""
+    site, _ = caller(request)
+    address = str(request.base_url).rstrip("/")
+    return ServiceBody(service_base_url=address, namespace=site.namespace, version=VERSION)
+
+
+@route("GET", "/api/configs/backend", Action.CONFIG_READ)
+def list_backends(request: Visit) -> BackendList:
+    """The backends that were ever heard of."""
+    site, actor = caller(request)
+    return BackendList([_backend(each) for each in resources.list_backends(site, actor)])
+
+
+@route("GET", "/api/configs/backend/{backend:str}", Action.CONFIG_READ)
+def get_backend(request: Visit, backend: FromPath[str]) -> BackendLine:
+    """One backend."""
+    site, actor = caller(request)
+    for each in resources.list_backends(site, actor):
+        if each.name == backend:
+            return _backend(each)
+    raise NotFound(f"Backend {backend} not found.")
+
+
+@route("GET", "/api/configs/pod_template", Action.CONFIG_READ)
+def list_pod_templates(request: Visit) -> dict[str, Any]:
+    """There are none."""
+    del request
+    return {}
+
+
+@route("GET", "/api/configs/group_template", Action.CONFIG_READ)
+def list_group_templates(request: Visit) -> dict[str, Any]:
+    """There are none."""
+    del request
+    return {}
+
+
+@route("GET", "/api/configs/resource_validation", Action.CONFIG_READ)
+def list_resource_validations(request: Visit) -> dict[str, Any]:
+    """There are none."""
+    del request
+    return {}
+
+
+@route("GET", "/api/configs/backend_test", Action.CONFIG_READ)
+def list_backend_tests(request: Visit) -> dict[str, Any]:
+    """There are none."""
+    del request
+    return {}
+
+
+def _backend(view: BackendView) -> BackendLine:
+    return BackendLine(
+        name=view.name,
+        online=view.online,
+        last_heartbeat=time_text(view.heard_ms),
+        nodes=view.nodes,
+        gpus=view.gpus,
+    )
+
+
+HANDLERS = (
+    get_settings,
+    put_settings,
+    patch_settings,
+    get_service,
+    list_backends,
+    get_backend,
+    list_pod_templates,
+    list_group_templates,
+    list_resource_validations,
+    list_backend_tests,
+)
