@@ -1,0 +1,142 @@
+"""Whatever happens to a workflow, in whatever order: its states stay what the table allows."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bough.control import progress
+from bough.control.case import Case
+from bough.control.lifecycle import CANCEL, DRAIN, EXEC_TIMEOUT, GIVE_BACK, VANISHED, moved
+from bough.model.backend import Observation, Sight
+from bough.model.settings import WorkflowSettings
+from bough.model.transitions import TaskEvent
+from bough.model.workflow import (
+    Group,
+    GroupSpec,
+    Priority,
+    Task,
+    TaskSpec,
+    TaskStatus,
+    Workflow,
+    WorkflowStatus,
+)
+
+SETTINGS = WorkflowSettings(max_retry_per_task=1, max_preemption_retries=2, max_lost_retries=1)
+REASONS = ("preempt", "reclaim", "stale", DRAIN, VANISHED, GIVE_BACK)
+#: What ends by itself ends well, badly, or with a code after which it is tried again.
+CODES = (0, 1, 3)
+
+
+@st.composite
+def cases(draw) -> Case:
+    """A workflow of some groups, of which each may wait for those before it."""
+    groups, tasks = [], []
+    for position in range(draw(st.integers(1, 3))):
+        name = f"g{position}"
+        upstream = tuple(f"g{each}" for each in range(position) if draw(st.booleans()))
+        members = tuple(
+            TaskSpec(f"{name}-t{number}", lead=number == 0, exit_actions={"RESCHEDULE": "3,3003"})
+            for number in range(draw(st.integers(1, 3)))
+        )
+        strict = draw(st.booleans())
+        spec = GroupSpec(name, members, upstream, ignore_nonlead_status=not strict)
+        status = TaskStatus.WAITING if upstream else TaskStatus.SCHEDULING
+        groups.append(
+            Group(name, "w", name, position, "q", status, spec, 0, remaining_upstream=upstream)
+        )
+        tasks += [
+            Task(each.name, "w", name, each.name, 0, status, 0, each.lead) for each in members
+        ]
+    workflow = Workflow(
+        "w", "w-1", "w", 1, "ann", "p", "default", Priority.LOW, WorkflowStatus.PENDING, 0
+    )
+    return Case(workflow, groups, tasks, pool="p", queue="q", now_ms=1)
+
+
+def bind(case: Case, group: Group) -> None:
+    """Give nodes to all of a group that waits, as a plan does."""
+    waiting = [task for task in case.latest(group) if task.status is TaskStatus.SCHEDULING]
+    if any(task.releasing for task in case.latest(group) if task.status.holds_node):
+        return
+    for task in waiting:
+        case.put(msgspec.structs.replace(task, node="n"), TaskEvent.BIND)
+    if waiting and group.status is TaskStatus.SCHEDULING:
+        case.put_group(moved(group, TaskStatus.INITIALIZING, case.workflow, 1))
+
+
+def release(case: Case, task: Task, draw) -> None:
+    """Tell an attempt to end, as an eviction, a drain or a cancellation does."""
+    reason = draw(st.sampled_from((*REASONS, CANCEL, EXEC_TIMEOUT)))
+    group = case.groups[task.group_uuid]
+    if reason == CANCEL:
+        for each in case.unfinished():
+            if each.status.holds_node:
+                case.release(each, CANCEL)
+            else:
+                case.end(each, TaskEvent.CANCEL)
+    elif reason == EXEC_TIMEOUT:
+        if group.status is TaskStatus.RUNNING:
+            case.end_group(group, EXEC_TIMEOUT, TaskEvent.EXEC_TIMEOUT, "too long")
+    else:
+        case.release(task, reason)
+
+
+def see(case: Case, task: Task, draw) -> None:
+    sights = [Sight.ENDED, Sight.LOST]
+    if task.status is TaskStatus.INITIALIZING:
+        sights += [Sight.RUNNING, Sight.UNSTARTABLE]
+    sight = draw(st.sampled_from(sights))
+    code = draw(st.sampled_from(CODES)) if sight is Sight.ENDED else None
+    progress._note(case, Observation(task.attempt, sight, 1, code), None, SETTINGS)
+
+
+def check(case: Case) -> None:
+    for group in case.groups.values():
+        latest = case.latest(group)
+        assert group.status.finished == all(task.status.finished for task in latest)
+        lead = case.ended_lead(group)
+        if lead is not None:
+            left = [task for task in latest if not task.status.finished]
+            assert all(task.status.holds_node and task.releasing for task in left)
+        for task in latest:
+            earlier = case.earlier(task)
+            assert task.retry_id == len(earlier)
+            assert all(each.status.finished for each in earlier)
+    over = all(group.status.finished for group in case.groups.values())
+    assert over == case.workflow.status.finished
+
+
+@given(cases(), st.data())
+def test_whatever_happens_is_in_the_table(case, data):
+    for _ in range(data.draw(st.integers(0, 25))):
+        holding = [task for task in case.unfinished() if task.status.holds_node]
+        step = data.draw(st.sampled_from(("bind", "see", "release")))
+        if step == "bind" or not holding:
+            groups = [each for each in case.groups.values() if not each.status.finished]
+            if not groups:
+                break
+            bind(case, data.draw(st.sampled_from(groups)))
+        else:
+            task = data.draw(st.sampled_from(holding))
+            (see if step == "see" else release)(case, task, data.draw)
+        case.settle()
+        check(case)
+
+
+@given(cases(), st.data())
+def test_every_workflow_ends_when_all_that_runs_does(case, data):
+    for _ in range(100):
+        for group in list(case.groups.values()):
+            bind(case, case.groups[group.uuid])
+        case.settle()
+        for task in case.unfinished():
+            now = case.task(task.attempt)
+            if now is not None and now.status.holds_node:
+                see(case, now, data.draw)
+        case.settle()
+        check(case)
+        if case.workflow.status.finished:
+            return
+    raise AssertionError("it goes on for ever")
