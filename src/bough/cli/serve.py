@@ -89,7 +89,21 @@ database_option = click.option(
     show_default=True,
     help="How long logs and results of tasks that are over are kept.",
 )
-def serve(data: str, nodes: str | None, trusted: tuple[str, ...], **options: Any) -> None:
+@click.option(
+    "--data-folder",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(file_okay=False, exists=True, resolve_path=True),
+    help="A folder that tasks may read and write by file:// URLs. May be repeated.",
+)
+def serve(
+    data: str,
+    nodes: str | None,
+    trusted: tuple[str, ...],
+    folders: tuple[str, ...],
+    **options: Any,
+) -> None:
     """Answer requests, and schedule, until told to stop.
 
     The first start writes a token for the first administrator to admin-token in the data folder.
@@ -98,6 +112,7 @@ def serve(data: str, nodes: str | None, trusted: tuple[str, ...], **options: Any
         data=Path(data),
         nodes=None if nodes is None else Path(nodes),
         trusted_proxies=tuple(map(_network, trusted)),
+        data_folders=tuple(map(Path, folders)),
         **options,
     )
     _server("process").serve(settings)

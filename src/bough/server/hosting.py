@@ -29,8 +29,11 @@ class Host(NamedTuple):
 
     backend: Backend
     warnings: tuple[str, ...] = ()
-    #: Whether tasks run in their images.
-    runs_images: bool = True
+
+
+def runs_images(settings: Settings) -> bool:
+    """Whether tasks run in their images; where nothing runs, none is missed."""
+    return settings.backend != LOCAL or settings.container_runner is not None
 
 
 @contextmanager
@@ -67,10 +70,11 @@ def _local(
         container_runner=settings.container_runner,
         log_bytes=settings.log_bytes,
         keep_days=settings.keep_days,
+        data_folders=settings.data_folders,
     )
     backend = LocalBackend(options, now_ms, wake)
     try:
-        yield Host(backend, backend.warnings, runs_images=settings.container_runner is not None)
+        yield Host(backend, backend.warnings)
     finally:
         backend.close()
 

@@ -28,7 +28,7 @@ from bough.server.application import make_application
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
 from bough.server.gate import Gate
-from bough.server.hosting import open_host
+from bough.server.hosting import open_host, runs_images
 from bough.server.identity import Desk
 from bough.server.settings import Settings
 from bough.store import Store
@@ -89,7 +89,12 @@ def put_together(settings: Settings) -> Iterator[Running]:
     if fault is not None:
         raise Invalid(fault)
     bell = Bell()
-    site = Site(Store.open(settings.address), namespace=settings.namespace, wake=bell)
+    site = Site(
+        Store.open(settings.address),
+        namespace=settings.namespace,
+        wake=bell,
+        runs_images=runs_images(settings),
+    )
     try:
         # The example has pools of its own.
         started = start(site, default_pool=not settings.example)

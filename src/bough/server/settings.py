@@ -44,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True):
     container_runner: str | None = None
     log_bytes: int = LOG_BYTES
     keep_days: int = KEEP_DAYS
+    data_folders: tuple[Path, ...] = ()
 
     @property
     def address(self) -> str:
