@@ -1,0 +1,147 @@
+"""What backends are told: attempts by name, and what they are made of only at that moment."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from bough.control import personal, workflows
+from bough.errors import Unavailable
+from bough.model.access import CredentialType
+from bough.model.cluster import Resources
+from bough.model.recipe import CredentialUse, Recipe
+from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
+from bough.model.workflow import WorkflowStatus as Status
+from bough.store import records as record_store
+from tests.store.backends import grudging
+from tests.store.scheduling import cluster, later
+
+NORMAL, LOW = Priority.NORMAL, Priority.LOW
+RECIPE = Recipe(
+    command=("train",),
+    environment={"STEPS": "a-long-spec"},
+    credentials=(CredentialUse("store", mount="/keys"), CredentialUse("hub")),
+)
+
+
+@pytest.fixture
+def p(world):
+    cluster(world, 8, p=8)
+    grudging(world)
+    return world
+
+
+def secretive(world, actor):
+    """A gang of which one task sees credentials."""
+    tasks = (
+        TaskSpec("train", Resources(gpus=1, cpu_milli=500), lead=True, launch=RECIPE),
+        TaskSpec("watch", Resources(gpus=1)),
+    )
+    spec = WorkflowSpec("secretive", (GroupSpec("group", tasks),))
+    return world.submit(0, "p", NORMAL, actor=actor, spec=spec)
+
+
+def errands(world):
+    with world.site.store.read() as connection:
+        return record_store.list_errands(connection, ["default"])
+
+
+def test_an_errand_carries_neither_specs_nor_secrets(p):
+    ann = p.user("ann", "osmo-p-user")
+    for name in ("store", "hub"):
+        payload = {"key": f"secret of {name}"}
+        personal.set_credential(p.site, ann, name, CredentialType.GENERIC, payload)
+    workflow = secretive(p, ann)
+    p.scheduler._decide()
+
+    (errand,) = errands(p)
+    text = msgspec.json.encode(errand).decode()
+    assert "secret of" not in text
+    assert "a-long-spec" not in text
+    attempts = {task.attempt: "node-0" for task in p.tasks(workflow)}
+    assert attempts == errand.payload["attempts"]
+    p.settle()
+
+    (start,) = p.backend.starts
+    train, watch = start.launches
+    assert ("ann", 500, RECIPE) == (train.user, train.cpu_milli, train.spec)
+    expected = {"store": {"key": "secret of store"}, "hub": {"key": "secret of hub"}}
+    assert (expected, {}) == (train.secrets, watch.secrets)
+
+
+def test_a_credential_that_is_gone_ends_the_gang_before_it_starts(p):
+    ann = p.user("ann", "osmo-p-user")
+    personal.set_credential(p.site, ann, "store", CredentialType.GENERIC, {"key": "x"})
+    workflow = secretive(p, ann)
+    p.settle()
+
+    assert [] == p.backend.starts
+    ended = p.get(workflow)
+    text = "Credential hub of ann does not exist."
+    assert (Status.FAILED_START_ERROR, text) == (ended.status, ended.failure_message)
+    assert [] == errands(p)
+
+
+def test_a_credential_that_goes_while_its_task_runs_is_not_missed_after_a_restart(p):
+    ann = p.user("ann", "osmo-p-user")
+    for name in ("store", "hub"):
+        personal.set_credential(p.site, ann, name, CredentialType.GENERIC, {"key": "x"})
+    workflow = secretive(p, ann)
+    p.settle()
+    personal.delete_credential(p.site, ann, "hub")
+
+    again = p.restarted()
+    again.settle()
+
+    assert Status.RUNNING is again.status(workflow)
+
+
+def test_what_was_told_to_end_before_it_was_started_is_not_started(p):
+    workflow = later(p, 1, "p", NORMAL)
+    p.scheduler._decide()
+    workflows.cancel(p.site, p.admin, workflow.workflow_id)
+    p.settle()
+
+    assert [] == p.backend.starts
+    assert Status.FAILED_CANCELED is p.status(workflow)
+
+
+def test_what_is_left_of_the_grace_is_told_after_a_restart(p):
+    low = later(p, 8, "p", LOW)
+    p.settle()
+    later(p, 8, "p", NORMAL)
+    p.settle()
+    p.time.ms += 12_000
+    p.scheduler.release()
+    p.backend.stops.clear()
+    p.backend.starts.clear()
+
+    p.scheduler.cycle()
+
+    (stop,) = p.backend.stops
+    assert ((p.tasks(low)[0].attempt,), "preempt", 18) == (
+        stop.attempts,
+        stop.reason,
+        stop.grace_s,
+    )
+    assert [] == p.backend.starts
+
+
+def test_order_is_kept_when_a_backend_does_not_answer(p):
+    backend = p.backend
+    start, failures = backend.start, [Unavailable("not now"), OSError("nor now")]
+
+    def moody(order):
+        if failures:
+            raise failures.pop()
+        start(order)
+
+    backend.start = moody
+    first, second = later(p, 1, "p", NORMAL), later(p, 1, "p", NORMAL)
+    for _ in range(2):
+        p.scheduler.cycle()
+        assert {TaskStatus.INITIALIZING} == {p.tasks(each)[0].status for each in (first, second)}
+        assert 2 == len(errands(p))
+    p.settle()
+
+    assert [first.workflow_id, second.workflow_id] == [s.workflow_id for s in backend.starts]
