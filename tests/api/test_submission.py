@@ -215,6 +215,31 @@ def test_excluded_nodes_are_not_used(team: House):
     assert ("PENDING", "RUNNING") == (team.status(shunned), team.status(free))
 
 
+# Credentials and limits
+
+
+def test_credentials_must_be_the_submitters_own(team: House):
+    text = "workflow: {name: x, tasks: [{name: a, credentials: {%s}}]}"
+    secret = {"type": "GENERIC", "payload": {"key": "k", "user": "u"}}
+    _, message = team.refused("POST", PATH, {"file": text % "wandb: /run/w"})
+    assert "Task a uses the credential wandb, which admin does not have." == message
+    assert "x" == send(team, text % "wandb: /run/w", "dry_run=True")["name"]
+
+    team.send("POST", "/api/credentials/wandb", secret)
+    assert "x-1" == send(team, text % "wandb: {KEY: key}")["name"]
+    _, message = team.refused("POST", PATH, {"file": text % "wandb: {KEY: token}"})
+    assert "Task a uses token of the credential wandb, which has only" in message
+
+
+def test_the_number_of_tasks_is_a_setting(team: House):
+    team.send("PATCH", "/api/configs/workflow", {"configs_dict": {"max_num_tasks": 2}})
+    text = "workflow: {name: x, tasks: [{name: a, replicas: %s}]}"
+
+    assert "x-1" == send(team, text % 2)["name"]
+    _, message = team.refused("POST", PATH, {"file": text % 3})
+    assert "replicas: are 3; a workflow has at most 2 tasks" in message
+
+
 # Warnings
 
 

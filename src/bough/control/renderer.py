@@ -39,8 +39,6 @@ def give_up(limits: dict[str, int]) -> None:
     for what, value in most:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(what, (value, value))
-    with contextlib.suppress(OSError):
-        os.nice(10)
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
             os.setgroups([])

@@ -12,8 +12,10 @@ from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.control.specs import image_warnings, read_spec, with_environment, with_environment_of
 from bough.control.workflows import get_spec, get_workflow
+from bough.errors import Invalid
 from bough.model.access import Actor
 from bough.model.workflow import WorkflowSpec
+from bough.store import people as people_store
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -34,16 +36,20 @@ class Additions(msgspec.Struct, frozen=True):
     environment: dict[str, str] = {}
 
 
-def read_sent(site: Site, sent: Sent, more: Additions, *, uploading: bool = False) -> WorkflowSpec:
+def read_sent(
+    site: Site, actor: Actor, sent: Sent, more: Additions, *, uploading: bool = False
+) -> WorkflowSpec:
     """Read what is sent; a template is rendered first.
 
-    Uploading, files may still be on the machine of the one who submits.
+    Uploading, files may still be on the machine of the one who submits, and credentials unknown.
     """
     if sent.template is None:
         rendered = render(sent.text, sent.variables, sent.strings)
     else:
         rendered = Rendered(sent.text, sent.template)
     spec = _read(site, rendered, more.labels, uploading=uploading)
+    if not uploading:
+        _check_credentials(site, actor, spec)
     return with_environment(spec, more.environment)
 
 
@@ -55,8 +61,36 @@ def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> W
     labels = {**earlier.workflow.labels, **more.labels}
     rendered = Rendered(text, None if template == text else template)
     spec = _read(site, rendered, labels, uploading=False)
+    _check_credentials(site, actor, spec)
     spec = with_environment_of(spec, (group.spec for group in earlier.groups))
     return with_environment(spec, more.environment)
+
+
+def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
+    """A task that would not find its credential would fail when it starts."""
+    uses = [
+        (task.name, use)
+        for group in spec.groups
+        for task in group.tasks
+        for use in (task.launch.credentials if task.launch is not None else ())
+    ]
+    if not uses:
+        return
+    with site.store.read() as connection:
+        owned = people_store.list_credentials(connection, actor.name)
+    keys = {each.name: each.keys for each in owned}
+    for task, use in uses:
+        if use.name not in keys:
+            raise Invalid(
+                f"Task {task} uses the credential {use.name}, which {actor.name} does not have.",
+                hint=f"set it with: bough credential set {use.name}",
+            )
+        for key in use.variables.values():
+            if key not in keys[use.name]:
+                raise Invalid(
+                    f"Task {task} uses {key} of the credential {use.name}, which has only "
+                    f"{', '.join(keys[use.name])}."
+                )
 
 
 def _read(

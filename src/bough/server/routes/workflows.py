@@ -6,7 +6,6 @@ import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.control import explanation, personal, sending, submission, workflows
-from bough.control.explanation import Explained
 from bough.control.site import Site
 from bough.control.submission import Accepted, Mode
 from bough.errors import Invalid
@@ -53,7 +52,7 @@ def submit(
     if (data is None) == (workflow_id is None):
         raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
     if data is not None:
-        spec = sending.read_sent(site, _sent(data), more, uploading=dry_run)
+        spec = sending.read_sent(site, actor, _sent(data), more, uploading=dry_run)
     else:
         spec = sending.read_again(site, actor, workflow_id or "", more)
     mode = Mode.VALIDATE if validation_only else Mode.SUBMIT
@@ -139,7 +138,7 @@ def get_workflow(
     view = workflows.get_workflow(site, actor, workflow, every_attempt=verbose)
     if skip_groups:
         view = msgspec.structs.replace(view, groups=())
-    return workflow_document(view, Links(request), site.clock.now_ms())
+    return workflow_document(view, Links(request), site)
 
 
 @route("POST", "/api/workflow/{workflow:str}/cancel", Action.WORKFLOW_CANCEL, Scope.WORKFLOW)
@@ -167,16 +166,20 @@ def tag(
 
 
 @route("GET", "/api/workflow/{workflow:str}/why", Action.WORKFLOW_READ, Scope.WORKFLOW)
-def why(request: Visit, workflow: FromPath[str], remedies: FromQuery[bool] = False) -> WhyBody:
+def why(
+    request: Visit,
+    workflow: FromPath[str],
+    remedies: FromQuery[bool] = False,
+    queues: FromQuery[bool] = False,
+) -> WhyBody:
     """Why it waits, group by group, with certificates; and what would help, if asked for."""
     site, actor = caller(request)
-    found = explanation.explain(site, actor, workflow, with_remedies=remedies)
-    groups = [_why_group(each) for each in found.groups]
+    found = explanation.explain(site, actor, workflow, with_remedies=remedies, queues=queues)
     name, status = found.workflow.workflow_id, found.workflow.status
-    if groups:
-        message = f"{groups[0].group}: {groups[0].message}"
-    else:
-        message = f"Nothing of {name} waits; it is {status}."
+    message = f"Nothing of {name} waits; it is {status}."
+    if found.groups:
+        message = f"{found.groups[0].group}: {found.groups[0].message}"
+    groups = [WhyGroup(**msgspec.structs.asdict(each)) for each in found.groups]
     return WhyBody(name, status, message, groups)
 
 
@@ -211,18 +214,6 @@ def _sent(data: TemplateSpec) -> sending.Sent:
         variables=tuple(data.set_variables),
         strings=tuple(data.set_string_variables),
         template=data.uploaded_templated_spec,
-    )
-
-
-def _why_group(explained: Explained) -> WhyGroup:
-    why, certificate = explained.why, explained.certificate
-    return WhyGroup(
-        group=why.group,
-        status=why.status,
-        reason=why.reason if certificate is None else certificate.reason,
-        message=why.message if certificate is None else certificate.sentence,
-        certificate=msgspec.to_builtins(certificate),
-        remedies=msgspec.to_builtins(explained.remedies),
     )
 
 
