@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 #: Between two lines that a task prints; it notices a signal as late as that.
 PAUSE_S = 0.05
+#: Lines that a task prints at once, right before its end.
+LAST_LINES = 50
 #: How a task says that it ended because it was told to.
 TOLD_TO_END = 75
 
@@ -24,6 +26,9 @@ while [ $i -lt {lines} ] && [ $word = done ]; do
   echo "line $i"
 done
 trap '' TERM
+if [ $word = done ]; then
+  while [ $i -lt {all_lines} ]; do i=$((i + 1)); echo "line $i"; done
+fi
 echo "$word $i" >&3
 exit $code
 """
@@ -87,6 +92,7 @@ class Job(NamedTuple):
             job=self.name,
             task=task.name,
             lines=task.lines,
+            all_lines=task.lines + LAST_LINES,
             pause=PAUSE_S,
             code=task.exit_code,
             told=TOLD_TO_END,

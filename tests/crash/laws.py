@@ -165,7 +165,11 @@ def logs_are_complete(
         else:
             whole = numbers == list(range(1, count + 1))
         if not whole:
-            yield f"{run.attempt} said it printed {run.lines} lines; its log has {lines}"
+            yield (
+                f"{workflow.workflow_id}/{task.name} ({run.attempt}), which is {task.status}, said "
+                f"it printed {run.lines} lines; its log has {len(lines)}, the last {lines[-1:]}, "
+                f"and of the numbers {numbers}"
+            )
 
 
 def _fitting(job: Job, cancelled: Answer | None) -> set[WorkflowStatus]:
