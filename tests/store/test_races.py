@@ -109,7 +109,7 @@ def test_scenario_104_a_workflow_is_refused_or_counted_but_never_lost(divided):
 
 def test_scenario_106_a_drain_and_a_create_at_once_lose_no_quota(divided):
     for _ in range(5):
-        workflow = divided.submit(5, "team--a")
+        workflow = divided.run(5, "team--a")
         divided.delete("a")
         (task,) = divided.tasks(workflow)
         ended = Observation(task.attempt, Sight.ENDED, divided.time.ms, exit_code=0)
@@ -128,7 +128,7 @@ def test_scenario_106_a_drain_and_a_create_at_once_lose_no_quota(divided):
 
 
 def test_scenario_106_two_checks_at_once_archive_once(divided):
-    workflow = divided.submit(5, "team--a")
+    workflow = divided.run(5, "team--a")
     divided.delete("a")
     (task,) = divided.tasks(workflow)
     ended = Observation(task.attempt, Sight.ENDED, divided.time.ms, exit_code=0)

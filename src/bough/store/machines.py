@@ -11,6 +11,8 @@ from bough.model.pool import Machine
 from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
+_HEARTBEATS = sa.select(BACKENDS).order_by(BACKENDS.c.name)
+
 
 def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
     """A backend was heard of."""
@@ -23,8 +25,7 @@ def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
 
 def heartbeats(connection: sa.Connection) -> dict[str, int]:
     """When each backend was last heard of."""
-    query = sa.select(BACKENDS).order_by(BACKENDS.c.name)
-    return {row.name: row.last_heartbeat_ms or 0 for row in connection.execute(query)}
+    return {row.name: row.last_heartbeat_ms or 0 for row in connection.execute(_HEARTBEATS)}
 
 
 def list_all(connection: sa.Connection, backend: str | None = None) -> list[Machine]:

@@ -17,6 +17,19 @@ from bough.model.subpool import Subpool, SubpoolState
 from bough.store.conversion import convert
 from bough.store.schema import DRAIN_MONITORS, POOLS
 
+# What every submission asks is written once: making a statement costs more than running it.
+_NAMED = sa.select(POOLS).where(POOLS.c.name == sa.bindparam("name"))
+_TOP = _NAMED.where(POOLS.c.parent_pool.is_(None))
+_LOCKED = _TOP.with_for_update()
+_HELD = _TOP.with_for_update(read=True)
+_SHORT = sa.select(POOLS).where(
+    POOLS.c.parent_pool == sa.bindparam("parent"), POOLS.c.subpool_name == sa.bindparam("subpool")
+)
+_ACTIVE_QUOTA = sa.select(sa.func.coalesce(sa.func.sum(POOLS.c.gpu_guarantee), 0)).where(
+    POOLS.c.parent_pool == sa.bindparam("parent"),
+    POOLS.c.subpool_state == SubpoolState.ACTIVE.value,
+)
+
 #: What has a column of its own; everything else that is configured is in `config`.
 _COLUMNS = ("cohort", "borrowing_limit", "lending_limit", "user_gpu_limit")
 _APART = {"name", "gpu", *_COLUMNS}
@@ -24,7 +37,7 @@ _APART = {"name", "gpu", *_COLUMNS}
 
 def find(connection: sa.Connection, name: str) -> Pool | Subpool | None:
     """The pool or subpool of a name."""
-    return _one(connection, sa.select(POOLS).where(POOLS.c.name == name))
+    return _one(connection, _NAMED, name=name)
 
 
 def find_pool(connection: sa.Connection, name: str) -> Pool | None:
@@ -35,15 +48,13 @@ def find_pool(connection: sa.Connection, name: str) -> Pool | None:
 
 def lock(connection: sa.Connection, name: str) -> Pool | None:
     """The top-level pool of a name; nobody else changes it, or a subpool, until the end."""
-    query = sa.select(POOLS).where(POOLS.c.name == name, POOLS.c.parent_pool.is_(None))
-    found = _one(connection, query.with_for_update())
+    found = _one(connection, _LOCKED, name=name)
     return found if isinstance(found, Pool) else None
 
 
 def hold(connection: sa.Connection, name: str) -> Pool | None:
     """The same for somebody who changes neither: several may hold a pool, and nobody locks it."""
-    query = sa.select(POOLS).where(POOLS.c.name == name, POOLS.c.parent_pool.is_(None))
-    found = _one(connection, query.with_for_update(read=True))
+    found = _one(connection, _HELD, name=name)
     return found if isinstance(found, Pool) else None
 
 
@@ -64,17 +75,13 @@ def list_subpools(connection: sa.Connection, parent: str | None = None) -> list[
 
 def find_subpool(connection: sa.Connection, parent: str, subpool: str) -> Subpool | None:
     """The subpool of a short name."""
-    query = sa.select(POOLS).where(POOLS.c.parent_pool == parent, POOLS.c.subpool_name == subpool)
-    found = _one(connection, query)
+    found = _one(connection, _SHORT, parent=parent, subpool=subpool)
     return found if isinstance(found, Subpool) else None
 
 
 def active_quota(connection: sa.Connection, parent: str) -> int:
     """What the ACTIVE subpools of a pool have together."""
-    query = sa.select(sa.func.coalesce(sa.func.sum(POOLS.c.gpu_guarantee), 0)).where(
-        POOLS.c.parent_pool == parent, POOLS.c.subpool_state == SubpoolState.ACTIVE.value
-    )
-    return int(connection.execute(query).scalar_one())
+    return int(connection.execute(_ACTIVE_QUOTA, {"parent": parent}).scalar_one())
 
 
 def insert_pool(connection: sa.Connection, pool: Pool, now_ms: int) -> None:
@@ -154,8 +161,8 @@ def list_monitors(connection: sa.Connection) -> dict[str, int]:
 # Rows
 
 
-def _one(connection: sa.Connection, query: sa.Select[Any]) -> Pool | Subpool | None:
-    row = connection.execute(query).mappings().first()
+def _one(connection: sa.Connection, query: sa.Select[Any], **values: str) -> Pool | Subpool | None:
+    row = connection.execute(query, values).mappings().first()
     if row is None:
         return None
     return _pool(row) if row["parent_pool"] is None else _subpool(row)

@@ -12,16 +12,20 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.record import AuditEntry, ConfigType, Errand, Revision, StoredEvent
-from bough.store.rows import read_all, read_first
+from bough.store.rows import add, read_all, read_first
 from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
 from bough.store.settings import raise_counter
+
+_INSERT_AUDIT = sa.insert(AUDIT).inline()
+_INSERT_EVENT = sa.insert(EVENTS).inline()
+_INSERT_ERRAND = sa.insert(OUTBOX).inline()
 
 # Audit
 
 
 def add_audit(connection: sa.Connection, entry: AuditEntry) -> None:
     """Write down who changed what."""
-    connection.execute(sa.insert(AUDIT).values(**_unnumbered(entry)))
+    add(connection, _INSERT_AUDIT, (_unnumbered(entry),))
 
 
 def list_audit(
@@ -117,9 +121,7 @@ def last_revision(connection: sa.Connection, config_type: ConfigType, name: str)
 
 def add_events(connection: sa.Connection, events: Iterable[StoredEvent]) -> None:
     """Write down what happened."""
-    rows = [_unnumbered(event) for event in events]
-    if rows:
-        connection.execute(sa.insert(EVENTS), rows)
+    add(connection, _INSERT_EVENT, [_unnumbered(event) for event in events])
 
 
 def events_after(
@@ -147,8 +149,7 @@ def last_event(connection: sa.Connection) -> int:
 def add_errands(connection: sa.Connection, errands: Iterable[Errand], now_ms: int) -> None:
     """Have backends told something after this transaction."""
     rows = [{**_unnumbered(errand), "created_ms": now_ms} for errand in errands]
-    if rows:
-        connection.execute(sa.insert(OUTBOX), rows)
+    add(connection, _INSERT_ERRAND, rows)
 
 
 def list_errands(

@@ -1,7 +1,8 @@
-"""Rows into model types, by the names of their columns. Must not know any table."""
+"""Rows into model types, by the names of their columns, and back. Must not know any table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -11,9 +12,14 @@ from bough.store.conversion import convert
 Record = TypeVar("Record")
 
 
-def read_all(connection: sa.Connection, query: sa.Select[Any], kind: type[Record]) -> list[Record]:
-    """Every row of a query."""
-    result = connection.execute(query)
+def read_all(
+    connection: sa.Connection,
+    query: sa.Select[Any],
+    kind: type[Record],
+    values: Mapping[str, Any] | None = None,
+) -> list[Record]:
+    """Every row of a query, with the values of what is open in it."""
+    result = connection.execute(query, values)
     # The names of columns are a kind of text of their own.
     names = [str(name) for name in result.keys()]  # noqa: SIM118 - a result is no mapping
     return [convert(dict(zip(names, row, strict=True)), kind) for row in result.all()]
@@ -25,3 +31,9 @@ def read_first(
     """The first row of a query; `None`: there is none."""
     found = read_all(connection, query.limit(1), kind)
     return found[0] if found else None
+
+
+def add(connection: sa.Connection, statement: sa.Insert, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add rows by a statement that is made once, without values; a single row needs no batch."""
+    if rows:
+        connection.execute(statement, rows if len(rows) > 1 else rows[0])

@@ -14,11 +14,22 @@ from bough.store.schema import COUNTERS, EVENTS, SETTINGS
 
 VERSION = "version"
 
+# What every submission asks is written once: making a statement costs more than running it.
+_NAME = sa.bindparam("name")
+_VALUE = sa.select(SETTINGS.c.value).where(SETTINGS.c.name == _NAME)
+_COUNTER = sa.select(COUNTERS.c.value).where(COUNTERS.c.name == _NAME)
+_RAISE = {
+    dialect: insert(COUNTERS)
+    .values(name=_NAME, value=1)
+    .on_conflict_do_update(index_elements=[COUNTERS.c.name], set_={"value": COUNTERS.c.value + 1})
+    .returning(COUNTERS.c.value)
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+}
+
 
 def get(connection: sa.Connection, name: str) -> Json:
     """A setting; `None`: it was never set."""
-    query = sa.select(SETTINGS.c.value).where(SETTINGS.c.name == name)
-    return connection.execute(query).scalar_one_or_none()
+    return connection.execute(_VALUE, {"name": name}).scalar_one_or_none()
 
 
 def put(connection: sa.Connection, name: str, value: Json) -> None:
@@ -32,8 +43,7 @@ def put(connection: sa.Connection, name: str, value: Json) -> None:
 
 def counter(connection: sa.Connection, name: str) -> int:
     """A counter as it is; 0 before it was first raised."""
-    query = sa.select(COUNTERS.c.value).where(COUNTERS.c.name == name)
-    return connection.execute(query).scalar_one_or_none() or 0
+    return connection.execute(_COUNTER, {"name": name}).scalar_one_or_none() or 0
 
 
 def stamp(connection: sa.Connection) -> str:
@@ -50,11 +60,7 @@ def stamp(connection: sa.Connection) -> str:
 
 def raise_counter(connection: sa.Connection, name: str) -> int:
     """Count one up and give the new value; two who do so at once get different ones."""
-    insert = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(COUNTERS)
-    query = insert.values(name=name, value=1).on_conflict_do_update(
-        index_elements=[COUNTERS.c.name], set_={"value": COUNTERS.c.value + 1}
-    )
-    return connection.execute(query.returning(COUNTERS.c.value)).scalar_one()
+    return connection.execute(_RAISE[connection.dialect.name], {"name": name}).scalar_one()
 
 
 def raise_if(connection: sa.Connection, name: str, expected: int) -> bool:

@@ -9,10 +9,12 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus, Workflow
-from bough.store.rows import read_all
+from bough.store.rows import add, read_all
 from bough.store.schema import GROUPS, TASKS, WORKFLOWS
 
 _UNFINISHED = tuple(status.value for status in UNFINISHED)
+_INSERT_GROUP = sa.insert(GROUPS).inline()
+_INSERT_TASK = sa.insert(TASKS).inline()
 
 
 class Use(NamedTuple):
@@ -66,16 +68,12 @@ def search(connection: sa.Connection, wanted: TaskFilter) -> list[tuple[Task, Wo
 
 def insert_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
     """Add groups."""
-    rows = [msgspec.to_builtins(group) for group in groups]
-    if rows:
-        connection.execute(sa.insert(GROUPS), rows)
+    add(connection, _INSERT_GROUP, [msgspec.to_builtins(group) for group in groups])
 
 
 def insert_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
     """Add attempts of tasks."""
-    rows = [msgspec.to_builtins(task) for task in tasks]
-    if rows:
-        connection.execute(sa.insert(TASKS), rows)
+    add(connection, _INSERT_TASK, [msgspec.to_builtins(task) for task in tasks])
 
 
 def update_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:

@@ -12,11 +12,20 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.workflow import ALIVE, Priority, Workflow, WorkflowStatus
-from bough.store.rows import read_all, read_first
+from bough.store.rows import add, read_all
 from bough.store.schema import SPECS, WORKFLOWS
 from bough.store.settings import raise_counter
 
 _ALIVE = tuple(status.value for status in ALIVE)
+# What every submission asks is written once: making a statement costs more than running it.
+_INSERT = sa.insert(WORKFLOWS).inline()
+_INSERT_SPEC = sa.insert(SPECS).inline()
+_NAMED = sa.select(WORKFLOWS).where(
+    sa.or_(
+        WORKFLOWS.c.workflow_id == sa.bindparam("name"), WORKFLOWS.c.uuid == sa.bindparam("name")
+    )
+)
+_LOCKED = _NAMED.with_for_update()
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -47,10 +56,9 @@ def next_number(connection: sa.Connection, name: str) -> int:
 
 def insert(connection: sa.Connection, workflow: Workflow, text: str, template: str | None) -> None:
     """Add a record, with the spec as it was written."""
-    connection.execute(sa.insert(WORKFLOWS).values(**msgspec.to_builtins(workflow)))
-    connection.execute(
-        sa.insert(SPECS).values(workflow_uuid=workflow.uuid, text=text, template=template)
-    )
+    add(connection, _INSERT, (msgspec.to_builtins(workflow),))
+    spec = {"workflow_uuid": workflow.uuid, "text": text, "template": template}
+    add(connection, _INSERT_SPEC, (spec,))
 
 
 def update(connection: sa.Connection, workflow: Workflow) -> None:
@@ -73,7 +81,7 @@ def update_all(connection: sa.Connection, workflows: Sequence[Workflow]) -> None
 
 def find(connection: sa.Connection, name: str) -> Workflow | None:
     """The workflow of an identifier or a uuid."""
-    return _one(connection, _named(name))
+    return _one(connection, _NAMED, name)
 
 
 def named(connection: sa.Connection, identifiers: Sequence[str]) -> list[Workflow]:
@@ -87,7 +95,7 @@ def named(connection: sa.Connection, identifiers: Sequence[str]) -> list[Workflo
 
 def lock(connection: sa.Connection, name: str) -> Workflow | None:
     """The same; nobody else changes it, its groups or its tasks until the transaction ends."""
-    return _one(connection, _named(name).with_for_update())
+    return _one(connection, _LOCKED, name)
 
 
 def lock_all(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
@@ -160,14 +168,9 @@ def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
     connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))
 
 
-def _named(name: str) -> sa.Select[Any]:
-    return sa.select(WORKFLOWS).where(
-        sa.or_(WORKFLOWS.c.workflow_id == name, WORKFLOWS.c.uuid == name)
-    )
-
-
-def _one(connection: sa.Connection, query: sa.Select[Any]) -> Workflow | None:
-    return read_first(connection, query, Workflow)
+def _one(connection: sa.Connection, query: sa.Select[Any], name: str) -> Workflow | None:
+    found = read_all(connection, query, Workflow, {"name": name})
+    return found[0] if found else None
 
 
 def _records(connection: sa.Connection, query: sa.Select[Any]) -> list[Workflow]:
