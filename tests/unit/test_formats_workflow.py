@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from bough.control.rendering import render
 from bough.control.specs import read_spec
 from bough.errors import Invalid
 from bough.formats.workflow import read_workflow
@@ -116,3 +120,13 @@ def test_all_problems_of_a_workflow_are_told_at_once():
 
 def test_labels_of_the_submission_come_on_top():
     assert {"team": "robots", "x": "y"} == read_spec(SERIAL, {"team": "robots", "x": "y"}).labels
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "workflow-spec.md"
+
+
+def test_the_workflows_of_the_reference_are_valid():
+    blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    names = [read_spec(render(block).text).name for block in blocks]
+
+    assert ["train", "two-racks", "gang", "serving", "sweep"] == names
