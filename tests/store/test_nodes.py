@@ -179,3 +179,22 @@ def test_exit_actions_decide_what_follows_a_drain(world):
     world.settle()
 
     assert Status.FAILED_EVICTED is world.status(workflow)
+
+
+def test_a_node_that_comes_back_takes_nothing_new_where_that_was_said_before(world):
+    two_nodes(world)
+    one, two = world.backend.machines()
+    nodes.drain_node(world.site, world.admin, "one")
+    for offered in ((two,), (one, two)):
+        world.backend.offer(offered)
+        world.settle()
+
+    def cordoned() -> list[bool]:
+        return [each.cordoned for each in machines.list_machines(world.site, world.admin)]
+
+    assert [True, False] == cordoned()
+    machines.set_cordoned(world.site, world.admin, "one", cordoned=False)
+    for offered in ((two,), (one, two)):
+        world.backend.offer(offered)
+        world.settle()
+    assert [False, False] == cordoned()

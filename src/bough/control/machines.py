@@ -19,6 +19,8 @@ from bough.model.record import EventKind
 from bough.store import machines as machine_store
 from bough.store import settings as setting_store
 
+#: A setting: nodes that were gone when they were still not to take anything new.
+_CORDONED_AWAY = "cordoned_away"
 #: How often a backend is written down as alive, well within the window that pools allow.
 HEARTBEAT_MS = 20_000
 
@@ -29,12 +31,14 @@ def sync(site: Site, backend: Backend) -> bool:
     with site.store.read() as connection:
         known = {each.name: each for each in machine_store.list_all(connection, backend.name)}
         heard = machine_store.heartbeats(connection).get(backend.name, 0)
+        away = set(setting_store.get(connection, _CORDONED_AWAY) or ())
+    cordoned = {each.name for each in known.values() if each.cordoned} | away
     offered = {
         each.name: msgspec.structs.replace(
             each,
             backend=backend.name,
             # An administrator's word stands, whatever the backend says of its node.
-            cordoned=each.cordoned or (each.name in known and known[each.name].cordoned),
+            cordoned=each.cordoned or each.name in cordoned,
         )
         for each in backend.machines()
     }
@@ -48,6 +52,9 @@ def sync(site: Site, backend: Backend) -> bool:
         if changed or gone:
             machine_store.put(connection, changed)
             machine_store.remove(connection, gone)
+            still_away = sorted((away | (cordoned & set(gone))) - set(offered))
+            if still_away != sorted(away):
+                setting_store.put(connection, _CORDONED_AWAY, still_away)
             setting_store.raise_counter(connection, setting_store.VERSION)
             for name in (*(each.name for each in changed), *gone):
                 state = "gone" if name in gone else "changed"
