@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from bough.backends.local.state import Begun, Hold, read_state
 from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until
@@ -108,15 +110,17 @@ def test_a_stranger_with_the_number_of_a_lost_task_is_left_alone(bench: Bench) -
     assert Sight.LOST is bench.wait_over(attempt).sight
 
 
-def test_after_a_restart_of_the_machine_everything_is_lost(bench: Bench, monkeypatch) -> None:
+def test_after_a_restart_of_the_machine_everything_is_lost(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempt = bench.run_shell("sleep 1000")
     bench.wait_running(attempt)
     bench.backend.close()
-    kill(_keeper(bench, attempt))
+    for pid in (_keeper(bench, attempt), *processes_of(attempt)):
+        kill(pid)
     monkeypatch.setattr("bough.backends.local.backend.boot_id", lambda: "another")
     bench.backend = bench.open()
-    seen = bench.see(attempt)
-    assert seen is not None
+    seen = bench.wait_over(attempt)
     assert Sight.LOST is seen.sight
     assert "restarted" in seen.message
 

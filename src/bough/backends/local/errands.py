@@ -20,6 +20,8 @@ from bough.backends.local.setup import Setup
 from bough.errors import BoughError
 
 _COMMAND_S = 60
+#: Files of a task that are written at once, without asking another process.
+_FILE_BYTES = 2**20
 _SECRETS = msgspec.json.Decoder(dict[str, dict[str, str]])
 
 
@@ -32,6 +34,14 @@ def prepare_all(setup: Setup, tasks: Sequence[KeptTask]) -> bytes:
         except (BoughError, OSError) as error:
             raise BoughError(blame(task, str(error))) from None
     return msgspec.json.encode(commands)
+
+
+def takes_long(task: KeptTask) -> bool:
+    """Whether its preparation may take so long that nobody should wait for it."""
+    spec = task.order.launch.spec
+    if spec is None:
+        return False
+    return bool(spec.inputs) or sum(len(each.contents) for each in spec.files) > _FILE_BYTES
 
 
 def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:

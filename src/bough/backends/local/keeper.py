@@ -18,7 +18,14 @@ import msgspec
 from bough.backends.local.aside import Aside
 from bough.backends.local.birth import FAILED, GO, READY
 from bough.backends.local.command import Command
-from bough.backends.local.errands import blame, copy_all, prepare_all, sync_folders, tidy
+from bough.backends.local.errands import (
+    blame,
+    copy_all,
+    prepare_all,
+    sync_folders,
+    takes_long,
+    tidy,
+)
 from bough.backends.local.events import Events
 from bough.backends.local.folder import Folders
 from bough.backends.local.kept import ALIVE, KeptTask, Phase
@@ -135,12 +142,17 @@ class Keeper:
         self._look()
         self._drop_told()
         waiting = [task for task in self._tasks if task.phase is Phase.WAITING]
-        if waiting:
+        if any(takes_long(task) for task in waiting):
             work = partial(prepare_all, self._setup, waiting)
             self._preparing = self._events.do_aside(work, partial(self._prepared, waiting))
+        elif waiting:
+            try:
+                self._fork(waiting, prepare_all(self._setup, waiting))
+            except BoughError as error:
+                self._fail(error.message)
 
     def _prepared(self, tasks: list[KeptTask], aside: Aside) -> None:
-        """Everything is ready: make the processes."""
+        """Everything is ready."""
         self._preparing = None
         self._look_at = 0.0
         self._look()
@@ -148,9 +160,12 @@ class Keeper:
         content, fault = aside.result()
         if content is None:
             self._fail(fault)
-            return
-        commands = _COMMANDS.decode(content)
-        for task, command in zip(tasks, commands, strict=True):
+        else:
+            self._fork(tasks, content)
+
+    def _fork(self, tasks: list[KeptTask], commands: bytes) -> None:
+        """Make the processes."""
+        for task, command in zip(tasks, _COMMANDS.decode(commands), strict=True):
             if task.phase is not Phase.WAITING or self._failure is not None:
                 continue
             try:
@@ -277,6 +292,10 @@ class Keeper:
             # A checkpoint is being copied; it wakes the keeper when that is done.
             task.sweep_at = now + _SWEEP_S_MAX
             return
+        self._collect(task, now)
+
+    def _collect(self, task: KeptTask, now: float) -> None:
+        """Nothing of the task is left: take its last words and its results."""
         for descriptor in task.streams:
             self._events.remove(descriptor)
         task.close_streams(_now_ms())
@@ -285,11 +304,17 @@ class Keeper:
         task.kill_at = None if task.told is None else now + _COPY_S
         copies = task.last_copies(failed=self._failure is not None)
         before = () if task.command is None else task.command.clean_up
-        if copies or before:
+        if before or not all(each.move for each in copies):
             work = partial(copy_all, copies, before)
             task.aside = self._events.do_aside(work, partial(self._copied, task))
-        else:
-            self._finish(task)
+            return
+        fault = ""
+        try:
+            # What is only moved is not worth another process.
+            copy_all(copies)
+        except BoughError as error:
+            fault = error.message
+        self._finish(task, fault)
 
     def _copied(self, task: KeptTask, aside: Aside) -> None:
         content, fault = aside.result()
@@ -318,7 +343,12 @@ class Keeper:
         if task.group is not None:
             task.group.remove()
         self._ring([task])
-        self._events.do_aside(partial(tidy, task.folder), lambda _: task.release())
+        if any(each.phase is not Phase.OVER for each in self._tasks):
+            self._events.do_aside(partial(tidy, task.folder), lambda _: None)
+        else:
+            # Nobody waits for this keeper any more.
+            with contextlib.suppress(OSError):
+                tidy(task.folder)
 
 
 def _now_ms() -> int:

@@ -152,6 +152,8 @@ class KeptTask:
     def begin(self) -> None:
         """Write down, for good, that it may run from now on."""
         self._hold.write(Begun(self.pid, self._since), durably=True)
+        # It is never started again, so nobody needs them.
+        self.folder.secrets.unlink(missing_ok=True)
         self.phase = Phase.GOING
 
     def run(self, now_ms: int) -> None:
@@ -280,10 +282,6 @@ class KeptTask:
         if number is None:
             return ""
         return f"It was killed by signal {number} ({_signal_name(number)})."
-
-    def release(self) -> None:
-        """Keep it no longer."""
-        self._hold.close()
 
     def _checkpoints(self) -> tuple[Copy, ...]:
         return () if self.command is None else self.command.checkpoints
