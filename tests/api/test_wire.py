@@ -8,6 +8,7 @@ import pytest
 
 from tests.api.house import House, spec
 
+DIFF = "/api/configs/diff"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\Z")
 
 
@@ -67,6 +68,8 @@ def test_the_quota_of_pools_has_text_for_numbers_and_what_is_new_beside(divided)
 
 def test_the_shared_leaf_is_shown_nowhere_but_among_the_queues(divided):
     name = divided.run(5)
+    late = divided.submit(10)
+    divided.settle()
     divided.send("POST", "/api/profile/settings", {"pool": "team"})
 
     for path in (
@@ -80,6 +83,9 @@ def test_the_shared_leaf_is_shown_nowhere_but_among_the_queues(divided):
         "/api/profile/settings",
         "/api/workflow?all_pools=True",
         f"/api/workflow/{name}?verbose=True",
+        f"/api/workflow/{late}",
+        f"/api/workflow/{late}/why?remedies=True",
+        f"/api/workflow/{late}/events?follow=False",
         "/api/task?all_pools=True",
     ):
         assert "_shared" not in divided.ask("GET", path).text, path
@@ -90,6 +96,31 @@ def test_the_shared_leaf_is_shown_nowhere_but_among_the_queues(divided):
             "POST", "/api/pool/team--_shared/workflow", json={"file": spec(1)}
         ).status_code
     )
+
+
+def test_why_is_told_in_the_names_of_pools_with_a_sentence_for_each_remedy(divided):
+    divided.run(30, "team--a")
+    name = divided.submit(30, "team--a")
+    divided.settle()
+    divided.user("member", "osmo-team-user")
+
+    answer = divided.get(f"/api/workflow/{name}/why?remedies=True", user="member")
+
+    (group,) = answer["groups"]
+    assert "0 are left of the quota of pool team--a: " in group["message"]
+    assert ("team--a", "team--a") == (
+        group["certificate"]["queue"],
+        group["certificate"]["holders"][0]["queue"],
+    )
+    assert [
+        "wait until job-1/group-0 ends",
+        "run it as LOW: it may borrow, and it may be evicted",
+        "raise the quota of pool team--a by 30 default/gpu",
+    ] == [each["sentence"] for each in group["remedies"]["found"]]
+    assert "osmo-pool" not in divided.ask("GET", f"/api/workflow/{name}", user="member").text
+    path = f"/api/workflow/{name}/why?queues=True"
+    assert 403 == divided.ask("GET", path, user="member").status_code
+    assert "queue osmo-pool-ns-team--a:" in divided.get(path)["groups"][0]["message"]
 
 
 def test_nodes_are_cordoned_and_let_in_again(team):
@@ -333,8 +364,13 @@ def test_health_says_whether_the_server_can_answer(house):
         ("POST", "/api/auth/access_token/t?expires_at=2001-01-01", None, 400),
         ("POST", "/api/auth/access_token/t?expires_at=soon", None, 400),
         ("POST", "/api/configs/history/rollback", {"config_type": "POOL", "revision": 99}, 404),
-        ("GET", "/api/configs/diff?config_type=POOL&first_revision=1&second_revision=99", None, 404),
-        ("GET", "/api/configs/diff?config_type=X&first_revision=1&second_revision=2", None, 400),
+        (
+            "GET",
+            f"{DIFF}?config_type=POOL&first_revision=1&second_revision=99",
+            None,
+            404,
+        ),
+        ("GET", f"{DIFF}?config_type=X&first_revision=1&second_revision=2", None, 400),
         ("GET", "/api/events?after=-1", None, 400),
         ("DELETE", "/api/configs/pool/none", None, 200),
         ("GET", "/api/resources?pools=none", None, 404),

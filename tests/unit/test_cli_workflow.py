@@ -295,12 +295,10 @@ def test_why_says_what_stands_against_each_group(osmo: Osmo, server: Answering):
         "missing": {"resource": "gpu", "amount": 3, "flavor": None},
         **{key: [] for key in ("shortages", "lacks", "options")},
     }
-    bare = [
-        {"kind": "wait", "ends": ["w-0/train"], "exact": True},
-        {"kind": "smaller_minimum", "before": 4, "minimum": 2, "exact": True},
-        {"kind": "raise_quota", "raises": [{"node": ["queue", "q"], "by": 3}], "exact": False},
+    found = [
+        {"sentence": "run it as LOW", "exact": True},
+        {"sentence": "raise the quota of pool q by 3", "exact": False},
     ]
-    found = [{"sentence": "run it as LOW", "exact": True}, *bare]
     remedies = {"plans": 1, "found": found, "given_up": []}
     group = {
         "group": "train",
@@ -317,18 +315,19 @@ def test_why_says_what_stands_against_each_group(osmo: Osmo, server: Answering):
         "w-1/train waits (quota): 13 > 10",
         "",
         "who has gpu",
-        "  WORKLOAD   QUEUE  OWNER  HAS  GUARANTEED  BORROWED  EVICTABLE",
-        "  w-0/train  q      ann      8           8         -          -",
+        "  WORKLOAD   POOL  OWNER  HAS  GUARANTEED  BORROWED  EVICTABLE",
+        "  w-0/train  q     ann      8           8         -          -",
         "",
         "what would help, the cheapest first (1 plan)",
         "  1. run it as LOW",
-        "  2. wait w-0/train",
-        "  3. smaller minimum from 4 to 2",
-        "  4. raise quota queue q by 3; perhaps less would do",
+        "  2. raise the quota of pool q by 3; perhaps less would do",
         "",
         "eval waits (WAITING): it waits for train",
     ] == osmo("workflow", "why", "w-1", "--remedies").output.splitlines()
     assert {"remedies": ["true"]} == server.last.query
+    text = osmo("workflow", "why", "w-1", "--queues").output
+    assert "  WORKLOAD   QUEUE  OWNER" in text
+    assert {"queues": ["true"]} == server.last.query
 
 
 def test_what_does_not_wait_is_said_in_words(osmo: Osmo, server: Answering):

@@ -80,7 +80,7 @@ def _who(each: Any) -> str:
     return f"{printable(each['workload'])} (queue {printable(each['queue'])})"
 
 
-def render_certificate(answer: Any, write: Writer) -> str:
+def render_certificate(answer: Any, write: Writer, queue: str = "QUEUE") -> str:
     """One sentence, then what is behind it, then what would help."""
     found = answer["certificate"]
     name = printable(found["workload"])
@@ -89,7 +89,7 @@ def render_certificate(answer: Any, write: Writer) -> str:
         list(_shortage_lines(found)),
         list(_lack_lines(found)),
         list(_option_lines(found)),
-        _holder_lines(found, write),
+        _holder_lines(found, write, queue),
         list(_eviction_lines(answer["eviction"])),
         list(_remedy_lines(answer["remedies"])) if found["verdict"] == "waits" else [],
     ):
@@ -140,7 +140,7 @@ def _option_lines(found: Any) -> Iterator[str]:
         yield f"  on {printable(each['flavor'])}: {printable(reason or 'could be had')}"
 
 
-def _holder_lines(found: Any, write: Writer) -> list[str]:
+def _holder_lines(found: Any, write: Writer, queue: str) -> list[str]:
     holders, missing = found["holders"], found["missing"]
     if not holders or missing is None:
         return []
@@ -159,7 +159,7 @@ def _holder_lines(found: Any, write: Writer) -> list[str]:
         for each in holders[:MAXIMUM_LISTED]
     ]
     owner = ["OWNER"] if owners else []
-    header = ["WORKLOAD", "QUEUE", *owner, "HAS", "GUARANTEED", "BORROWED", "EVICTABLE"]
+    header = ["WORKLOAD", queue, *owner, "HAS", "GUARANTEED", "BORROWED", "EVICTABLE"]
     table = render_table(header, rows, numbers=range(2 + owners, 6 + owners))
     of = f"{printable(missing['flavor'])}/" if missing["flavor"] else ""
     lines = [f"who has {of}{printable(resource)}"]

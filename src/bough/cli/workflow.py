@@ -220,11 +220,12 @@ def spec(name: str, template: bool) -> None:
 @workflow.command()
 @click.argument("name", metavar="ID")
 @click.option("--remedies", is_flag=True, help="Also what would help; each is tried by planning.")
+@click.option("--queues", is_flag=True, help="In the names of queues; for administrators.")
 @format_option
-def why(name: str, remedies: bool, format_type: str) -> None:
+def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
     """Say why a workflow waits: what stands against each of its groups, and who holds it."""
-    answer = client().workflows.why(name, remedies=remedies)
-    echo(answer, format_type, lambda each: render_why(name, each))
+    answer = client().workflows.why(name, remedies=remedies, queues=queues)
+    echo(answer, format_type, lambda each: render_why(name, each, queues=queues))
 
 
 @workflow.command()

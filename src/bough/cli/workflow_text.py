@@ -67,37 +67,21 @@ def render_query(answer: Any, *, verbose: bool) -> str:
     return "\n".join(parts)
 
 
-def render_why(name: str, answer: Any) -> str:
-    """What stands against each group that waits."""
+def render_why(name: str, answer: Any, *, queues: bool = False) -> str:
+    """What stands against each group that waits, in the names of pools or of queues."""
     if not answer["groups"]:
         return printable(answer.get("message") or f"Workflow {name} does not wait.")
-    return "\n\n".join(_group_text(group) for group in answer["groups"])
+    title = "QUEUE" if queues else "POOL"
+    return "\n\n".join(_group_text(group, title) for group in answer["groups"])
 
 
-def _group_text(group: Any) -> str:
+def _group_text(group: Any, title: str) -> str:
     if group.get("certificate") is None:
         reason = group.get("reason") or group["status"]
         message = group.get("message") or "it has not been looked at yet"
         return f"{printable(group['group'])} waits ({reason}): {printable(message)}"
-    shown = {"eviction": None, **group, "remedies": _remedies(group.get("remedies"))}
-    return render_certificate(shown, lambda _, amount: str(amount))
-
-
-def _remedies(remedies: Any) -> Any:
-    """What would help, each with a sentence; a server may send the bare facts."""
-    if remedies is None:
-        return None
-    found = [{"sentence": _fact(each), **each} for each in remedies["found"]]
-    return {**remedies, "found": found}
-
-
-def _fact(remedy: Any) -> str:
-    parts = [remedy["kind"].replace("_", " ")] if "kind" in remedy else []
-    parts += [name for key in ("ends", "flavors") for name in remedy.get(key) or ()]
-    if remedy.get("minimum"):
-        parts.append(f"from {remedy['before']} to {remedy['minimum']}")
-    parts += [f"{' '.join(each['node'])} by {each['by']}" for each in remedy.get("raises") or ()]
-    return " ".join(parts)
+    shown = {"eviction": None, "remedies": None, **group}
+    return render_certificate(shown, lambda _, amount: str(amount), queue=title)
 
 
 def render_tasks(answer: Any, *, verbose: bool) -> str:

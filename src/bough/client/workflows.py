@@ -85,9 +85,12 @@ class Workflows:
         query = {"force": force, **given(message=message)}
         return self._transport.send("POST", path_of("workflow", name, "cancel"), None, query)
 
-    def why(self, name: str, *, remedies: bool = False) -> Any:
-        """Why each group that waits does: the certificate; and what would help, if asked for."""
-        query = given(remedies=remedies or None)
+    def why(self, name: str, *, remedies: bool = False, queues: bool = False) -> Any:
+        """Why each group that waits does: the certificate; and what would help, if asked for.
+
+        Administrators may have it in the names of queues instead of pools.
+        """
+        query = given(remedies=remedies or None, queues=queues or None)
         return self._transport.get(path_of("workflow", name, "why"), query)
 
     def logs(

@@ -11,16 +11,19 @@ import threading
 import msgspec
 
 from bough.control import workflows
+from bough.control.access import authorise
 from bough.control.gangs import gang_name
+from bough.control.naming import PoolNames
 from bough.control.site import Site
 from bough.control.snapshot import Photographer
-from bough.control.workflows import Why
 from bough.core.explain.certificate import certificate
 from bough.core.explain.remedies import remedies
+from bough.core.explain.sentences import say_remedy
 from bough.errors import Throttled
-from bough.model.access import Actor
-from bough.model.certificate import Certificate, Remedies
+from bough.model.access import Action, Actor
 from bough.model.policy import OSMO
+from bough.model.pool import Json
+from bough.model.snapshot import Snapshot
 from bough.model.workflow import TaskStatus, Workflow
 
 #: How long somebody waits for a turn, and how many plans are made to find remedies.
@@ -31,11 +34,15 @@ MOST_PLANS = 20
 class Explained(msgspec.Struct, frozen=True):
     """Why one group waits."""
 
-    why: Why
+    group: str
+    status: TaskStatus
+    #: One word that programs can rely on, and a sentence for people.
+    reason: str | None
+    message: str | None
     #: `None` where it waits for other groups, or was decided meanwhile.
-    certificate: Certificate | None = None
+    certificate: Json = None
     #: `None` unless they were asked for.
-    remedies: Remedies | None = None
+    remedies: Json = None
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -48,29 +55,67 @@ class Explanation(msgspec.Struct, frozen=True):
 _TURN = threading.Lock()
 
 
-def explain(site: Site, actor: Actor, name: str, *, with_remedies: bool = False) -> Explanation:
-    """Why each group of a workflow that waits does."""
+def explain(
+    site: Site, actor: Actor, name: str, *, with_remedies: bool = False, queues: bool = False
+) -> Explanation:
+    """Why each group of a workflow that waits does.
+
+    It is told in the names of pools; in those of queues only to who may list them, and asks for it.
+    """
+    if queues:
+        authorise(actor, Action.QUEUE_LIST, names=site.role_names)
     view = workflows.get_workflow(site, actor, name)
     waits = workflows.why(site, actor, name)
-    if not any(each.status is not TaskStatus.WAITING for each in waits):
-        return Explanation(view.workflow, tuple(Explained(each) for each in waits))
+    found = [Explained(each.group, each.status, each.reason, each.message) for each in waits]
+    if any(each.status is not TaskStatus.WAITING for each in waits):
+        gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
+        found = _planned(site, found, gangs, with_remedies=with_remedies)
+    if not queues:
+        names = PoolNames(site)
+        found = [_in_pools(each, names) for each in found]
+    return Explanation(view.workflow, tuple(found))
+
+
+def _planned(
+    site: Site, waits: list[Explained], gangs: dict[str, str], *, with_remedies: bool
+) -> list[Explained]:
+    """The same, with what a plan of now says about each group that is in a queue."""
     if not _TURN.acquire(timeout=TURN_S):
         raise Throttled("Too many ask why their work waits; try again.")
     try:
         snapshot = Photographer(site).take().snapshot
-        gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
-        found = [
-            Explained(each)
+        return [
+            each
             if each.status is TaskStatus.WAITING
-            else Explained(
-                each,
-                certificate(snapshot, OSMO, gangs[each.group]),
-                remedies(snapshot, OSMO, gangs[each.group], most_plans=MOST_PLANS)
-                if with_remedies
-                else None,
-            )
+            else _explained(snapshot, each, gangs[each.group], with_remedies=with_remedies)
             for each in waits
         ]
     finally:
         _TURN.release()
-    return Explanation(view.workflow, tuple(found))
+
+
+def _explained(snapshot: Snapshot, wait: Explained, gang: str, *, with_remedies: bool) -> Explained:
+    found = certificate(snapshot, OSMO, gang)
+    helpful: Json = None
+    if with_remedies:
+        searched = remedies(snapshot, OSMO, gang, most_plans=MOST_PLANS)
+        helpful = msgspec.to_builtins(searched)
+        for told, remedy in zip(helpful["found"], searched.found, strict=True):
+            told["sentence"] = say_remedy(remedy)
+    return Explained(
+        wait.group,
+        wait.status,
+        wait.reason if found is None else found.reason,
+        wait.message if found is None else found.sentence,
+        msgspec.to_builtins(found),
+        helpful,
+    )
+
+
+def _in_pools(explained: Explained, names: PoolNames) -> Explained:
+    return msgspec.structs.replace(
+        explained,
+        message=names.in_data(explained.message),
+        certificate=names.in_data(explained.certificate),
+        remedies=names.in_data(explained.remedies),
+    )

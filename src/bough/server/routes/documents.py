@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bough.control.naming import PoolNames
+from bough.control.site import Site
 from bough.control.workflows import WorkflowView
 from bough.model.workflow import Group, Task, Workflow
 from bough.server.routes.declare import Visit
@@ -58,8 +60,9 @@ def workflow_line(workflow: Workflow, links: Links, now_ms: int) -> WorkflowLine
     )
 
 
-def workflow_document(view: WorkflowView, links: Links, now_ms: int) -> WorkflowDocument:
+def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowDocument:
     """A workflow with everything below it."""
+    now_ms, names = site.clock.now_ms(), PoolNames(site)
     workflow = view.workflow
     name = workflow.workflow_id
     parent, number = _parent(workflow)
@@ -88,7 +91,7 @@ def workflow_document(view: WorkflowView, links: Links, now_ms: int) -> Workflow
         status=workflow.status,
         failure_message=workflow.failure_message,
         outputs="",
-        groups=[_group(group, view, links) for group in view.groups],
+        groups=[_group(group, view, links, names) for group in view.groups],
         pool=workflow.pool,
         backend=workflow.backend,
         plugins={"rsync": False},
@@ -98,7 +101,7 @@ def workflow_document(view: WorkflowView, links: Links, now_ms: int) -> Workflow
     )
 
 
-def _group(group: Group, view: WorkflowView, links: Links) -> GroupDocument:
+def _group(group: Group, view: WorkflowView, links: Links, names: PoolNames) -> GroupDocument:
     tasks: Sequence[Task] = view.tasks.get(group.name, ())
     return GroupDocument(
         name=group.name,
@@ -112,7 +115,7 @@ def _group(group: Group, view: WorkflowView, links: Links) -> GroupDocument:
         downstream_groups=[each.name for each in view.groups if group.name in each.spec.upstream],
         failure_message=group.failure_message,
         wait_reason=group.wait_reason,
-        wait_message=group.wait_message,
+        wait_message=names.in_data(group.wait_message),
         tasks=[_task(task, view.workflow, links) for task in tasks],
     )
 

@@ -11,6 +11,7 @@ from litestar import MediaType, Response
 from litestar.response import Stream
 
 from bough.control import history
+from bough.control.naming import PoolNames
 from bough.control.watching import follow
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
@@ -78,6 +79,7 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
 async def _events(request: Visit, number: int) -> AsyncIterator[str]:
     site, actor = caller(request)
     engine: Engine = request.app.state.engine
+    names = PoolNames(site)
     # Sent at once, so that those who listen know that they are connected.
     yield f": after {number}\n\n"
     looks = 0
@@ -92,12 +94,12 @@ async def _events(request: Visit, number: int) -> AsyncIterator[str]:
         except BoughError:
             return
         for event in found:
-            yield _framed(event)
+            yield _framed(event, names)
         if not found:
             await sleep(_LOOK_S)
 
 
-def _framed(event: StoredEvent) -> str:
+def _framed(event: StoredEvent, names: PoolNames) -> str:
     body = {
         "number": event.number,
         "kind": event.kind.value,
@@ -105,7 +107,7 @@ def _framed(event: StoredEvent) -> str:
         "subject": event.subject,
         "pool": event.pool,
         "message": event.message,
-        "data": event.data,
+        "data": names.in_data(event.data),
     }
     text = msgspec.json.encode(body).decode()
     return f"id: {event.number}\nevent: {event.kind.value}\ndata: {text}\n\n"

@@ -1,0 +1,64 @@
+"""Queues by the names that people know: those of pools and subpools. Must not know what is said.
+
+The tree has a queue for each pool and leaves below it; what is explained about them is told to
+people who have only ever heard of pools.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bough.control.site import Site
+from bough.model.names import SHARED, QueueName, canonical_name
+
+#: How the node above all pools is called.
+EVERYTHING = "all pools"
+_KINDS = ("queue", "cohort")
+
+
+class PoolNames:
+    """Puts the names of pools in the place of those of queues."""
+
+    def __init__(self, site: Site) -> None:
+        self._namespace = site.namespace
+        self._prefix = site.prefix
+        root = re.escape(site.root_queue())
+        start = re.escape(site.pool_queue(""))
+        kind = "(?P<kind>(?:queue|cohort) )?"
+        name = rf"(?P<name>{root}|{start}[\w.-]*\w)(?![\w-])"
+        self._pattern = re.compile(rf"(?<![\w.-]){kind}{name}")
+
+    def in_text(self, text: str) -> str:
+        """A sentence with pools instead of queues."""
+        return self._pattern.sub(self._replace, text)
+
+    def in_data(self, data: Any) -> Any:
+        """Plain data with pools instead of queues, wherever they stand."""
+        if isinstance(data, str):
+            return self.in_text(data)
+        if isinstance(data, dict):
+            return {key: self.in_data(value) for key, value in data.items()}
+        if isinstance(data, (list, tuple)):
+            if len(data) == 2 and data[0] in _KINDS and isinstance(data[1], str):
+                shown = self._shown(data[1])
+                return list(data) if shown is None else ["pool", shown]
+            return [self.in_data(each) for each in data]
+        return data
+
+    def _replace(self, found: re.Match[str]) -> str:
+        shown = self._shown(found["name"])
+        if shown is None:
+            return found[0]
+        return f"pool {shown}" if found["kind"] and shown != EVERYTHING else shown
+
+    def _shown(self, name: str) -> str | None:
+        """What people call it; `None`: it is no queue of a pool."""
+        queue = QueueName.parse(name, self._namespace, self._prefix)
+        if queue is None:
+            return None
+        if queue.pool is None:
+            return EVERYTHING
+        if queue.leaf in (None, SHARED):
+            return queue.pool
+        return canonical_name(queue.pool, queue.leaf)

@@ -1,0 +1,49 @@
+"""Queues by the names that people know."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bough.control.naming import PoolNames
+from bough.control.site import Site
+
+
+@pytest.fixture
+def names() -> PoolNames:
+    return PoolNames(Site(SimpleNamespace(), namespace="ns"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("of queue osmo-pool-ns-team--_shared: T = 0", "of pool team: T = 0"),
+        ("cohort osmo-pool-ns-team, too", "pool team, too"),
+        ("of queue osmo-pool-ns-team--a-b.c.", "of pool team--a-b.c."),
+        ("osmo-pool-ns-x has it", "x has it"),
+        ("before cohort osmo-default-ns is full", "before all pools is full"),
+        ("queue osmo-pool-other-x", "queue osmo-pool-other-x"),
+        ("not-osmo-pool-ns-x", "not-osmo-pool-ns-x"),
+        ("cohort research", "cohort research"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_names_pools(names, text, expected):
+    assert expected == names.in_text(text)
+
+
+def test_data_names_pools_wherever_queues_stand(names):
+    data = {
+        "node": ["queue", "osmo-pool-ns-team--a"],
+        "above": ["cohort", "research"],
+        "queue": "osmo-pool-ns-team--_shared",
+        "many": [{"level": "cohort osmo-pool-ns-team"}, 5, None],
+    }
+
+    assert {
+        "node": ["pool", "team--a"],
+        "above": ["cohort", "research"],
+        "queue": "team",
+        "many": [{"level": "pool team"}, 5, None],
+    } == names.in_data(data)
