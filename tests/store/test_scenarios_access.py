@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bough.control import (
     access,
     history,
@@ -312,6 +314,19 @@ def test_the_first_start_makes_one_administrator_and_later_ones_do_not(world):
     assert access.is_admin(world.site, access.authenticate(world.site, secret))
     assert tokens.ensure_admin(world.site) is None
     assert tokens.signing_key(world.site) == tokens.signing_key(world.site)
+
+
+def test_a_first_start_that_dies_before_the_secret_is_kept_is_made_good_by_the_next(world):
+    def die(_secret: str) -> None:
+        raise OSError("no space left")
+
+    kept: list[str] = []
+    with pytest.raises(OSError, match="no space left"):
+        tokens.ensure_admin(world.site, die)
+    secret = tokens.ensure_admin(world.site, kept.append)
+
+    assert [secret] == kept
+    assert access.is_admin(world.site, access.authenticate(world.site, kept[0]))
 
 
 # What belongs to one user

@@ -41,15 +41,23 @@ class Started(msgspec.Struct, frozen=True):
     archived: tuple[str, ...]
 
 
-def start(site: Site, *, default_pool: bool = True) -> Started:
-    """Bring everything into a state in which requests can be answered."""
+def start(
+    site: Site,
+    *,
+    default_pool: bool = True,
+    keep_secret: Callable[[str], None] | None = None,
+) -> Started:
+    """Bring everything into a state in which requests can be answered.
+
+    A new administrator's secret is kept before anybody can use it.
+    """
     revision = upgrade(site.store)
     if default_pool:
         _once(lambda: _ensure_pool(site))
     return Started(
         revision=revision,
         warnings=tuple(faults(site)),
-        admin_token=_once(lambda: tokens.ensure_admin(site)),
+        admin_token=_once(lambda: tokens.ensure_admin(site, keep_secret)),
         archived=tuple(drain.rearm_drains(site)),
     )
 

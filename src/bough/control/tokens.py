@@ -5,7 +5,7 @@ Must not know how a token is carried.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -99,8 +99,12 @@ def get_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -
     raise NotFound(f"Token {name} not found.")
 
 
-def ensure_admin(site: Site) -> str | None:
-    """Make the first administrator, while nobody has that role; the secret of the token."""
+def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str | None:
+    """Make the first administrator, while nobody has that role; the secret of the token.
+
+    The secret is kept before it is valid: a server that dies in between makes another one, instead
+    of leaving a token that nobody knows.
+    """
     names = site.role_names
     with site.store.write() as connection:
         if people_store.users_with(connection, names.admin):
@@ -122,6 +126,8 @@ def ensure_admin(site: Site) -> str | None:
         secret = _PREFIX + site.ids.secret()
         people_store.insert_token(connection, token, hash_secret(secret))
         audit(connection, site, SYSTEM_ACTOR, "token:Create", f"token/{ADMIN}/first", None, token)
+        if keep is not None:
+            keep(secret)
     return secret
 
 

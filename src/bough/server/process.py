@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -97,9 +98,8 @@ def put_together(settings: Settings) -> Iterator[Running]:
     )
     try:
         # The example has pools of its own.
-        started = start(site, default_pool=not settings.example)
-        if started.admin_token is not None:
-            _keep_secret(settings.admin_token_file, started.admin_token)
+        keep = partial(_keep_secret, settings.admin_token_file)
+        started = start(site, default_pool=not settings.example, keep_secret=keep)
         with open_host(settings, site.clock.now_ms, bell) as host:
             engine = Engine(site, (host.backend,), bell)
             if settings.example:
