@@ -91,3 +91,23 @@ def test_a_workflow_that_is_no_yaml_is_named(osmo: Osmo, server: Answering, fold
 
     assert (2, []) == (ended.code, server.asked)
     assert "no valid YAML" in ended.errors
+
+
+def test_an_earlier_workflow_is_submitted_again_with_additions(osmo: Osmo, server: Answering):
+    server.answer("POST", SUBMIT, {**ANSWER, "spec": PLAIN})
+    again = ("workflow", "submit", "x-7", "-p", "team", "--label", "a=b", "--set-env", "C=d")
+
+    assert 0 == osmo(*again).code
+    asked = {"workflow_id": ["x-7"], "label": ["a=b"], "env_vars": ["C=d"]}
+    assert (asked, None) == (server.last.query, server.last.body)
+
+    assert (0, PLAIN) == osmo(*again, "--dry-run")[:2]
+    assert ["true"] == server.last.query["dry_run"]
+
+
+@pytest.mark.parametrize("option", ["--set", "--set-string"])
+def test_nothing_can_be_set_in_an_earlier_workflow(osmo: Osmo, server: Answering, option: str):
+    ended = osmo("workflow", "submit", "x-7", "-p", "team", option, "a=1")
+
+    assert (2, []) == (ended.code, server.asked)
+    assert "x-7 is submitted again as it was rendered" in ended.errors

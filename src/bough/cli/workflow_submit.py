@@ -74,13 +74,13 @@ def submit(
     text = _read(file)
     asked = client()
     pool = choose_pool(asked, spec["pool"])
+    read_pairs("--set-env", env)
+    query = {"env_vars": list(env), **({"dry_run": True} if dry_run else {})}
     if text is None:
-        answer: Any = asked.workflows.submit_again(pool, file, priority=priority)
+        answer = _send_again(asked, pool, file, spec, priority, query)
     else:
-        read_pairs("--set-env", env)
-        query = {"env_vars": list(env), **({"dry_run": True} if dry_run else {})}
         answer = _send(asked, pool, _Spec(file, text), spec, priority, query)
-    if dry_run and text is not None:
+    if dry_run:
         echo(answer, format_type, lambda each: (each["spec"] or "").rstrip("\n"), indent=4)
         return
     echo(answer, format_type, _told, indent=4)
@@ -150,6 +150,33 @@ class _Spec(NamedTuple):
     text: str
 
 
+def _check_pairs(spec: dict[str, Any]) -> None:
+    for option, field in (
+        ("--set", "variables"),
+        ("--set-string", "strings"),
+        ("--label", "labels"),
+    ):
+        read_pairs(option, spec[field])
+
+
+def _send_again(
+    asked: Any,
+    pool: str,
+    name: str,
+    spec: dict[str, Any],
+    priority: str | None,
+    query: dict[str, Any],
+) -> Any:
+    _check_pairs(spec)
+    if spec["variables"] or spec["strings"]:
+        raise Invalid(
+            f"{name} is submitted again as it was rendered, so that nothing can be set.",
+            hint=f"change its template: osmo workflow spec {name} --template",
+        )
+    more = {**query, "label": list(spec["labels"])}
+    return asked.workflows.submit_again(pool, name, priority=priority, query=more)
+
+
 def _send(
     asked: Any,
     pool: str,
@@ -158,12 +185,7 @@ def _send(
     priority: str | None,
     query: dict[str, Any],
 ) -> Any:
-    for option, field in (
-        ("--set", "variables"),
-        ("--set-string", "strings"),
-        ("--label", "labels"),
-    ):
-        read_pairs(option, spec[field])
+    _check_pairs(spec)
     text, template = read.text, None
     variables = {"variables": spec["variables"], "string_variables": spec["strings"]}
     if "localpath" in text and not query.get("dry_run"):

@@ -43,10 +43,17 @@ class Workflows:
         asked = {**given(priority=priority), **(query or {})}
         return self._transport.send("POST", path_of("pool", pool, "workflow"), body, asked)
 
-    def submit_again(self, pool: str, name: str, *, priority: str | None = None) -> Submitted:
-        """Submit the spec of an earlier workflow once more."""
-        query = given(workflow_id=name, priority=priority)
-        return self._transport.send("POST", path_of("pool", pool, "workflow"), None, query)
+    def submit_again(
+        self,
+        pool: str,
+        name: str,
+        *,
+        priority: str | None = None,
+        query: Mapping[str, Any] | None = None,
+    ) -> Submitted:
+        """Submit an earlier workflow once more, as it was; the query is that of `submit`."""
+        asked = {**given(workflow_id=name, priority=priority), **(query or {})}
+        return self._transport.send("POST", path_of("pool", pool, "workflow"), None, asked)
 
     def restart(self, pool: str, name: str) -> Submitted:
         """Submit a failed workflow again, without the groups that were completed."""
