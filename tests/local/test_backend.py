@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from bough.backends.local import LocalBackend
+from bough.backends.local.data import results_folder
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Backend, Observation, Sight, Start, Stop
 from tests.local.bench import Bench, now_ms, processes_of, until
@@ -167,17 +168,19 @@ def test_after_their_days_attempts_are_deleted(tmp_path: Path) -> None:
     bench = Bench(tmp_path, keep_days=3)
     bench.backend.close()
     bench.backend = LocalBackend(bench.options, lambda: time_ms)
-    old = bench.run_shell("echo old")
+    old = bench.run_shell("echo old; echo x > {{output}}/old", name="old")
     bench.wait_over(old)
     bench.backend.forget((old,))
     time_ms += 3 * 86_400_000
     bench.backend.forget(())
     assert ["old"] == bench.texts(old)
+    assert results_folder(bench.options, "flow-1", "old").exists()
     time_ms += 86_400_000
     new = bench.run_shell("echo new")
     bench.wait_over(new)
     bench.backend.forget((new,))
     assert bench.backend.read_log(old) is None
+    assert not results_folder(bench.options, "flow-1", "old").exists()
     assert ["new"] == bench.texts(new)
     until(lambda: not any((bench.options.folder / "trash").iterdir()))
     bench.end()

@@ -147,3 +147,24 @@ def _broken(bench: Bench, kind: str) -> Launch:
     if kind != "mode":
         file.chmod(file.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     return bench.launch(str(file), name="broken")
+
+
+def test_none_of_a_gang_stays_where_processes_cannot_be_held(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bough.backends.local.warden._PROCESS", "tests.local.untraced")
+    bench.restart()
+    gang = [bench.shell("sleep 1000"), _broken(bench, "interpreter"), bench.shell("true")]
+    bench.start(*gang)
+    seen = [bench.wait_over(each.attempt) for each in gang]
+    assert [Sight.UNSTARTABLE] * 3 == [each.sight for each in seen]
+    assert [] == [pid for each in gang for pid in processes_of(each.attempt)]
+    whole = [bench.shell("exit 3"), bench.shell("exit 4")]
+    bench.start(*whole)
+    assert [3, 4] == [bench.wait_over(each.attempt).exit_code for each in whole]
+
+
+def test_a_large_gang_starts(bench: Bench) -> None:
+    gang = [bench.shell("exit 0") for _ in range(150)]
+    bench.start(*gang)
+    assert {0} == {bench.wait_over(each.attempt).exit_code for each in gang}

@@ -83,7 +83,7 @@ class LocalBackend:
         #: What this machine cannot do, for the one who starts the server.
         self.warnings: tuple[str, ...] = (*about_machine, *about_view, *about_limits)
         self._cards = Cards(number_gpus(self._machines, find_gpus()[0]))
-        self._past = Past(self._folders, options.keep_days)
+        self._past = Past(self._folders, options)
         self._lock = threading.RLock()
         #: By the name of the folder.
         self._known: dict[str, Known] = {}

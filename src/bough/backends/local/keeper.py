@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import time
 from functools import partial
 
@@ -51,7 +50,7 @@ _COMMANDS = msgspec.json.Decoder(tuple[Command, ...])
 class Keeper:
     """Keeps some tasks."""
 
-    def __init__(self, setup: Setup, tasks: list[KeptTask]) -> None:
+    def __init__(self, setup: Setup, tasks: list[KeptTask], limit: tuple[int, int]) -> None:
         self._setup = setup
         self._tasks = tasks
         self._news = Folders(setup.options.folder).news
@@ -60,11 +59,11 @@ class Keeper:
         self._failure: str | None = None
         #: When to read again what the tasks were told.
         self._look_at = 0.0
-        self._limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        #: Of open files, as tasks are to have it.
+        self._limit = limit
 
     def run(self) -> None:
         """Keep them until all are over."""
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self._limit[1], self._limit[1]))
         adopt_orphans()
         self._events.listen()
         self._prepare()

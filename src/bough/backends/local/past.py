@@ -12,7 +12,12 @@ import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
+from bough.backends.local.data import results_folder
 from bough.backends.local.folder import Folders
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.setup import decode_order
 
 #: Deleted at once at most, so that nobody waits for it.
 _AT_ONCE = 50
@@ -21,9 +26,10 @@ _AT_ONCE = 50
 class Past:
     """The folders of attempts that are over."""
 
-    def __init__(self, folders: Folders, keep_days: int) -> None:
+    def __init__(self, folders: Folders, options: LocalOptions) -> None:
         self._folders = folders
-        self._keep_days = keep_days
+        self._options = options
+        self._keep = timedelta(days=options.keep_days)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -36,12 +42,14 @@ class Past:
 
     def expire(self, now_ms: int) -> int:
         """Begin to delete what is too old, some at a time; how many."""
-        last = _day(now_ms - timedelta(days=self._keep_days) // timedelta(milliseconds=1))
+        last_ms = now_ms - self._keep // timedelta(milliseconds=1)
+        last = _day(last_ms)
         days = sorted(each for each in os.listdir(self._folders.past) if each < last)
         count = 0
         for day in days[:1]:
             marks = self._folders.past / day
             for name in sorted(os.listdir(marks))[:_AT_ONCE]:
+                self._discard_results(name, last_ms)
                 self.discard(name)
                 (marks / name).unlink()
                 count += 1
@@ -54,6 +62,15 @@ class Past:
         with contextlib.suppress(FileNotFoundError):
             self._folders.of(name).path.rename(self._folders.trash / name)
         self.empty_trash()
+
+    def _discard_results(self, name: str, last_ms: int) -> None:
+        """Delete what the task of an attempt has made, unless a later attempt has made it anew."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            order = decode_order(self._folders.of(name).launch.read_bytes())
+            made = results_folder(self._options, order.workflow_id, order.launch.name)
+            if made.stat().st_mtime * 1_000 < last_ms:
+                made.rename(self._folders.trash / f"{name}.results")
+                made.parent.rmdir()
 
     def empty_trash(self) -> None:
         """Delete what was thrown away, beside everything else."""

@@ -52,7 +52,7 @@ class Warden:
                 stderr=log,
                 pass_fds=(theirs.fileno(),),
                 # Nothing of the server's environment, which may have secrets, goes further.
-                env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env={"PATH": os.defpath, "PYTHONPATH": _search_path()},
                 cwd="/",
                 start_new_session=True,
             )
@@ -87,3 +87,8 @@ class Warden:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+
+def _search_path() -> str:
+    """Where Python finds its modules, also from elsewhere."""
+    return os.pathsep.join(os.path.abspath(each) for each in sys.path if each)

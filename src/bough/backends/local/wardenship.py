@@ -11,9 +11,11 @@ import fcntl
 import gc
 import json
 import os
+import resource
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +25,8 @@ from bough.backends.local.keeper import Keeper
 from bough.backends.local.kept import KeptTask
 from bough.backends.local.processes import find_process
 from bough.backends.local.setup import Setup, decode_order, decode_setup
-from bough.backends.local.state import Hold, Kept
+from bough.backends.local.state import Hold, Kept, Over
+from bough.model.backend import Sight
 
 
 def main(descriptor: int) -> None:
@@ -90,16 +93,37 @@ def _be_keeper(setup: Setup, names: Sequence[str], line: socket.socket) -> None:
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
         tasks = take(setup, names)
         if tasks:
-            keeper = Keeper(setup, tasks)
+            keeper = Keeper(setup, tasks, limit)
             keeper.run()
     except BaseException as error:  # whatever it is, it is told, and ends here
         with contextlib.suppress(OSError):
             traceback.print_exc()
+        message = f"What keeps the task has failed: {type(error).__name__}: {error}"
         if keeper is not None:
-            keeper.give_up(f"What keeps the task has failed: {type(error).__name__}: {error}")
+            keeper.give_up(message)
+        else:
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+            _refuse(setup, names, message)
     os._exit(0)
+
+
+def _refuse(setup: Setup, names: Sequence[str], message: str) -> None:
+    """Have it written that nobody can keep these; what somebody does keep is left alone."""
+    for name in names:
+        with contextlib.suppress(OSError):
+            hold = Hold(Folders(setup.options.folder).of(name).state)
+            state = hold.read() if hold.take() else None
+            if state is not None and state.begun is None and state.over is None:
+                hold.write(_unstartable(message))
+            hold.close()
+
+
+def _unstartable(message: str) -> Over:
+    return Over(Sight.UNSTARTABLE.value, time.time_ns() // 1_000_000, message=message)
 
 
 if __name__ == "__main__":
