@@ -42,6 +42,7 @@ LEAST = {
         GET /api/resources/{node}
         GET /api/tag
         GET /api/task
+        GET /api/usage
         GET /api/workflow
     """,
     USER: """

@@ -123,6 +123,27 @@ def test_why_is_told_in_the_names_of_pools_with_a_sentence_for_each_remedy(divid
     assert "queue osmo-pool-ns-team--a:" in divided.get(path)["groups"][0]["message"]
 
 
+def test_usage_is_in_hours_by_pool_or_by_user(divided):
+    divided.user("member", "osmo-team-user")
+    divided.time.ms += 3_600_000
+    name = divided.run(4, "team--a")
+    low = divided.submit(100, "team", "LOW", text=spec(90), user="member")
+    divided.settle()
+    assert "RUNNING" == divided.status(low)
+    divided.time.ms += 2 * 3_600_000
+    divided.finish(name)
+
+    answer = divided.get("/api/usage?since=3h")
+    assert "pool" == answer["by"]
+    assert [
+        {"name": "team", "gpu_hours": 180, "guaranteed": 0, "preemptible": 180, "borrowed": 160},
+        {"name": "team--a", "gpu_hours": 8, "guaranteed": 8, "preemptible": 0, "borrowed": 0},
+    ] == answer["rows"]
+    assert (188, 160) == (answer["total"]["gpu_hours"], answer["total"]["borrowed"])
+    users = divided.get("/api/usage?since=3h&by=user", user="member")["rows"]
+    assert [("admin", 8), ("member", 180)] == [(each["name"], each["gpu_hours"]) for each in users]
+
+
 def test_nodes_are_cordoned_and_let_in_again(team):
     team.run(5)
     (node,) = team.get("/api/node")["nodes"]
@@ -372,6 +393,11 @@ def test_health_says_whether_the_server_can_answer(house):
         ),
         ("GET", f"{DIFF}?config_type=X&first_revision=1&second_revision=2", None, 400),
         ("GET", "/api/events?after=-1", None, 400),
+        ("GET", "/api/usage?since=yesterday", None, 400),
+        ("GET", "/api/usage?since=9999999999d", None, 400),
+        ("GET", "/api/usage?since=2999-01-01", None, 400),
+        ("GET", "/api/usage?by=planet", None, 400),
+        ("GET", "/api/usage?since=12h&until=0001-01-01", None, 400),
         ("DELETE", "/api/configs/pool/none", None, 200),
         ("GET", "/api/resources?pools=none", None, 404),
         ("GET", "/api/pool_quota?pools=none", None, 404),

@@ -39,6 +39,7 @@ COMMANDS = {
     "serve": ("bough.cli.serve", "serve"),
     "task": ("bough.cli.task", "task"),
     "token": ("bough.cli.token", "token"),
+    "usage": ("bough.cli.usage", "usage"),
     "user": ("bough.cli.user", "user"),
     "version": ("bough.cli.versions", "version"),
     "why": ("bough.cli.plan", "why"),

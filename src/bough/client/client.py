@@ -13,11 +13,11 @@ from bough.client.configs import Audit, Configs
 from bough.client.login import find_login
 from bough.client.people import Credentials, Profile, Tokens, Users
 from bough.client.pools import Cohorts, Nodes, Pools, Queues, Resources, Subpools
-from bough.client.transport import Transport, path_of
+from bough.client.transport import Transport, given, path_of
 from bough.client.workflows import Tasks, Workflows
 
 if TYPE_CHECKING:
-    from bough.client.types import Event
+    from bough.client.types import Event, UsageReport
 
 TIMEOUT_S = 60.0
 
@@ -72,6 +72,13 @@ class Client:
     def metrics(self) -> str:
         """The server's figures, as Prometheus reads them."""
         return self._transport.text("/metrics")
+
+    def usage(
+        self, *, since: str = "7d", until: str | None = None, by: str = "pool"
+    ) -> UsageReport:
+        """GPU-hours from a time on, or of the last days (`7d`), by `pool` or by `user`."""
+        query = {"since": since, "by": by, **given(until=until)}
+        return self._transport.get(path_of("usage"), query)
 
     def events(self, after: str | None = None) -> Iterator[Event]:
         """What happens, as it happens; first what happened after the event of an identifier."""

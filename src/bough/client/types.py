@@ -180,6 +180,26 @@ class Workflow(TypedDict):
     groups: list[Group]
 
 
+class UsageRow(TypedDict):
+    """GPU-hours of a pool, of a user, or of all."""
+
+    name: str
+    gpu_hours: float
+    guaranteed: float
+    preemptible: float
+    borrowed: float
+
+
+class UsageReport(TypedDict):
+    """What was used from one moment to another."""
+
+    since: str
+    until: str
+    by: Literal["pool", "user"]
+    rows: list[UsageRow]
+    total: UsageRow
+
+
 class Revision(TypedDict):
     """One change of something configured."""
 

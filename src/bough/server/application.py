@@ -28,6 +28,7 @@ from bough.server.routes import (
     subpools,
     system,
     tasks,
+    usage,
     workflows,
 )
 from bough.server.settings import MAXIMUM_BODY_BYTES
@@ -45,6 +46,7 @@ _MODULES = (
     subpools,
     system,
     tasks,
+    usage,
     workflows,
 )
 

@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime
 
 from bough.errors import Invalid
 
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+
 
 def time_text(at_ms: int | None) -> str | None:
     """A time, to the millisecond."""
@@ -39,6 +41,20 @@ def read_time_ms(what: str, text: str | None) -> int | None:
         return int(at.timestamp() * 1_000)
     except (OverflowError, ValueError):
         raise Invalid(f"{what} is out of range: {text[:40]!r}") from None
+
+
+def read_moment_ms(what: str, text: str, now_ms: int) -> int:
+    """A time that was sent, or one so long ago, like `7d`."""
+    number, unit = text[:-1], text[-1:]
+    if unit in _UNITS and number.isascii() and number.isdecimal() and len(number) <= 9:
+        return max(0, now_ms - int(number) * _UNITS[unit] * 1_000)
+    try:
+        return read_time_ms(what, text) or 0
+    except Invalid:
+        raise Invalid(
+            f"{what} must be a time like 2026-01-31 or 2026-01-31T12:00:00, or so long ago, like "
+            f"7d or 12h, not {text[:40]!r}."
+        ) from None
 
 
 def read_date_ms(what: str, text: str | None) -> int | None:

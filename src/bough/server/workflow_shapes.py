@@ -221,7 +221,30 @@ class Tags(msgspec.Struct, frozen=True):
     tags: list[str]
 
 
-# Nodes
+# Nodes and what was used of them
+
+
+class UsageLine(msgspec.Struct, frozen=True):
+    """GPU-hours of a pool, of a user, or of all."""
+
+    name: str
+    gpu_hours: float
+    #: Of HIGH and NORMAL, up to the minimum of each gang.
+    guaranteed: float
+    #: Of LOW, and of what gangs had beyond their minimum.
+    preemptible: float
+    #: The part of what is preemptible that was beyond the quota of its pool.
+    borrowed: float
+
+
+class UsageBody(msgspec.Struct, frozen=True):
+    """What was used from one moment to another."""
+
+    since: str
+    until: str
+    by: str
+    rows: list[UsageLine]
+    total: UsageLine
 
 
 class Cordon(msgspec.Struct, frozen=True):

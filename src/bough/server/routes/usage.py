@@ -1,0 +1,41 @@
+"""What was used: GPU-hours of pools and users."""
+
+from __future__ import annotations
+
+from litestar.params import FromQuery
+
+from bough.control import usage
+from bough.control.usage import By, Use
+from bough.model.access import Action
+from bough.server.routes.declare import Visit, caller, route
+from bough.server.wire import read_moment_ms, time_text
+from bough.server.workflow_shapes import UsageBody, UsageLine
+
+
+@route("GET", "/api/usage", Action.RESOURCE_LIST)
+def get_usage(
+    request: Visit,
+    since: FromQuery[str] = "7d",
+    until: FromQuery[str | None] = None,
+    by: FromQuery[By] = By.POOL,
+) -> UsageBody:
+    """GPU-hours from a time on, or of the last days or hours, by pool or by user."""
+    site, actor = caller(request)
+    now_ms = site.clock.now_ms()
+    since_ms = read_moment_ms("since", since, now_ms)
+    until_ms = None if until is None else read_moment_ms("until", until, now_ms)
+    report = usage.get_usage(site, actor, since_ms, until_ms, by)
+    return UsageBody(
+        since=time_text(report.since_ms) or "",
+        until=time_text(report.until_ms) or "",
+        by=report.by.value,
+        rows=[_line(each) for each in report.rows],
+        total=_line(report.total),
+    )
+
+
+def _line(use: Use) -> UsageLine:
+    return UsageLine(use.name, *use.hours)
+
+
+HANDLERS = (get_usage,)
