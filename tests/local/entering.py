@@ -83,8 +83,10 @@ def _main(text: str, user: str, old: str) -> None:
     os.setsid()
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
+    if os.geteuid() == 0:
+        # As a server that was started from a login has some.
+        os.setgroups([] if user else [0, 4])
     if user:
-        os.setgroups([])
         os.setresgid(int(user), int(user), int(user))
         os.setresuid(int(user), int(user), int(user))
         # A process that has changed its user does not own its own files in /proc; a new one does.
@@ -98,6 +100,26 @@ def _main(text: str, user: str, old: str) -> None:
         sys.stderr.flush()
         os._exit(UNSTARTABLE)
     os.execvpe(argv[0], argv, command.environment)  # noqa: S606 - this is what it is for
+
+
+def mounts_spread(command: Command, ready: Path) -> bool:
+    """Whether mounts of a task appear outside, on a machine where mounts spread.
+
+    Called in a process that was made for it: it goes into a mount namespace of its own.
+    """
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_SHARED)
+    before = Path("/proc/self/mountinfo").read_text()
+    task = os.fork()
+    if task == 0:
+        os.setsid()
+        argv = enter(command)
+        os.execvpe(argv[0], argv, command.environment)  # noqa: S606 - this is what it is for
+    wait_for(ready)
+    during = Path("/proc/self/mountinfo").read_text()
+    os.killpg(task, signal.SIGKILL)
+    os.waitpid(task, 0)
+    return before != during
 
 
 def _unknown(descriptor: int, **attributes: object) -> None:

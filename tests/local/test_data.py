@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.backends.local import copying
 from bough.backends.local.command import Bounds, Copy
 from bough.backends.local.copying import UNFINISHED, Copied, copy_files
 from bough.backends.local.data import forget_results, results_folder, safe_name, url_folder
@@ -233,6 +234,24 @@ def test_links_are_never_followed_and_only_those_that_lead_down_are_kept(tmp_pat
     )
     assert 4 == len(copied.skipped)
     assert "absolute: it is a link that leads out of the folder" == copied.skipped[0]
+
+
+def test_a_file_that_becomes_a_link_while_it_is_copied_is_not_followed(tmp_path, monkeypatch):
+    secret = write(tmp_path / "secret", key="geheim")
+    source = write(tmp_path / "from", a="1", b__c="2")
+
+    def swap(regex: str | None, names: list[str]) -> list[int]:
+        (source / "a").unlink()
+        (source / "a").symlink_to(secret / "key")
+        (source / "b").rename(source / "d")
+        (source / "b").symlink_to(secret)
+        return matching(regex, names)
+
+    monkeypatch.setattr(copying, "matching", swap)
+    assert Copied(0, 0, ("a: it has become a link",)) == copy_files(
+        Copy(str(source), str(tmp_path / "to"))
+    )
+    assert {} == tree(tmp_path / "to")
 
 
 def test_what_is_neither_file_nor_folder_is_left_out(tmp_path):

@@ -294,6 +294,24 @@ def test_mounts_of_a_task_are_not_seen_outside(root_room):
 
 
 @needs_root
+def test_mounts_of_a_task_are_not_seen_outside_where_mounts_spread(root_room):
+    command = root_room.prepare(": > /tmp/ready; sleep 60")
+    program = (
+        "import sys, msgspec; from pathlib import Path; from tests.local.entering import *\n"
+        "command = msgspec.json.decode(sys.argv[1], type=Command)\n"
+        "print(mounts_spread(command, Path(sys.argv[2])))"
+    )
+    ready = Path(command.view.temporary) / "ready"
+    arguments = (msgspec.json.encode(command).decode(), str(ready))
+
+    told = subprocess.run(
+        (sys.executable, "-c", program, *arguments), capture_output=True, text=True, check=False
+    )
+
+    assert ("False\n", "") == (told.stdout, told.stderr)
+
+
+@needs_root
 def test_older_kernels_give_the_same_view(root_room):
     command = root_room.prepare(
         "for each in /etc /usr /var/lib /sys /sys/fs/cgroup/memory /tmp /new /; do "

@@ -162,6 +162,11 @@ class _Work:
             file = os.open(name, _READ_FILE, dir_fd=folder)
         except FileNotFoundError:
             return
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            self._skip(found.parts, "it has become a link")
+            return
         try:
             self._copy_file(file, target, name, found.parts)
         finally:
