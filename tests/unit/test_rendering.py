@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bough.control import rendering
@@ -87,6 +89,30 @@ def test_a_machine_that_is_too_busy_is_not_the_templates_fault(monkeypatch: pyte
     monkeypatch.setattr(rendering, "WAIT_S", 0.001)
     monkeypatch.setattr(rendering, "_TURNS", _Taken())
     with pytest.raises(Unavailable, match="Too many"):
+        render("{{ 1 }}")
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "message"),
+    [
+        ("raise SystemExit(1)", Unavailable, "the renderer failed"),
+        ("print('no answer')", Unavailable, "the renderer failed"),
+        ("raise SystemExit(3)", Invalid, "too much memory"),
+        ("import os; os.kill(os.getpid(), 11)", Invalid, "too much memory"),
+        ("import os; os.kill(os.getpid(), 9)", Invalid, "longer than 2 seconds"),
+        ("""print('{"text": "\\\\ud800"}')""", Invalid, "half of a surrogate pair"),
+    ],
+)
+def test_a_renderer_that_ends_badly_is_told_apart(
+    program: str,
+    kind: type[Exception],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+):
+    (tmp_path / "renderer.py").write_text(program)
+    monkeypatch.setattr(rendering, "_RENDERER", tmp_path / "renderer.py")
+    with pytest.raises(kind, match=message):
         render("{{ 1 }}")
 
 

@@ -22,6 +22,8 @@ import jinja2.meta
 import jinja2.sandbox
 
 NOBODY = 65_534
+#: How it ends where there is not even enough memory to say so.
+OUT_OF_MEMORY = 3
 
 _UNDEFINED = re.compile(r"'([^']*)' is undefined\Z")
 _ESCAPED = re.compile(r"access to attribute '([^']*)'")
@@ -122,4 +124,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MemoryError:
+        sys.exit(OUT_OF_MEMORY)

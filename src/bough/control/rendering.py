@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -30,6 +30,8 @@ CHARACTERS = 4 << 20
 ANSWER_BYTES = 12 * CHARACTERS
 #: How long a rendering may take on a machine that has much else to do.
 WALL_S = 20
+#: How the renderer ends where there is not even enough memory to say so.
+OUT_OF_MEMORY = 3
 #: Renderings at one time, and how long others wait for their turn.
 AT_ONCE = 2
 WAIT_S = 20
@@ -77,21 +79,36 @@ def _ask(template: Template) -> Any:
     if not _TURNS.acquire(timeout=WAIT_S):
         raise Unavailable("Too many templates are being rendered; try again.")
     try:
-        with tempfile.TemporaryFile() as answer:
+        with _open_answer() as answer:
             code = _run(request.encode(), answer.fileno())
             answer.seek(0)
             content = answer.read(ANSWER_BYTES + 1)
+    except OSError as error:
+        raise Unavailable(f"Templates cannot be rendered now: {error.strerror}.") from None
     finally:
         _TURNS.release()
+    return _read(code, content)
+
+
+def _read(code: int, content: bytes) -> Any:
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise Invalid(f"The template takes longer than {CPU_S} seconds to render.")
+    if code < 0 or code == OUT_OF_MEMORY:
+        raise Invalid("The template cannot be rendered: it takes too much memory.")
     try:
         found = json.loads(content)
     except ValueError:
-        raise Invalid("The template cannot be rendered: it takes too much memory.") from None
+        raise Unavailable("Templates cannot be rendered now: the renderer failed.") from None
     if not _encodable(found.get("text", "")):
         raise Invalid("The template gives half of a surrogate pair, which is no text.")
     return found
+
+
+def _open_answer() -> BinaryIO:
+    """Where the answer is written: in memory, if the system can, as a disk may be full."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("rendered"), "w+b")
+    return cast("BinaryIO", tempfile.TemporaryFile())
 
 
 def _encodable(text: str) -> bool:
