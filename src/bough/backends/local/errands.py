@@ -56,10 +56,12 @@ def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
     return b""
 
 
-def tidy(folder: AttemptFolder) -> bytes:
+def tidy(folders: Iterable[AttemptFolder]) -> bytes:
     """Remove what nobody needs after the end."""
-    folder.secrets.unlink(missing_ok=True)
-    clean_up(folder.task)
+    for each in folders:
+        with contextlib.suppress(OSError):
+            each.secrets.unlink(missing_ok=True)
+            clean_up(each.task)
     return b""
 
 

@@ -26,7 +26,7 @@ from bough.backends.local.errands import (
     tidy,
 )
 from bough.backends.local.events import Events
-from bough.backends.local.folder import Folders
+from bough.backends.local.folder import AttemptFolder, Folders
 from bough.backends.local.kept import ALIVE, KeptTask, Phase
 from bough.backends.local.limits import open_group
 from bough.backends.local.processes import adopt_orphans
@@ -56,6 +56,9 @@ class Keeper:
         self._news = Folders(setup.options.folder).news
         self._events = Events()
         self._preparing: Aside | None = None
+        #: Whose files can be removed, and what is doing that.
+        self._untidy: list[AttemptFolder] = []
+        self._tidying: Aside | None = None
         self._failure: str | None = None
         #: When to read again what the tasks were told.
         self._look_at = 0.0
@@ -67,6 +70,7 @@ class Keeper:
         adopt_orphans()
         self._events.listen()
         self._prepare()
+        self._tidy()
         while self._events.asides or any(task.phase is not Phase.OVER for task in self._tasks):
             self._events.wait(self._timeout())
             if self._events.reap(self._ended, self._held):
@@ -75,6 +79,7 @@ class Keeper:
             self._look()
             self._advance()
             self._end()
+            self._tidy()
 
     def give_up(self, message: str) -> None:
         """The keeper itself has failed: end everything, and say so."""
@@ -342,12 +347,22 @@ class Keeper:
         if task.group is not None:
             task.group.remove()
         self._ring([task])
-        if any(each.phase is not Phase.OVER for each in self._tasks):
-            self._events.do_aside(partial(tidy, task.folder), lambda _: None)
+        self._untidy.append(task.folder)
+
+    def _tidy(self) -> None:
+        """Remove what is not needed any more: for all tasks that are over, and one at a time."""
+        if not self._untidy or self._tidying is not None:
+            return
+        folders, self._untidy = self._untidy, []
+        if any(task.phase is not Phase.OVER for task in self._tasks):
+            self._tidying = self._events.do_aside(partial(tidy, folders), self._tidied)
         else:
             # Nobody waits for this keeper any more.
-            with contextlib.suppress(OSError):
-                tidy(task.folder)
+            tidy(folders)
+
+    def _tidied(self, aside: Aside) -> None:
+        del aside
+        self._tidying = None
 
 
 def _now_ms() -> int:
