@@ -38,6 +38,7 @@ _LOOKS = re.compile(
 _VARYING = (
     (re.compile(r"[A-Z][a-z]{2} \d\d, \d{4} \d\d:\d\d UTC"), "Jan 01, 2026 10:00 UTC"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?"), "2026-01-01T10:00:00"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"), "2026-01-01 10:00"),
     (re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"), "2026/01/01 10:00:00"),
     (re.compile(r"step \d+"), "step 7"),
     (re.compile(r"\b\d+\.\d+\b"), "0.01"),
@@ -117,14 +118,14 @@ class Reader:
         ).replace(ADDRESS, self._address)
 
     def _serve(self, text: str) -> None:
-        log = (self._folder / "server.log").open("w")
-        self._server = subprocess.Popen(
-            ["/bin/bash", "-c", f"{self._prelude} exec {text} --port 0"],
-            cwd=self._folder,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
+        with (self._folder / "server.log").open("w") as log:
+            self._server = subprocess.Popen(
+                ["/bin/bash", "-c", f"{self._prelude} exec {text} --port 0"],
+                cwd=self._folder,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         assert self._server.stdout is not None
         first = self._server.stdout.readline()
         assert first.startswith("Bough listens on "), (self._folder / "server.log").read_text()
