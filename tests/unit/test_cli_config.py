@@ -89,7 +89,20 @@ def test_fields_come_from_a_file(osmo: Osmo, server: Answering, tmp_path: Path):
     assert {"configs_dict": {"description": "x"}} == server.last.body
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]"])
+def test_fields_come_from_yaml_just_as_well(osmo: Osmo, server: Answering, tmp_path: Path):
+    server.answer("PATCH", "/api/configs/pool/team", {})
+    file = tmp_path / "changes.yaml"
+    file.write_text(
+        "# why\ndescription: x\nresources: {gpu: {guarantee: 8, weight: 1.5}}\nl: [1.0]\n"
+    )
+    ended = osmo("config", "update", "POOL", "team", "-f", str(file))
+    assert (0, "POOL team is updated.\n", "") == ended
+    gpu = {"guarantee": 8, "weight": 1.5}
+    changes = {"description": "x", "resources": {"gpu": gpu}, "l": [1]}
+    assert {"configs_dict": changes} == server.last.body
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "a: [", "- x", "", "a: 1\n---\nb: 2", "\x00"])
 def test_a_file_that_has_no_fields_is_named(osmo: Osmo, tmp_path: Path, text: str | None):
     file = tmp_path / "changes.json"
     if text is not None:

@@ -8,15 +8,18 @@ from typing import Any
 
 import click
 
+from bough.cli.lazy import tool
 from bough.cli.remote import ServerGroup, client, echo, format_option, read_pairs
 from bough.cli.ruled import cell_text, render_ruled, show_time
 from bough.errors import Invalid, NotFound
 
-KINDS = click.Choice(["WORKFLOW", "POOL", "SUBPOOL", "COHORT", "ROLE"], case_sensitive=False)
+KINDS = click.Choice(
+    ["WORKFLOW", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"], case_sensitive=False
+)
 #: How much of a value stands in a table; JSON has all of it.
 MAXIMUM_SHOWN = 60
 #: Where the objects of a kind are, in an answer that has all of them.
-_NAMED = ("pools", "cohorts", "roles")
+_NAMED = ("pools", "cohorts", "roles", "backends")
 
 
 class KindAndRevision(click.ParamType):
@@ -73,7 +76,7 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
 @config.command()
 @click.argument("kind", type=KINDS, metavar="TYPE")
 @click.argument("name", required=False)
-@click.option("--file", "-f", required=True, help="JSON with the fields to change, or -.")
+@click.option("--file", "-f", required=True, help="JSON or YAML with the fields to change, or -.")
 @click.option("--description", "-d", default="", help="Why; kept in the history.")
 @format_option
 def update(kind: str, name: str | None, file: str, description: str, format_type: str) -> None:
@@ -148,18 +151,23 @@ def rollback(what: tuple[str, int | None], format_type: str) -> None:
 
 
 def _read(file: str) -> dict[str, Any]:
+    """The fields to change, from JSON or YAML; only YAML needs a parser that is slow to import."""
     try:
         if file == "-":
-            document = json.load(sys.stdin)
+            text = sys.stdin.read()
         else:
             with open(file, encoding="utf-8") as stream:
-                document = json.load(stream)
+                text = stream.read()
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise Invalid(f"{file} is no JSON: {error}.") from None
+    except UnicodeDecodeError:
+        raise Invalid(f"{file} is no text in UTF-8.") from None
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return tool("objects").read_object(text, "<stdin>" if file == "-" else file)
     if not isinstance(document, dict):
-        raise Invalid(f"{file} must have an object with the fields to change.")
+        raise Invalid(f"{file} must have one object with the fields to change.")
     return document
 
 
