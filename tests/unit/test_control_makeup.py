@@ -265,3 +265,12 @@ def test_an_elastic_group_may_share_a_domain():
     )
 
     assert (RACK, 2) == (spec.constraint, needed_gpus(spec))
+
+
+def test_an_elastic_group_may_say_itself_that_it_is_together():
+    spec = group(
+        "topologyConstraint: {requiredTopologyLevel: rack},"
+        " tasks: [{name: m, lead: true}, {name: w, replicas: {min: 2, max: 4}}]"
+    )
+
+    assert (RACK, 3, {"fixed", "w"}) == (spec.constraint, needed_gpus(spec), set(leaves(spec)))

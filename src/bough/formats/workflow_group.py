@@ -101,12 +101,14 @@ def _gather(
         for each in members:
             if each.task.subgroup is not None:
                 each.fields.error("subGroup", f"group {name} has no subGroups")
-    if written is not None:
-        tasks, gang = _all_tasks(members), written
-    elif elastic:
+    if elastic and (written is None or not _counts(written)):
         tasks, gang = _ranges(name, members)
+        if written is not None:
+            gang = msgspec.structs.replace(
+                gang, constraint=written.constraint, constraints=written.constraints
+            )
     else:
-        tasks, gang = _all_tasks(members), None
+        tasks, gang = _all_tasks(members), written
     if arrangement.subgroups:
         gang = PodGroup(name, subgroups=_counted(arrangement, members))
         tasks = _placed(members, arrangement.leaves)
@@ -123,7 +125,7 @@ def _check_ways(
 ) -> None:
     """Refuse what says two things about one gang."""
     if written is not None:
-        for each in elastic:
+        for each in elastic if _counts(written) else ():
             each.fields.error(
                 "replicas",
                 "are a range, and the group says itself how many it needs; keep one of them"
@@ -136,7 +138,7 @@ def _check_ways(
                 "the topology of their resources and what the group says about subGroups or"
                 " topology exclude each other",
             )
-    elif elastic and arrangement.subgroups:
+    if elastic and arrangement.subgroups:
         elastic[0].fields.error(
             "replicas",
             "are a range, but the topology of the group's resources divides it into several"
@@ -148,6 +150,11 @@ def _check_ways(
             "counts tasks, but the topology of the group's resources divides it into several"
             " domains; use subGroups with a minMember each",
         )
+
+
+def _counts(written: PodGroup) -> bool:
+    """Whether a group says itself how much it needs, and not only what is to be together."""
+    return bool(written.subgroups) or (written.min_member, written.min_sub_group) != (None, None)
 
 
 def _all_tasks(members: tuple[ReadTask, ...]) -> tuple[TaskSpec, ...]:
