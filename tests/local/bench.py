@@ -19,7 +19,7 @@ from bough.model.backend import Launch, LogLine, Observation, Sight, Start, Stop
 from bough.model.recipe import Recipe
 
 #: Far longer than anything here takes; only a failure waits so long.
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 NODE = "node-0"
 OVER = (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
 

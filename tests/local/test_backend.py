@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.backends.local import LocalBackend
+from bough.backends.local import LocalBackend, LocalOptions
 from bough.backends.local.data import results_folder
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Backend, Observation, Sight, Start, Stop
@@ -196,6 +196,13 @@ def test_a_folder_has_one_server(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("bough.backends.local.backend._LOCK_S", 0.1)
     with pytest.raises(Unavailable, match="Another server"):
         bench.open()
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    options = LocalOptions(folder=tmp_path / "file" / "local", gpus=1)
+    with pytest.raises(Invalid, match="file/local cannot be the folder of the tasks"):
+        LocalBackend(options, now_ms)
 
 
 def test_a_task_for_a_node_that_is_not_here_cannot_be_started(bench: Bench) -> None:

@@ -21,7 +21,7 @@ from bough.backends.local.cards import Cards
 from bough.backends.local.folder import AttemptFolder, Folders, folder_name, write_whole
 from bough.backends.local.gpus import find_gpus
 from bough.backends.local.known import Known
-from bough.backends.local.limits import choose_limits
+from bough.backends.local.limits import Group, choose_limits, find_groups
 from bough.backends.local.log_reader import LogReader
 from bough.backends.local.machine import find_machine, number_gpus
 from bough.backends.local.news import News
@@ -40,7 +40,7 @@ from bough.backends.local.state import (
 )
 from bough.backends.local.view import choose_view
 from bough.backends.local.warden import Warden
-from bough.errors import Unavailable
+from bough.errors import Invalid, Unavailable
 from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import Machine
 
@@ -74,8 +74,6 @@ class LocalBackend:
         self._now_ms = now_ms
         self._folders = Folders(options.folder)
         self._folder_mode = 0o711 if options.as_user else 0o700
-        self._folders.make(self._folder_mode)
-        self._server_lock = _lock(self._folders)
         self._boot = boot_id()
         self._machines, about_machine = find_machine(options)
         view, about_view = choose_view(options)
@@ -88,7 +86,10 @@ class LocalBackend:
         #: By the name of the folder.
         self._known: dict[str, Known] = {}
         self._look_at = 0.0
+        self._server_lock = _occupy(self._folders, self._folder_mode)
         self._find_all()
+        if limits is not None:
+            self._end_strays(find_groups(limits))
         self._warden = Warden(Setup(options, view, limits), self._folders.log)
         self._warden.start()
         self._news = News(self._folders.news, wake)
@@ -190,6 +191,14 @@ class LocalBackend:
                 continue
             self._remember(name, folder, state)
         self._past.empty_trash()
+
+    def _end_strays(self, groups: dict[str, Group]) -> None:
+        """End what is in the groups of attempts that are over, or of which nobody knows."""
+        live = {each.attempt for each in self._known.values() if each.state.over is None}
+        for attempt, group in groups.items():
+            if attempt not in live:
+                group.kill()
+                group.remove()
 
     def _recall(self, name: str) -> Known | None:
         """What is known of an attempt, also of one that was forgotten."""
@@ -315,9 +324,14 @@ class LocalBackend:
         self._look(known)
 
 
-def _lock(folders: Folders) -> int:
+def _occupy(folders: Folders, mode: int) -> int:
     """Be the only server that uses the folder; one that is about to end is waited for."""
-    descriptor = os.open(folders.server, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        folders.make(mode)
+        descriptor = os.open(folders.server, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Invalid(f"{folders.root} cannot be the folder of the tasks: {reason}.") from None
     until = time.monotonic() + _LOCK_S
     while True:
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import threading
 from datetime import UTC, datetime, timedelta
@@ -60,7 +61,7 @@ class Past:
     def discard(self, name: str) -> None:
         """Delete an attempt, in a while."""
         with contextlib.suppress(FileNotFoundError):
-            self._folders.of(name).path.rename(self._folders.trash / name)
+            self._folders.of(name).path.rename(self._throw(name))
         self.empty_trash()
 
     def _discard_results(self, name: str, last_ms: int) -> None:
@@ -69,7 +70,7 @@ class Past:
             order = decode_order(self._folders.of(name).launch.read_bytes())
             made = results_folder(self._options, order.workflow_id, order.launch.name)
             if made.stat().st_mtime * 1_000 < last_ms:
-                made.rename(self._folders.trash / f"{name}.results")
+                made.rename(self._throw(name))
                 made.parent.rmdir()
 
     def empty_trash(self) -> None:
@@ -78,6 +79,10 @@ class Past:
             if self._thread is None and any(self._folders.trash.iterdir()):
                 self._thread = threading.Thread(target=self._empty, name="local trash", daemon=True)
                 self._thread.start()
+
+    def _throw(self, name: str) -> Path:
+        """A place for what is thrown away, whatever is there already."""
+        return self._folders.trash / f"{name}.{secrets.token_hex(4)}"
 
     def _empty(self) -> None:
         while True:
