@@ -293,6 +293,19 @@ def find_processes() -> list[Process]:
     return sorted(found)
 
 
+def find_holders(folder: Path) -> list[int]:
+    """The processes of this machine that have something in a folder open, or are in it."""
+    start = str(folder.resolve()) + "/"
+    found: list[int] = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            with contextlib.suppress(OSError):
+                places = [each / "cwd", *(each / "fd").iterdir()]
+                if any(f"{os.readlink(place)}/".startswith(start) for place in places):
+                    found.append(int(each.name))
+    return found
+
+
 class Hosting:
     """A server's process, which can be ended and started again on the same data."""
 
@@ -363,6 +376,8 @@ def hosting(
         finally:
             host.stop()
     assert [] == server.processes()
+    # Whoever kept the tasks has nothing more to keep.
+    server.until(lambda: not find_holders(host.data), lambda: find_holders(host.data))
     assert "Traceback" not in host.errors(), host.errors()
 
 

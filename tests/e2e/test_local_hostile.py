@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.local import Attempt, Local, gang, job, resources, serving_locally, task
+from tests.e2e.local import (
+    Attempt,
+    Local,
+    gang,
+    hosting,
+    job,
+    resources,
+    serving_locally,
+    task,
+)
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +204,19 @@ def test_children_that_are_left_behind_end_with_their_task(local: Local):
     local.over(name)
     assert "COMPLETED" == local.status(name)
     assert [] == local.processes(name)
+
+
+def test_without_a_view_of_its_own_a_task_has_its_folder_and_says_so(tmp_path: Path):
+    with hosting(tmp_path, 2, "--not-private") as found:
+        plain = found.start()
+        plain.pool("p", 2)
+        outside = job(1, name="outside", files=[{"path": "/new/file", "contents": "x"}])
+        inside = job(
+            1, name="inside", script="cat file", files=[{"path": "file", "contents": "mine\n"}]
+        )
+        names = [plain.send("p", "NORMAL", each) for each in (outside, inside)]
+        plain.over(*names)
+        assert ["FAILED_START_ERROR", "COMPLETED"] == plain.statuses(*names)
+        assert "absolute path" in plain.message(names[0])
+        assert ["[main] mine"] == plain.log(names[1])
+        assert not Path("/new").exists()

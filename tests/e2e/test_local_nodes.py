@@ -120,21 +120,29 @@ def test_a_gang_that_loses_a_node_starts_again_with_all_tasks_that_count(
     local.done("node", "uncordon", lost)
     local.until(lambda: 2 == len(local.ready(name)), lambda: local.shown(name))
     after = local.mains(name)
-    assert left == len(set(before) & set(after))
+    assert left == len({each.pid for each in before} & {each.pid for each in after})
     assert Attempt(0, "FAILED_EVICTED", 3004) == local.tasks(name)["worker-1"][0]
     retries = {"worker-0": 1 - left, "worker-1": 1}
     assert retries == {task: attempts[-1].retry for task, attempts in local.tasks(name).items()}
 
 
 def test_what_was_used_is_told_by_pool_and_by_user(local: Local):
-    local.pool("q", 0)
-    names = [local.run("p", 4, "NORMAL"), local.run("q", 2, "LOW")]
+    local.pool("lent", 0)
+    local.pool("owned", 4)
+    names = [local.run("owned", 4, "NORMAL"), local.run("lent", 2, "LOW")]
     time.sleep(1.5)
     local.finish(*names)
-    rows = {each["name"]: each for each in local.json("usage", "--since", "1h", "--by", "pool")}
-    assert rows["p"]["gpu_hours_guaranteed"] > 4 / 3_600
-    assert 0 == rows["q"]["gpu_hours_guaranteed"]
-    assert rows["q"]["gpu_hours_borrowed"] > 2 / 3_600
-    assert "admin" in local.done("usage", "--since", "1h", "--by", "user")
-    text = local.done("usage", "--since", "1h", "--by", "pool", "--format-type", "csv")
-    assert {"p", "q"} <= {row[0] for row in csv.reader(io.StringIO(text))}
+    answer = local.json("usage", "--since", "1h", "--by", "pool")
+    rows = {each["name"]: each for each in answer["rows"]}
+    assert rows["owned"]["guaranteed"] >= 4 * 1.5 / 3_600
+    assert (0, 0) == (rows["owned"]["preemptible"], rows["owned"]["borrowed"])
+    assert rows["lent"]["borrowed"] >= 2 * 1.5 / 3_600
+    assert (0, rows["lent"]["borrowed"]) == (
+        rows["lent"]["guaranteed"],
+        rows["lent"]["preemptible"],
+    )
+    (row,) = local.json("usage", "--since", "1h", "--by", "user")["rows"]
+    assert ("admin", answer["total"]["gpu_hours"]) == (row["name"], row["gpu_hours"])
+    assert "Guaranteed" in local.done("usage")
+    text = local.done("usage", "--since", "1h", "--format-type", "csv")
+    assert {"lent", "owned"} <= {each["pool"] for each in csv.DictReader(io.StringIO(text))}

@@ -183,6 +183,25 @@ def test_scenario_088_what_is_preempted_or_still_to_come_keeps_a_subpool_open(di
     divided.until(lambda: ["ARCHIVED"] * 2 == [state(divided, "a"), state(divided, "b")])
 
 
+def test_scenarios_079_and_091_to_095_what_is_refused_disturbs_nothing_that_runs(divided: Local):
+    divided.run("team--b", 40, "HIGH")
+    divided.run("team", 10, "LOW")
+    before = divided.mains()
+    divided.done("pool", "subpool", "delete", "team", "a")
+    assert "ARCHIVED" == state(divided, "a")
+    divided.done("pool", "subpool", "delete", "team", "b")
+    for arguments, code in (
+        (("subpool", "delete", "team", "a"), 409),
+        (("subpool", "delete", "team", "b"), 409),
+        (("subpool", "delete", "team", "none"), 404),
+        (("delete", "team"), 409),
+        (("rename", "team", "other"), 409),
+    ):
+        ended = divided.osmo("pool", *arguments)
+        assert (2, True) == (ended.code, f"Error code: {code}" in ended.errors), ended
+    assert before == divided.mains()
+
+
 def test_scenario_096_a_drain_goes_on_after_the_server_was_killed(host: Hosting):
     local = host.start()
     local.pool("team", 100)
