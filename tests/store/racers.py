@@ -11,12 +11,18 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from bough.control import subpools
+from bough.control import subpools, workflows
 from bough.control.site import Site
+from bough.control.submission import submit
 from bough.errors import BoughError
 from bough.model.access import Actor
+from bough.model.subpool import SubpoolState
+from bough.model.workflow import ALIVE
 from bough.store import Store
+from tests.store.world import World, job
 
+#: Deletes and submissions that race at the same time, each pair for a subpool of its own.
+PAIRS = 8
 ADMIN = Actor("root", ("osmo-admin", "osmo-default"))
 
 
@@ -36,6 +42,30 @@ def at_once(*actions: Callable[[], object]) -> list[object]:
         return list(executor.map(attempt, actions))
 
 
+def race_deletes_with_submissions(world: World, interleavings: int, pairs: int = PAIRS) -> int:
+    """Scenario 104: delete subpools of `team` while others submit to them, several at a time.
+
+    Whatever was accepted is counted, and what is archived is empty; how often one was refused.
+    """
+    names = [f"s{number}" for number in range(pairs)]
+    refused = 0
+    for _ in range(interleavings // pairs):
+        world.split(**dict.fromkeys(names, 5))
+        results = at_once(*(each for name in names for each in _delete_and_submit(world, name)))
+        for name, deleted, accepted in zip(names, results[::2], results[1::2], strict=True):
+            alive = _alive(world, name)
+            if accepted == 409:
+                assert (SubpoolState.ARCHIVED, []) == (deleted, alive)
+                refused += 1
+            else:
+                assert (SubpoolState.DELETING, [accepted]) == (deleted, alive)
+                workflows.cancel(world.site, world.admin, str(accepted))
+            assert SubpoolState.ARCHIVED is world.state(name)
+        assert {"_shared": 100} == world.leaf_quotas()
+        assert world.invariant_holds()
+    return refused
+
+
 def create_in_processes(url: str, names: Sequence[str], quota: int, processes: int) -> list[object]:
     """Create subpools of `team` from several processes, each with several threads."""
     parts = [list(names[number::processes]) for number in range(processes)]
@@ -49,6 +79,23 @@ def create_in_processes(url: str, names: Sequence[str], quota: int, processes: i
     ]
     outputs = [process.communicate(timeout=120)[0] for process in running]
     return [result for output in outputs for result in json.loads(output)]
+
+
+def _delete_and_submit(world: World, name: str) -> tuple[Callable[[], object], ...]:
+    def delete() -> object:
+        return world.delete(name).state
+
+    def accept() -> object:
+        accepted = submit(world.site, world.admin, f"team--{name}", job(5)).workflow
+        return None if accepted is None else accepted.workflow_id
+
+    return delete, accept
+
+
+def _alive(world: World, name: str) -> list[str]:
+    wanted = workflows.Filter(pools=(f"team--{name}",), statuses=ALIVE)
+    found = workflows.list_workflows(world.site, world.admin, wanted).workflows
+    return [each.workflow_id for each in found]
 
 
 def main(url: str, quota: str, *names: str) -> None:
