@@ -100,9 +100,10 @@ def _open(kind: ViewKind) -> Iterator[Room]:
 
 def test_a_task_writes_nothing_but_its_own_files(room):
     command = room.prepare(
-        "for each in / /tmp /var/tmp /osmo/work /osmo/data/output /new /dev/shm /etc /usr /usr/bin "
-        "/var /var/lib /home /root /opt /sys /dev /boot; do "
-        '(: > "$each/bough-test") 2>/dev/null && echo "$each"; done; true',
+        "for each in / /tmp /var/tmp /osmo/work /osmo/data/output /new /dev/shm; do "
+        '(: > "$each/bough-test") && echo "$each"; done; '
+        "for each in /etc /usr /usr/bin /var /var/lib /home /root /opt /sys /dev /boot; do "
+        '(: > "$each/bough-test") 2>/dev/null && echo "$each" && rm "$each/bough-test"; done; true',
         files=(FileSpec("/new/file", ""),),
     )
 
@@ -315,7 +316,7 @@ def test_mounts_of_a_task_are_not_seen_outside_where_mounts_spread(root_room):
 def test_older_kernels_give_the_same_view(root_room):
     command = root_room.prepare(
         "for each in /etc /usr /var/lib /sys /sys/fs/cgroup/memory /tmp /new /; do "
-        '(: > "$each/bough-test") 2>/dev/null && echo "$each"; done; true',
+        '(: > "$each/bough-test") 2>/dev/null && echo "$each" && rm "$each/bough-test"; done; true',
         files=(FileSpec("/new/file", ""),),
     )
 
