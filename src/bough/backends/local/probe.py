@@ -24,7 +24,7 @@ _SECRET = "secret"  # noqa: S105 - the name of a folder
 #: It sees nothing that is hidden, can write its own files and no others, and has /proc and /dev.
 _SCRIPT = """
 test ! -e "$1/file" && touch written /tmp/written && : > /dev/null && test -e /proc/self/status \\
-&& ! touch /etc/bough-probe 2>/dev/null
+&& ! { touch /etc/bough-probe 2>/dev/null && rm /etc/bough-probe; }
 """
 
 
