@@ -10,11 +10,13 @@ import contextlib
 import errno
 import os
 import resource
+import shutil
 import signal
 import socket
+import stat
 from pathlib import Path
 
-from bough.backends.local.command import Command
+from bough.backends.local.command import Command, ViewKind
 from bough.backends.local.limits import Group
 from bough.backends.local.processes import die_with_parent
 from bough.backends.local.trace import learn_senders
@@ -51,6 +53,19 @@ def fork_task(
     theirs.close()
     ours.setblocking(False)
     return pid, ours
+
+
+def can_be_held(command: Command) -> bool:
+    """Whether its program is the same when it is held at its beginning.
+
+    One that is to run with the rights of its owner does so only if nobody but root holds it.
+    """
+    if os.geteuid() == 0:
+        return True
+    if command.view is not None and command.view.kind is ViewKind.BUBBLEWRAP:
+        return False
+    program = shutil.which(command.argv[0], path=command.environment.get("PATH"))
+    return program is None or not os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID)
 
 
 def _become(

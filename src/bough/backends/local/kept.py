@@ -16,7 +16,7 @@ from enum import Enum, auto
 import msgspec
 
 from bough.backends.local.aside import Aside
-from bough.backends.local.birth import fork_task
+from bough.backends.local.birth import can_be_held, fork_task
 from bough.backends.local.command import Command, Copy
 from bough.backends.local.folder import AttemptFolder, write_whole
 from bough.backends.local.limits import Group
@@ -142,7 +142,8 @@ class KeptTask:
     def be_ready(self, pid: int) -> None:
         """Everything is ready, in the process with this number."""
         self.phase = Phase.READY
-        self.traced = pid if pid and seize(pid) else 0
+        held = self.command is not None and can_be_held(self.command) and seize(pid)
+        self.traced = pid if held else 0
 
     @property
     def executed(self) -> bool:
