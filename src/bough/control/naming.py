@@ -13,8 +13,10 @@ from bough.control.site import Site
 from bough.model.names import SHARED, QueueName, canonical_name
 
 #: How the node above all pools is called.
-EVERYTHING = "all pools"
+EVERYTHING = "the whole cluster"
 _KINDS = ("queue", "cohort")
+#: Amounts of GPUs, with the flavor that the tree counts them in.
+_GPUS = re.compile(r"\b(?P<amount>[0-9]+) [\w.-]+/gpu\b")
 
 
 class PoolNames:
@@ -30,8 +32,8 @@ class PoolNames:
         self._pattern = re.compile(rf"(?<![\w.-]){kind}{name}")
 
     def in_text(self, text: str) -> str:
-        """A sentence with pools instead of queues."""
-        return self._pattern.sub(self._replace, text)
+        """A sentence with pools instead of queues, and GPUs instead of a flavor of them."""
+        return _GPUS.sub(_count_gpus, self._pattern.sub(self._replace, text))
 
     def in_data(self, data: Any) -> Any:
         """Plain data with pools instead of queues, wherever they stand."""
@@ -62,3 +64,7 @@ class PoolNames:
         if queue.leaf in (None, SHARED):
             return queue.pool
         return canonical_name(queue.pool, queue.leaf)
+
+
+def _count_gpus(found: re.Match[str]) -> str:
+    return "1 GPU" if found["amount"] == "1" else f"{found['amount']} GPUs"
