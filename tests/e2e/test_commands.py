@@ -78,8 +78,10 @@ def test_workflows_are_looked_at(site: Served):
     assert name in site.done("workflow", "list", "--all-users", "--pool", "team--a")
     assert "RUNNING" in site.done("workflow", "query", name, "-v")
     assert "RUNNING" in site.done("workflow", "why", name)
-    assert f"Workflow {name} has logs:\n" == site.done("workflow", "logs", name)
-    assert "workflow.submitted" in site.done("workflow", "events", name)
+    assert (
+        f"Workflow {name} has logs:\nNothing is kept of what main wrote on backend default.\n"
+    ) == site.done("workflow", "logs", name)
+    assert "workflow.submitted" in site.done("workflow", "events", name, "--no-follow")
     assert site.done("workflow", "spec", name).startswith("workflow:")
     site.done("workflow", "tag", "-w", name, "-a", "tagged")
     assert 1 == len(site.json("workflow", "list", "--tags", "tagged")["workflows"])
@@ -112,12 +114,37 @@ def test_a_workflow_that_waits_is_explained(site: Served):
     site.until(lambda: bool(site.json("workflow", "why", other)["groups"]))
     text = site.done("workflow", "why", other, "--remedies")
     assert f"{other}/main-group waits" in text
+    assert f"1. wait until {name}/main-group ends\n" in text
+    assert "osmo-pool" not in text
+    assert "osmo-pool-ns-team--_shared" in site.done("workflow", "why", other, "--queues")
     site.done("workflow", "cancel", name, other)
 
 
 def test_nodes_are_listed(site: Served):
     assert "large" in site.done("resource", "list", "--pool", "team--a")
     assert "team/default" in site.done("resource", "info", "large")
+
+
+def test_nodes_are_cordoned_drained_and_let_in_again(site: Served):
+    (node,) = site.json("node", "list")["nodes"]
+    assert ("large", "READY", 1) == (node["name"], node["status"], node["tasks"])
+    assert "Node large is cordoned.\n" == site.done("node", "cordon", "large")
+    left = "Node large takes nothing new; 1 task left to run to the end.\n"
+    assert left == site.done("node", "drain", "large", "--leave")
+    assert "CORDONED" in site.done("node", "list")
+    assert "Node large takes work.\n" == site.done("node", "uncordon", "large")
+    ended = site.osmo("node", "cordon", "none")
+    assert (2, True) == (ended.code, "Node none not found." in ended.errors)
+
+
+def test_what_was_used_is_added_up(site: Served):
+    report = site.json("usage", "--since", "1h")
+    assert "pool" == report["by"]
+    assert "team--a" in [each["name"] for each in report["rows"]]
+    header, *lines = site.done("usage", "--by", "user", "-t", "csv").splitlines()
+    assert "user,gpu_hours,guaranteed,preemptible,borrowed" == header
+    assert ["admin"] == [line.partition(",")[0] for line in lines]
+    assert "Guaranteed" in site.done("usage")
 
 
 def test_people_have_roles_tokens_and_settings(site: Served):
@@ -201,3 +228,55 @@ def test_the_client_hears_what_happens(site: Served):
     asked.subpools.create("team", "e", 1)
     assert done.wait(30), heard
     asked.subpools.delete("team", "e")
+
+
+# Scenarios of the command line
+
+
+def test_scenario_118_a_list_of_pools_for_programs_has_every_old_key_and_the_new(site: Served):
+    answer = site.json("pool", "list")
+    rows = {row["name"]: row for each in answer["node_sets"] for row in each["pools"]}
+    assert {
+        "quota_used",
+        "quota_free",
+        "quota_limit",
+        "total_usage",
+        "total_capacity",
+        "total_free",
+    } == set(answer["resource_sum"])
+    assert all(isinstance(each, str) for each in rows["team"]["resource_usage"].values())
+    assert ("60", "40", None) == (
+        rows["team"]["quota_total"],
+        rows["team"]["resource_usage"]["quota_limit"],
+        rows["team"]["parent_pool"],
+    )
+    assert ("team", "a", "ACTIVE") == tuple(
+        rows["team--a"][key] for key in ("parent_pool", "subpool_name", "subpool_state")
+    )
+
+
+def test_scenario_120_older_options_of_pool_list_are_still_understood(site: Served):
+    assert "Total Free" in site.done("pool", "list", "--mode", "free")
+    assert site.done("pool", "list") == site.done("pool", "list", "--quota")
+
+
+def test_scenario_142_changes_say_so_and_refusals_end_with_2(site: Served):
+    create = ("pool", "subpool", "create", "team", "s", "--quota")
+    assert "Subpool team--s is created: ACTIVE, quota 2 GPUs.\n" == site.done(*create, "2")
+    refused = site.osmo(*create, "2")
+    assert (2, "") == (refused.code, refused.output)
+    assert refused.errors.startswith("Error message: Subpool team--s ")
+    assert refused.errors.endswith("Error code: 409\n")
+    changed = site.json("pool", "subpool", "update", "team", "s", "--quota", "3")
+    assert ("team--s", 3) == (changed["name"], changed["quota"])
+    assert 0 == site.osmo("pool", "subpool", "delete", "team", "s").code
+
+
+def test_scenario_173_low_comes_with_a_warning(site: Served):
+    warning = "WARNING: LOW priority can be preempted during the run."
+    for priority, expected in (("LOW", True), ("NORMAL", False)):
+        told = site.done(
+            "workflow", "submit", site.spec(1), "--pool", "team", "--priority", priority
+        )
+        assert expected == (warning in told)
+        site.done("workflow", "cancel", told.split("Workflow ID        - ")[1].splitlines()[0])

@@ -15,11 +15,7 @@ SCENARIOS = range(1, 181)
 
 #: What no test below the server shows, and where it belongs.
 ELSEWHERE = {
-    118: "the keys of the answer come with the server; its numbers are those of 110 to 119",
-    120: "comes with the command line",
     141: "a figure of `make bench`; no test looks at the clock",
-    142: "comes with the command line",
-    173: "printed by the client",
 }
 _TEST = re.compile(r"^def (test_scenarios?_((?:\d{3}_(?:to_|and_)?)+)(\w+))\(", re.MULTILINE)
 
