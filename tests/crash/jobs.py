@@ -19,7 +19,7 @@ _SCRIPT = """\
 exec 3<>/dev/tcp/127.0.0.1/{port} || exit 99
 i=0 word=done code={code}
 trap 'word=told code={told}' TERM
-echo "start $BOUGH_ATTEMPT ${{CUDA_VISIBLE_DEVICES:-none}} {job} {task}" >&3
+echo "start $BOUGH_ATTEMPT ${{CUDA_VISIBLE_DEVICES:-none}} {job} {task} $EPOCHREALTIME" >&3
 while [ $i -lt {lines} ] && [ $word = done ]; do
   read -r -t {pause} -u 3 _
   i=$((i + 1))
@@ -29,7 +29,7 @@ trap '' TERM
 if [ $word = done ]; then
   while [ $i -lt {all_lines} ]; do i=$((i + 1)); echo "line $i"; done
 fi
-echo "$word $i" >&3
+echo "$word $i $EPOCHREALTIME" >&3
 exit $code
 """
 

@@ -92,8 +92,16 @@ def each_attempt_runs_once(
 
 
 def no_gpu_has_two_holders(witness: Witness) -> Iterator[str]:
-    """As the witness saw, at the moment when each task came."""
+    """As the witness saw when each task came, and as the tasks themselves say by their clocks."""
     yield from witness.wrongs
+    by_gpu: dict[int, list[Run]] = defaultdict(list)
+    for run in list(witness.runs):
+        for gpu in run.gpus:
+            by_gpu[gpu].append(run)
+    for gpu, runs in by_gpu.items():
+        for one, other in pairwise(sorted(runs, key=lambda run: run.started_s)):
+            if one.farewell_s is not None and other.started_s < one.farewell_s:
+                yield f"GPU {gpu} is used by {one.attempt} and {other.attempt} at once"
 
 
 def nothing_is_left(record: Record, witness: Witness) -> Iterator[str]:

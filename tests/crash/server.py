@@ -164,13 +164,15 @@ def free_port() -> int:
 def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
     """Wait for something that must come about; a server that does not answer is asked again."""
     deadline = time.monotonic() + patience_s
+    fault = ""
     while True:
         try:
             if condition():
                 return
         except Unavailable as error:
-            what = f"{what} ({error})"
-        assert time.monotonic() < deadline, f"it did not come about in {patience_s} s: {what}"
+            fault = f" ({error})"
+        late = f"it did not come about in {patience_s:.0f} s: {what}{fault}"
+        assert time.monotonic() < deadline, late
         time.sleep(0.1)
 
 

@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 
 #: The kernel may take a moment to bring the end of a connection here when the machine is busy.
-LATE_S = 0.1
+LATE_S = 0.3
 
 
 class Run(msgspec.Struct):
@@ -27,12 +27,14 @@ class Run(msgspec.Struct):
     gpus: tuple[int, ...]
     job: str
     task: str
-    #: By the monotonic clock.
+    #: By its own clock.
     started_s: float
-    ended_s: float | None = None
-    #: `done` or `told`, if it could say so before it ended; and how many lines it had printed.
+    #: Its connection is closed.
+    over: bool = False
+    #: `done` or `told`, if it could say so before its end; how many lines it had printed; and when.
     farewell: str | None = None
     lines: int | None = None
+    farewell_s: float | None = None
 
 
 class Witness:
@@ -107,14 +109,14 @@ class Witness:
     def _hear(self, connection: socket.socket, words: list[str]) -> None:
         run = self._open[connection]
         if words[0] == "start":
-            _, attempt, gpus, job, task = words
+            _, attempt, gpus, job, task, at_s = words
             indices = () if gpus == "none" else tuple(map(int, gpus.split(",")))
-            run = Run(attempt, indices, job, task, time.monotonic())
+            run = Run(attempt, indices, job, task, float(at_s))
             self._open[connection] = run
             self.runs.append(run)
             self._take(connection, run)
         elif run is not None:
-            run.farewell, run.lines = words[0], int(words[1])
+            run.farewell, run.lines, run.farewell_s = words[0], int(words[1]), float(words[2])
 
     def _take(self, connection: socket.socket, run: Run) -> None:
         """A GPU has one holder: who had it before has gone by now."""
@@ -139,7 +141,7 @@ class Witness:
     def _leave(self, connection: socket.socket) -> None:
         run = self._open.pop(connection)
         if run is not None:
-            run.ended_s = time.monotonic()
+            run.over = True
         del self._text[connection]
         self._selector.unregister(connection)
         connection.close()

@@ -8,7 +8,7 @@ from tests.crash.crashes import crash, scene, seed_of_this_run
 from tests.crash.postgres import durable_postgres
 
 KILLS = 200
-BUDGET_S = 2_400
+BUDGET_S = 3_600
 
 
 def test_a_server_that_is_killed_two_hundred_times_loses_nothing_on_sqlite(tmp_path: Path):
