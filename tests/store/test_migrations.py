@@ -167,6 +167,30 @@ def test_scenario_138_migrating_twice_changes_nothing(migrated):
     assert {(None, None, None)} == {tuple(row) for row in rows}
 
 
+def test_limits_of_what_is_not_over_are_counted_from_where_it_last_got_anywhere(old):
+    run(old, "UPDATE workflows SET queue_timeout_s = 10, exec_timeout_s = 20")
+    run(old, "UPDATE task_groups SET queued_ms = 1000, started_ms = 5000 WHERE uuid = 'g1'")
+    run(
+        old,
+        "INSERT INTO outbox (created_ms, kind, backend, subject) VALUES "
+        "(0, 'start', 'default', 'job-1'), (0, 'stop', 'default', 'job-1')",
+    )
+    upgrade(old)
+
+    with old.read() as connection:
+        columns = "since_ms, due_ms, nominated"
+        rows = connection.execute(
+            sa.text(f"SELECT {columns} FROM task_groups ORDER BY uuid")  # noqa: S608
+        ).all()
+        kinds = connection.execute(sa.text("SELECT kind FROM outbox")).scalars().all()
+    # The first runs; the second waits, and it is not known since when.
+    submitted_ms = START_MS + 2
+    assert [(5_000, 25_000, False), (submitted_ms, submitted_ms + 10_000, False)] == [
+        tuple(row) for row in rows
+    ]
+    assert ["stop"] == kinds
+
+
 def test_scenario_134_a_pool_that_is_not_divided_behaves_as_before(migrated):
     migrated.settle()
     next_one = migrated.submit(40)
