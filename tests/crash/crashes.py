@@ -84,6 +84,7 @@ class Scene(NamedTuple):
         while (left := self.server.processes()) and time.monotonic() < deadline:
             time.sleep(0.2)
         yield from (f"process {pid} is left: {command}" for pid, command in left.items())
+        yield from (f"the control group {each} is left" for each in self.server.groups())
         log = self.server.log.read_text()
         if "Traceback" in log:
             at = log.index("Traceback")

@@ -16,6 +16,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from bough.backends.local.cgroups import find_hierarchies
+from bough.backends.local.limits import parent_name
+from bough.backends.local.options import LocalOptions
 from bough.client import Client
 from bough.errors import Unavailable
 
@@ -100,6 +103,16 @@ class Server:
             for pid in _all_processes()
             if pid not in own and (self._is_of(pid) or self._runs_for(pid))
         }
+
+    def groups(self) -> list[str]:
+        """The control groups of its tasks that are there."""
+        name = parent_name(LocalOptions(folder=(self.data / "local").resolve()))
+        mounts = sorted({each.mount for each in find_hierarchies()})
+        # Others come and go meanwhile, which a walk takes as it is.
+        folders = [(path, below) for mount in mounts for path, below, _ in os.walk(mount)]
+        return [
+            f"{path}/{each}" for path, below in folders if Path(path).name == name for each in below
+        ]
 
     def wardens(self) -> list[int]:
         """The processes that fork keepers: children of the server."""
