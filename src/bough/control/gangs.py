@@ -37,8 +37,7 @@ def gang_of(
 ) -> Gang:
     """A group with the latest attempts of its tasks, as far as these are not over."""
     latest = {task.name: task for task in tasks}
-    over = {name for name, task in latest.items() if task.status.finished}
-    spec = remaining(group.spec, over) if over else group.spec
+    spec = remaining(group.spec, {task.name for task in latest.values() if task.status.finished})
     pods = tuple(
         _pod(each, latest[each.name], selector, gated=gated)
         for each in spec.tasks
@@ -73,6 +72,8 @@ def remaining(spec: GroupSpec, over: set[str]) -> GroupSpec:
 
     A subgroup of which nothing is left is taken as one that has what it needs.
     """
+    if not over:
+        return spec
     left = tuple(task for task in spec.tasks if task.name not in over)
     gone = Counter(task.subgroup for task in spec.tasks if task.name in over)
     if not spec.subgroups:
