@@ -1,0 +1,191 @@
+"""A snapshot that was brought in step is the one that would be taken anew, whatever happened."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bough.control import machines, pools, workflows
+from bough.control.snapshot import Photographer, Picture
+from bough.errors import Conflict, Invalid, NotFound
+from bough.model.workflow import ALIVE, Priority
+from bough.store import Store
+from bough.store.migration import upgrade
+from tests.store.world import World, big_machine, job
+
+POOLS = ("team", "other", "team--a", "team--b")
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *("submit", "cycle", "finish", "cancel", "create", "update", "delete"),
+                *("resize", "limit", "rename", "cordon", "offer"),
+            ]
+        ),
+        st.sampled_from(POOLS),
+        st.integers(1, 70),
+    ),
+    min_size=1,
+    max_size=16,
+)
+
+
+def same_pictures(world: World, kept: Photographer | None = None) -> bool:
+    """Whether the one who remembers sees what somebody new sees; by default the scheduler's own."""
+    now = (kept or world.scheduler._photographer).take()
+    fresh = Photographer(world.site).take()
+    assert fresh.snapshot == now.snapshot
+    assert _seen(fresh) == _seen(now)
+    if kept is None:
+        # What the scheduler writes about its own plans is known to itself alone.
+        assert (fresh.waits, fresh.nominated) == (now.waits, now.nominated)
+    return True
+
+
+def _seen(picture: Picture) -> dict[str, tuple[object, ...]]:
+    return {
+        name: (entry.workflow, entry.group.status, entry.tasks, entry.pool, entry.queue)
+        for name, entry in picture.entries.items()
+    }
+
+
+def test_what_is_not_touched_stays_the_same_object(team):
+    team.split(a=30, b=40)
+    for pool in ("team--a", "team--b", "team"):
+        team.submit(5, pool)
+    kept = Photographer(team.site)
+    before = kept.take().snapshot
+    assert not kept.look()
+
+    team.submit(5, "team--a")
+
+    assert kept.look()
+    after = kept.take().snapshot
+    a, b = team.site.leaf_queue("team", "a"), team.site.leaf_queue("team", "b")
+    assert (1, 2) == (len(before.gangs[a]), len(after.gangs[a]))
+    assert before.gangs[a][0] is after.gangs[a][0]
+    assert before.gangs[b] is after.gangs[b]
+    assert before.queues is after.queues
+    assert before.nodes is after.nodes
+    assert same_pictures(team, kept)
+
+
+def test_what_a_plan_did_itself_is_seen_without_reading_the_estate(team):
+    workflow = team.submit(5)
+    team.settle()
+    kept = Photographer(team.site)
+    kept.take()
+
+    team.finish(workflow)
+    team.submit(7)
+    team.settle()
+
+    assert kept.look()
+    assert same_pictures(team, kept)
+
+
+def test_a_workflow_that_is_committed_late_is_not_missed(team):
+    """Numbers of events are drawn before the commit: here the first is kept after the second."""
+    kept = Photographer(team.site)
+    kept.take()
+    kept.take()
+    if team.site.store.is_sqlite:
+        team.submit(1)
+    else:
+        with team.site.store.engine.begin() as late:
+            # Whoever writes an event has changed something before, and so is a transaction.
+            late.exec_driver_sql("SELECT txid_current(), nextval('events_number_seq')")
+            for _ in range(3):
+                team.submit(1)
+                assert kept.look()
+                kept.take()
+            late.exec_driver_sql(
+                "INSERT INTO events (number, at_ms, kind, subject, message) "
+                "SELECT currval('events_number_seq'), 0, 'task.status', 'job-1', ''"
+            )
+    assert kept.look()
+    assert same_pictures(team, kept)
+    assert not kept.look()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("snapshots") / "template.db"
+    store = Store.open(path)
+    upgrade(store)
+    world = World(store)
+    world.pool("team", 100)
+    world.pool("other", 50)
+    world.split(a=30, b=40)
+    world.close()
+    store.close()
+    return path
+
+
+@given(OPERATIONS)
+@settings(max_examples=25)
+def test_any_sequence_leaves_the_picture_that_a_new_one_would_be(template, operations):
+    path = template.with_name(f"{time.monotonic_ns()}.db")
+    path.write_bytes(template.read_bytes())
+    store = Store.open(path)
+    world = World(store)
+    try:
+        for operation in operations:
+            try:
+                _do(world, *operation)
+            except (Invalid, NotFound, Conflict):
+                continue
+            assert same_pictures(world)
+    finally:
+        world.close()
+        store.close()
+        path.unlink()
+
+
+def _do(world: World, operation: str, pool: str, number: int) -> None:
+    parent, _, subpool = pool.partition("--")
+    if operation == "create":
+        world.create(subpool or "c", number, parent)
+    elif operation == "update":
+        world.update(subpool or "c", number, parent)
+    elif operation == "delete":
+        world.delete(subpool or "c", parent)
+    elif operation in ("resize", "limit", "rename", "cordon", "offer"):
+        _configure(world, operation, parent, number)
+    else:
+        _work(world, operation, pool, number)
+
+
+def _work(world: World, operation: str, pool: str, number: int) -> None:
+    if operation == "submit":
+        priority = list(Priority)[number % 3]
+        world.time.ms += number
+        world.submit(number, pool, priority, spec=job(number - number % 2 or 1, tasks=1))
+    elif operation == "cycle":
+        world.settle()
+    elif operation in ("finish", "cancel"):
+        wanted = workflows.Filter(pools=(pool,), statuses=ALIVE)
+        found = workflows.list_workflows(world.site, world.admin, wanted).workflows
+        for each in found[:2]:
+            (world.finish if operation == "finish" else world.cancel)(each)
+
+
+def _configure(world: World, operation: str, parent: str, number: int) -> None:
+    site, admin = world.site, world.admin
+    if operation == "resize":
+        changes = {"resources": {"gpu": {"guarantee": 50 + number}}}
+        pools.patch_pool(site, admin, parent, changes)
+    elif operation == "limit":
+        pools.patch_pool(site, admin, parent, {"user_gpu_limit": number % 20})
+    elif operation == "rename":
+        pools.rename_pool(site, admin, "other", "third")
+        pools.rename_pool(site, admin, "third", "other")
+    elif operation == "cordon":
+        machines.set_cordoned(site, admin, "node-0", cordoned=bool(number % 2))
+    else:
+        world.backend.offer((big_machine(60 + number),))
+        machines.sync(site, world.backend)
