@@ -22,7 +22,7 @@ def names() -> PoolNames:
         ("cohort osmo-pool-ns-team, too", "pool team, too"),
         ("of queue osmo-pool-ns-team--a-b.c.", "of pool team--a-b.c."),
         ("osmo-pool-ns-x has it", "x has it"),
-        ("before cohort osmo-default-ns is full", "before all pools is full"),
+        ("before cohort osmo-default-ns is full", "before the whole cluster is full"),
         ("queue osmo-pool-other-x", "queue osmo-pool-other-x"),
         ("not-osmo-pool-ns-x", "not-osmo-pool-ns-x"),
         ("cohort research", "cohort research"),
