@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -70,16 +68,6 @@ def blame(task: KeptTask, reason: str) -> str:
     return f"Task {task.name} could not be started: {reason}"
 
 
-def sync_folders(folders: Iterable[Path]) -> None:
-    """Let the disk have these folders, and that they are there."""
-    parents: dict[Path, None] = {}
-    for each in folders:
-        _sync(each)
-        parents[each.parent] = None
-    for each in parents:
-        _sync(each)
-
-
 def _prepare(setup: Setup, task: KeptTask) -> msgspec.Struct:
     folder = task.folder
     # What an earlier keeper has begun is not used.
@@ -95,11 +83,3 @@ def _prepare(setup: Setup, task: KeptTask) -> msgspec.Struct:
         copy_files(each)
     environment = command.environment | {"BOUGH_ATTEMPT": task.attempt}
     return msgspec.structs.replace(command, environment=environment)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,7 +21,6 @@ from bough.backends.local.errands import (
     blame,
     copy_all,
     prepare_all,
-    sync_folders,
     takes_long,
     tidy,
 )
@@ -225,7 +224,6 @@ class Keeper:
             return
         if all(task.phase is Phase.READY for task in starting):
             try:
-                sync_folders(task.folder.path for task in starting)
                 for task in starting:
                     task.begin()
             except OSError as error:

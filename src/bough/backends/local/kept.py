@@ -151,7 +151,10 @@ class KeptTask:
         return self.channel is None and (self.held or not self.traced)
 
     def begin(self) -> None:
-        """Write down, for good, that it may run from now on."""
+        """Write down that it may run from now on, for good: also if the machine fails, it is known.
+
+        The file is new, so that usual file systems keep with it that it is there at all.
+        """
         self._hold.write(Begun(self.pid, self._since), durably=True)
         # It is never started again, so nobody needs them.
         self.folder.secrets.unlink(missing_ok=True)
