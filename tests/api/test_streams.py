@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import httpx
 import pytest
 
 from bough.control import people, workflows
@@ -13,6 +14,7 @@ from bough.model.access import Actor
 from bough.model.backend import LogLine
 from bough.store import Store
 from tests.api.house import House, spec
+from tests.api.served import Served
 from tests.api.writing import WritingBackend
 
 ROOT = Actor("root", ("osmo-admin", "osmo-default"))
@@ -222,6 +224,50 @@ def test_events_are_told_until_the_workflow_ends(house, pair):
     only = house.ask("GET", f"{path}?task_name=task-0-1").text.splitlines()
     assert only
     assert all("[task-0-1] " in line for line in only)
+
+
+def test_a_failed_attempt_says_where_its_errors_are(house):
+    name = house.run(1)
+    task = house.get(f"/api/workflow/{name}")["groups"][0]["tasks"][0]
+    assert task["error_logs"] is None
+    house.send("POST", f"/api/workflow/{name}/cancel?force=True")
+    house.settle()
+
+    task = house.get(f"/api/workflow/{name}")["groups"][0]["tasks"][0]
+
+    end = f"/api/workflow/{name}/error_logs?task_name=task-0-0&retry_id=0"
+    assert task["error_logs"].endswith(end)
+    (line,) = house.get("/api/workflow?all_pools=True")["workflows"]
+    assert line["error_logs"].endswith(f"/api/workflow/{name}/error_logs")
+
+
+def test_many_who_watch_keep_nobody_from_being_answered(tmp_path):
+    with Served(tmp_path / "data", "--backend", "virtual", "--gpus", "8") as server:
+        server.ask("POST", "/api/pool/default/workflow", json={"file": spec(1)})
+        server.until(lambda: server.get("/api/workflow/job-1")["status"] == "RUNNING")
+        opened, ended = threading.Semaphore(0), threading.Semaphore(0)
+
+        def watch() -> None:
+            headers = {"authorization": f"Bearer {server.token}"}
+            url = f"{server.address}/api/workflow/job-1/events"
+            with httpx.stream("GET", url, headers=headers, timeout=60) as stream:
+                lines = stream.iter_lines()
+                next(lines)
+                opened.release()
+                last = [*lines][-1]
+            if last.endswith("workflow.status: FAILED_CANCELED"):
+                ended.release()
+
+        # More than the threads that there are for answers.
+        watchers = [threading.Thread(target=watch, daemon=True) for _ in range(60)]
+        for each in watchers:
+            each.start()
+        assert all(opened.acquire(timeout=60) for _ in watchers)
+
+        assert 200 == server.ask("GET", "/api/pool_quota?all_pools=True").status_code
+        server.ask("POST", "/api/workflow/job-1/cancel?force=True")
+
+        assert all(ended.acquire(timeout=60) for _ in watchers)
 
 
 # The reader itself

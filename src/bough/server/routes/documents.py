@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bough.control.naming import PoolNames
 from bough.control.site import Site
 from bough.control.workflows import WorkflowView
-from bough.model.workflow import Group, Task, Workflow
+from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.server.routes.declare import Visit
 from bough.server.wire import duration_text, seconds_between, time_text
 from bough.server.workflow_shapes import GroupDocument, TaskDocument, WorkflowDocument, WorkflowLine
@@ -23,12 +23,16 @@ class Links:
         """Where a person looks at a workflow."""
         return f"{self._start}/workflows/{workflow}"
 
-    def logs(self, workflow: str, task: Task | None = None) -> str:
-        """Where its logs are."""
-        address = f"{self._start}/api/workflow/{workflow}/logs"
+    def logs(self, workflow: str, task: Task | None = None, what: str = "logs") -> str:
+        """Where its logs are, or those of one attempt of a task."""
+        address = self.part(workflow, what)
         if task is None:
             return address
         return f"{address}?task_name={task.name}&retry_id={task.retry_id}"
+
+    def error_logs(self, workflow: str, *, failed: bool, task: Task | None = None) -> str | None:
+        """Where one looks for what went wrong, if something did."""
+        return self.logs(workflow, task, "error_logs") if failed else None
 
     def part(self, workflow: str, what: str) -> str:
         """Where another part of it is."""
@@ -50,7 +54,7 @@ def workflow_line(workflow: Workflow, links: Links, now_ms: int) -> WorkflowLine
         status=workflow.status,
         overview=links.overview(name),
         logs=links.logs(name),
-        error_logs=None,
+        error_logs=links.error_logs(name, failed=workflow.status.failed),
         grafana_url=None,
         dashboard_url=None,
         pool=workflow.pool,
@@ -128,7 +132,7 @@ def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
         failure_message=task.failure_message,
         exit_code=task.exit_code,
         logs=links.logs(workflow.workflow_id, task),
-        error_logs=None,
+        error_logs=links.error_logs(workflow.workflow_id, failed=_failed(task), task=task),
         processing_start_time=time_text(task.queued_ms),
         scheduling_start_time=time_text(task.queued_ms),
         initializing_start_time=time_text(task.scheduled_ms),
@@ -141,6 +145,11 @@ def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
         lead=task.lead,
         gpus=task.gpus,
     )
+
+
+def _failed(task: Task) -> bool:
+    """Whether an attempt ended otherwise than it should; one that another follows did."""
+    return task.status.finished and task.status is not TaskStatus.COMPLETED
 
 
 def _parent(workflow: Workflow) -> tuple[str | None, int | None]:
