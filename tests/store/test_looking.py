@@ -1,0 +1,69 @@
+"""What those see who look at a site: tags, and to whom something happened lately."""
+
+from __future__ import annotations
+
+from bough.control import history, tags, workflows
+from bough.control.watching import Recent
+from bough.model.record import ConfigType
+
+
+def test_tags_are_told_once_each_by_name(team):
+    site, admin = team.site, team.admin
+    for names in (("x", "ü"), ("x", "a b"), ()):
+        workflow = team.submit(1)
+        workflows.tag(site, admin, workflow.workflow_id, add=names)
+
+    assert ["a b", "x", "ü"] == tags.list_tags(site, admin)
+
+
+def test_something_that_happens_to_one_is_not_told_to_another(team):
+    recent = Recent(team.site, look_s=0)
+    one, other = team.submit(1), team.submit(1)
+    team.settle()
+    before = [recent.latest(each.workflow_id) for each in (one, other)]
+
+    team.finish(one)
+
+    after = [recent.latest(each.workflow_id) for each in (one, other)]
+    assert after[0] > before[0]
+    assert after[1] == before[1]
+
+
+def test_when_too_much_happens_everybody_looks_again(team, monkeypatch):
+    monkeypatch.setattr("bough.control.watching.MOST_SUBJECTS", 3)
+    recent = Recent(team.site, look_s=0)
+    one = team.submit(1)
+    before = recent.latest(one.workflow_id)
+    for _ in range(5):
+        team.submit(1)
+
+    seen = {recent.latest(one.workflow_id) for _ in range(5)}
+
+    assert all(number > before for number in seen)
+    assert recent.latest(one.workflow_id) == recent.latest("nobody")
+
+
+def test_who_looks_seldom_is_told_what_was_known_then(team):
+    recent = Recent(team.site, look_s=3_600)
+    one = team.submit(1)
+    before = recent.latest(one.workflow_id)
+
+    team.settle()
+
+    assert before == recent.latest(one.workflow_id)
+
+
+def test_the_last_change_of_each_kind_up_to_a_time(team, monkeypatch):
+    monkeypatch.setattr(history, "AT_ONCE", 2)
+    site, admin = team.site, team.admin
+    moments = [team.time.ms]
+    for number in range(5):
+        team.time.ms += 1_000
+        team.pool("team", 90 + number)
+        moments.append(team.time.ms)
+
+    found = [history.revisions_at(site, admin, at_ms) for at_ms in moments]
+
+    assert [[1], [2], [3], [4], [5], [6]] == [[each.revision for each in row] for row in found]
+    assert [] == history.revisions_at(site, admin, moments[0] - 1)
+    assert [] == history.revisions_at(site, admin, moments[-1], (ConfigType.ROLE,))
