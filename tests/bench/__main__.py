@@ -8,7 +8,7 @@ import sys
 
 from tests.bench.report import Report
 
-NAMES = ("quota", "place", "cycle", "kueue_replay", "startup", "server", "workflows")
+NAMES = ("quota", "place", "cycle", "kueue_replay", "startup", "server", "local", "workflows")
 
 
 def main(wanted: list[str]) -> int:

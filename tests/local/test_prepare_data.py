@@ -1,0 +1,186 @@
+"""From a launch to a command: credentials, inputs, outputs and checkpoints."""
+
+# ruff: noqa: S108 - these paths are the ones that tasks see
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from bough.backends.local.command import Bounds, Copy, Mount
+from bough.backends.local.copying import copy_files
+from bough.model.recipe import (
+    CheckpointSpec,
+    CredentialUse,
+    InputSpec,
+    OutputSpec,
+    Recipe,
+)
+from tests.local.desk import Desk
+
+
+@pytest.fixture
+def desk(tmp_path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_credentials_are_files_that_only_their_user_reads_or_variables(desk):
+    recipe = Recipe(
+        command=("true",),
+        credentials=(CredentialUse("store", "/keys"), CredentialUse("hub", None, {"TOKEN": "t"})),
+    )
+
+    command = desk.prepare(recipe, secrets={"store": {"id": "me", "key": "k"}, "hub": {"t": "s"}})
+
+    assert "s" == command.environment["TOKEN"]
+    assert Mount(str(desk.folder / "secrets/0"), "/keys") in command.view.mounts
+    assert {"secrets/0/id": b"me", "secrets/0/key": b"k"} == desk.files()
+    assert 0o400 == stat.S_IMODE((desk.folder / "secrets/0/key").stat().st_mode)
+
+
+def test_without_a_view_credentials_are_below_the_working_folder(desk):
+    recipe = Recipe(command=("true",), credentials=(CredentialUse("store", "keys"),))
+
+    desk.prepare(recipe, view=None, secrets={"store": {"id": "me"}})
+
+    assert {"work/keys/id": b"me"} == desk.files()
+
+
+@pytest.mark.parametrize(
+    ("use", "secrets", "why"),
+    [
+        (CredentialUse("store", "/keys"), {}, 'there is no credential "store" of the user'),
+        (
+            CredentialUse("store", None, {"A": "x"}),
+            {"store": {"id": "geheim"}},
+            '"store" has no key "x", which the variable "A" is to get; it has "id"',
+        ),
+        (
+            CredentialUse("store", "/keys"),
+            {"store": {"../id": "geheim"}},
+            'the key "../id" of "store" cannot be the name of a file',
+        ),
+        (CredentialUse("store", "/etc"), {"store": {"a": "geheim"}}, '"/etc" is in /etc of this'),
+        (CredentialUse("store", "/etc/keys"), {"store": {"a": "geheim"}}, "is in /etc of this"),
+    ],
+)
+def test_a_credential_that_is_missing_is_named_and_no_value_is(use, secrets, why, desk):
+    message = desk.refuse(Recipe(command=("true",), credentials=(use,)), secrets=secrets)
+
+    assert message.startswith("credentials: ")
+    assert why in message
+    assert "geheim" not in message
+
+
+def test_two_credentials_at_one_place_are_refused(desk):
+    uses = (CredentialUse("a", "/keys"), CredentialUse("b", "/keys/"))
+
+    message = desk.refuse(Recipe(command=("true",), credentials=uses), secrets={"a": {}, "b": {}})
+
+    assert 'credentials: two are to be at "/keys/"' == message
+
+
+def test_results_of_other_tasks_are_mounted_and_data_that_is_picked_from_is_copied(desk):
+    results = desk.path / "local" / "results"
+    (results / "flow-1" / "first").mkdir(parents=True)
+    (results / "other-7" / "second").mkdir(parents=True)
+    recipe = Recipe(
+        command=("true",),
+        inputs=(
+            InputSpec(task="first"),
+            InputSpec(task="second", workflow="other-7", regex=r".*\.txt"),
+            InputSpec(url="s3://bucket/not/there"),
+        ),
+    )
+
+    command = desk.prepare(recipe)
+
+    assert (
+        Mount(str(results / "flow-1/first"), "/osmo/data/input/0"),
+        Mount(str(desk.folder / "input/1"), "/osmo/data/input/1"),
+        Mount(str(desk.folder / "input/2"), "/osmo/data/input/2"),
+    ) == command.view.mounts[2:]
+    assert (
+        Copy(str(results / "other-7/second"), str(desk.folder / "input/1"), r".*\.txt"),
+        Copy(
+            str(desk.path / "local/data/s3/bucket/not/there"),
+            str(desk.folder / "input/2"),
+            optional=True,
+        ),
+    ) == command.inputs
+
+
+def test_without_a_view_all_inputs_are_copied(desk):
+    (desk.path / "local" / "results" / "flow-1" / "first").mkdir(parents=True)
+
+    command = desk.prepare(
+        Recipe(command=("ls", "{{input:0}}"), inputs=(InputSpec(task="first"),)), view=None
+    )
+
+    assert ("ls", str(desk.folder / "input/0")) == command.argv
+    assert [str(desk.folder / "input/0")] == [each.target for each in command.inputs]
+
+
+def test_results_that_are_not_there_are_named(desk):
+    assert (
+        'inputs[0]: the results of task "first" of workflow "flow-1" are not on this machine; it '
+        "was not completed here, or they are kept no longer"
+    ) == desk.refuse(Recipe(command=("true",), inputs=(InputSpec(task="first"),)))
+
+
+def test_outputs_are_copied_to_their_urls_and_then_become_the_results(tmp_path):
+    desk = Desk(tmp_path, bounds=Bounds(files=7, bytes=8))
+    recipe = Recipe(
+        command=("true",), outputs=(OutputSpec("s3://b/{{workflow_id}}/", r".*\.json"),)
+    )
+
+    local, output = desk.path / "local", str(desk.folder / "output")
+
+    assert (
+        Copy(output, str(local / "data/s3/b/flow-1"), r".*\.json", bounds=Bounds(7, 8)),
+        Copy(output, str(local / "results/flow-1/task-1"), move=True),
+    ) == desk.prepare(recipe).outputs
+
+
+def test_a_checkpoint_keeps_the_name_of_its_folder_below_the_url(desk):
+    recipe = Recipe(
+        command=("true",),
+        checkpoints=(
+            CheckpointSpec("/tmp/models", "s3://b/p", 60),
+            CheckpointSpec("logs/*", "s3://b/p", 0, ".*"),
+        ),
+    )
+
+    target = str(desk.path / "local/data/s3/b/p")
+    assert (
+        Copy(str(desk.folder / "tmp/models"), target, None, 60, named=True, optional=True),
+        Copy(str(desk.folder / "work/logs"), target, ".*", 1, named=False, optional=True),
+    ) == desk.prepare(recipe).checkpoints
+
+
+def test_the_next_attempt_finds_the_checkpoint_of_the_one_before(desk):
+    recipe = Recipe(
+        command=("cat", "{{input:0}}/snapshot"),
+        checkpoints=(CheckpointSpec("/tmp/models", "s3://bucket/path", 60),),
+        inputs=(InputSpec(url="s3://bucket/path/models"),),
+    )
+    first = desk.prepare(recipe)
+    assert [0] == [copy_files(each).files for each in first.inputs]
+    (desk.folder / "tmp" / "models").mkdir()
+    (desk.folder / "tmp" / "models" / "snapshot").write_text("epoch 7")
+    assert [1] == [copy_files(each).files for each in first.checkpoints]
+    desk.folder = desk.path / "local" / "attempts" / "b" / "task"
+    desk.folder.mkdir(parents=True)
+
+    second = desk.prepare(recipe)
+
+    (mount,) = (each for each in second.view.mounts if each.target == "/osmo/data/input/0")
+    assert ((), "epoch 7") == (second.inputs, Path(mount.source, "snapshot").read_text())
+
+
+def test_a_regex_that_is_not_valid_is_refused(desk):
+    message = desk.refuse(Recipe(command=("true",), outputs=(OutputSpec("s3://b", "("),)))
+
+    assert message.startswith('outputs[0]: the regex "(" is not valid')
