@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, SQLAlchemyError
 
 from bough.errors import Conflict, Invalid, Unavailable
+from bough.store.turns import WAIT_S, Turns
 
-#: How long a writer waits for its turn before it gives up.
-WAIT_S = 30
+#: After so long a connection to PostgreSQL is tried before it is used.
+IDLE_S = 1.0
 _WRITES = "bough_writes"
+_USED = "bough_used"
 
 
 class Store:
@@ -33,8 +35,7 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.is_sqlite = engine.dialect.name == "sqlite"
-        #: Threads of one server queue here and not at the file, where waiting means polling.
-        self._writer = threading.Lock()
+        self._turns = Turns(self._connect_to_write) if self.is_sqlite else None
 
     @classmethod
     def open(cls, url: str | Path) -> Store:
@@ -59,22 +60,15 @@ class Store:
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """Write in one transaction: all of it happens, or nothing."""
-        with _our_errors(), self._turn(), self.engine.connect() as connection:
-            connection.execution_options(**{_WRITES: True})
-            with connection.begin():
+        if self._turns is not None:
+            with _our_errors(), self._turns.write() as connection:
+                yield connection
+        else:
+            with _our_errors(), self.engine.connect() as connection, connection.begin():
                 yield connection
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self.is_sqlite:
-            yield
-            return
-        if not self._writer.acquire(timeout=WAIT_S):
-            raise Unavailable("The database is busy with other changes; try again.")
-        try:
-            yield
-        finally:
-            self._writer.release()
+    def _connect_to_write(self) -> sa.Connection:
+        return self.engine.connect().execution_options(**{_WRITES: True})
 
 
 def make_engine(url: str | Path) -> sa.Engine:
@@ -94,18 +88,31 @@ def _make(address: sa.URL) -> sa.Engine:
         "json_deserializer": msgspec.json.decode,
     }
     if address.drivername.startswith("postgresql"):
-        return sa.create_engine(
-            address.set(drivername="postgresql+psycopg"),
-            pool_size=10,
-            max_overflow=20,
-            pool_pre_ping=True,
-            **options,
-        )
+        driver = address.set(drivername="postgresql+psycopg")
+        engine = sa.create_engine(driver, pool_size=10, max_overflow=20, **options)
+        event.listen(engine, "checkin", _note_use)
+        event.listen(engine, "checkout", _try_if_idle)
+        return engine
     _make_file(address.database)
     engine = sa.create_engine(address, connect_args={"timeout": WAIT_S}, pool_size=20, **options)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _note_use(_connection: object, record: Any) -> None:
+    record.info[_USED] = monotonic()
+
+
+def _try_if_idle(connection: Any, record: Any, _proxy: object) -> None:
+    """A connection that was idle may be dead; one that was just used is not asked again."""
+    if monotonic() - record.info.get(_USED, monotonic()) < IDLE_S:
+        return
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except connection.Error as error:
+        raise DisconnectionError from error
 
 
 def _to_json(value: Any) -> str:

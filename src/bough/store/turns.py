@@ -1,0 +1,145 @@
+"""Writers of one SQLite file, one after the other; several of them with one commit.
+
+A commit waits for the disk. While it would, whoever is next writes into the same transaction, in a
+part of it that can be undone alone, and all of them are answered when it is on the disk. So a slow
+disk is waited for once and not for each of many who come at the same time. Must not know what is
+written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from bough.errors import Unavailable
+
+#: How long a writer waits for its turn before it gives up.
+WAIT_S = 30
+#: A transaction takes in others for as long as the last commit took, and not for longer than this.
+LONGEST_S = 0.05
+#: How often somebody who was answered for looks whether that still happens.
+_LOOK_S = 0.05
+
+
+class Turns:
+    """Gives writers their turns."""
+
+    def __init__(self, connect: Callable[[], sa.Connection]) -> None:
+        self._connect = connect
+        #: Threads of one server queue here and not at the file, where waiting means polling.
+        self._turn = threading.Lock()
+        self._count = threading.Lock()
+        self._waiting = 0
+        self._batch: _Batch | None = None
+        self._commit_s = 0.0
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """Write in one transaction: all of it happens, or nothing; on the disk at the end."""
+        self._take_turn()
+        try:
+            batch = self._batch = self._batch or _Batch(self._connect())
+            try:
+                with batch.part() as connection:
+                    yield connection
+            finally:
+                if self._is_full(batch):
+                    self._close(batch)
+        finally:
+            self._turn.release()
+        self._wait(batch)
+
+    def _take_turn(self) -> None:
+        with self._count:
+            self._waiting += 1
+        try:
+            taken = self._turn.acquire(timeout=WAIT_S)
+        finally:
+            with self._count:
+                self._waiting -= 1
+        if not taken:
+            raise Unavailable("The database is busy with other changes; try again.")
+
+    def _is_full(self, batch: _Batch) -> bool:
+        age_s = monotonic() - batch.since_s
+        open_s = min(self._commit_s, LONGEST_S)
+        return not self._waiting or not batch.parts or batch.broken or age_s >= open_s
+
+    def _close(self, batch: _Batch) -> None:
+        """Commit; whoever is part of it learns what became of it."""
+        self._batch = None
+        start_s = monotonic()
+        batch.close()
+        self._commit_s = monotonic() - start_s
+
+    def _wait(self, batch: _Batch) -> None:
+        while not batch.done.wait(_LOOK_S):
+            # Somebody was to go on with it, and gave up.
+            if self._turn.acquire(blocking=False):
+                try:
+                    if self._batch is batch:
+                        self._close(batch)
+                finally:
+                    self._turn.release()
+        if batch.error is not None:
+            raise batch.error
+
+
+class _Batch:
+    """One transaction with the parts of several writers."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        try:
+            self._transaction = connection.begin()
+        except BaseException:
+            connection.close()
+            raise
+        self.since_s = monotonic()
+        #: How many have written.
+        self.parts = 0
+        #: What one of them did could not be undone alone.
+        self.broken = False
+        self.done = threading.Event()
+        self.error: Exception | None = None
+
+    @contextmanager
+    def part(self) -> Iterator[sa.Connection]:
+        """What one writer does; undone alone if it fails. The first is the whole so far."""
+        if not self.parts:
+            yield self._connection
+            self.parts = 1
+            return
+        nested = self._connection.begin_nested()
+        self.broken = True
+        try:
+            yield self._connection
+        except BaseException:
+            nested.rollback()
+            self.broken = False
+            raise
+        nested.commit()
+        self.broken = False
+        self.parts += 1
+
+    def close(self) -> None:
+        """Commit what was written, if anything was; never raises."""
+        try:
+            if self.broken:
+                raise Unavailable("The database could not undo a change; try again.")
+            if self.parts:
+                self._transaction.commit()
+        except Exception as error:
+            self.error = error
+            # Nobody knows what state it is in.
+            self._connection.invalidate()
+        finally:
+            # Undoes whatever was not committed.
+            with suppress(SQLAlchemyError):
+                self._connection.close()
+            self.done.set()

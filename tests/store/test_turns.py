@@ -1,0 +1,112 @@
+"""Writers on SQLite share a commit where the disk is slow, and each stands for itself alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from bough.errors import Conflict, Unavailable
+from bough.store import Store
+from bough.store import settings as setting_store
+from tests.store.racers import at_once
+
+
+class Disk:
+    """How often was committed, and how long that takes."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        self.commits = 0
+        self.full = False
+        self._seconds = seconds
+        event.listen(store.engine, "commit", self._commit)
+
+    def _commit(self, _connection: sa.Connection) -> None:
+        self.commits += 1
+        time.sleep(self._seconds)
+        if self.full:
+            raise sa.exc.OperationalError("COMMIT", {}, OSError("the disk is full"))
+
+
+@pytest.fixture
+def store(sqlite_files):
+    opened = Store.open(sqlite_files.make())
+    yield opened
+    opened.close()
+
+
+def raise_counter(store: Store, name: str = "n") -> int:
+    with store.write() as connection:
+        return setting_store.raise_counter(connection, name)
+
+
+def value(store: Store, name: str = "n") -> int:
+    with store.read() as connection:
+        return setting_store.counter(connection, name)
+
+
+def test_many_at_once_wait_for_a_slow_disk_together(store):
+    disk = Disk(store, 0.05)
+    raise_counter(store)
+
+    found = at_once(*[lambda: raise_counter(store)] * 12)
+
+    assert sorted(found) == list(range(2, 14))
+    assert 13 == value(store)
+    assert disk.commits < 13
+
+
+def test_whoever_fails_is_undone_alone(store):
+    Disk(store, 0.05)
+    raise_counter(store)
+
+    def fail() -> None:
+        with store.write() as connection:
+            setting_store.raise_counter(connection, "n")
+            setting_store.raise_counter(connection, "never")
+            raise Conflict("no")
+
+    results = at_once(*[lambda: raise_counter(store), fail] * 6)
+
+    assert 6 == results.count(409)
+    assert (7, 0) == (value(store), value(store, "never"))
+
+
+def test_nobody_is_answered_with_success_for_what_is_not_on_the_disk(store):
+    disk = Disk(store, 0.05)
+    raise_counter(store)
+    disk.full = True
+
+    results = at_once(*[lambda: raise_counter(store)] * 6)
+
+    disk.full = False
+    assert [503] * 6 == results
+    assert 1 == value(store)
+    assert 2 == raise_counter(store)
+
+
+def test_a_transaction_is_closed_although_the_next_writer_gives_up(store, monkeypatch):
+    Disk(store, 0.2)
+    raise_counter(store)
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        with store.write() as connection:
+            setting_store.raise_counter(connection, "n")
+            began.set()
+            assert go_on.wait(30)
+
+    writer = threading.Thread(target=slow)
+    writer.start()
+    assert began.wait(30)
+    monkeypatch.setattr("bough.store.turns.WAIT_S", 0.1)
+    with pytest.raises(Unavailable, match="busy"):
+        raise_counter(store)
+    go_on.set()
+    writer.join(30)
+
+    assert not writer.is_alive()
+    assert 2 == value(store)
