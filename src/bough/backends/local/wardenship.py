@@ -91,7 +91,9 @@ def _be_keeper(setup: Setup, names: Sequence[str], line: socket.socket) -> None:
     try:
         line.detach()
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        os.setsid()
+        # Not a session: to the kernel each is one that has its share of the processor, and with a
+        # hundred of them little is left for the server.
+        os.setpgid(0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
