@@ -184,9 +184,9 @@ class Local(Served):
 
     def waits(self, *names: str) -> bool:
         """Whether the scheduler has looked at workflows, and left all of them where they are."""
-        groups = [group for name in names for group in self.workflow(name)["groups"]]
-        return ["PENDING"] * len(names) == self.statuses(*names) and all(
-            group["wait_reason"] for group in groups
+        return all(
+            found["status"] == "PENDING" and all(group["wait_reason"] for group in found["groups"])
+            for found in map(self.client.workflows.get, names)
         )
 
     # Waiting
@@ -198,7 +198,7 @@ class Local(Served):
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < deadline, shown() if shown else "it did not come about"
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def settle(self, **expected: Sequence[str]) -> None:
         """Wait until workflows have statuses: `RUNNING=[first, second], PENDING=[third]`."""

@@ -31,6 +31,7 @@ def test_scenarios_156_157_161_and_172_what_is_borrowed_is_reclaimed_and_had_aga
         for key in ("quota_limit", "quota_used", "total_usage", "total_capacity")
     )
     assert ("1", "1") == tuple(usage(small, "pool2")[key] for key in ("quota_used", "total_usage"))
+    assert "4 (shared)" in small.done("pool", "list", "--mode", "used")
     kept = small.mains(first, second, fourth)
 
     fifth = small.run("pool2", 1, "NORMAL")

@@ -40,18 +40,18 @@ def test_scenarios_144_to_146_the_queue_is_by_priority_then_by_time(small: Local
 
 def test_scenarios_147_and_148_quota_counts_although_gpus_are_idle_but_not_for_low(small: Local):
     small.cluster(4, p=2)
-    low = small.run("p", 1, "LOW")
-    normal = small.run("p", 2, "NORMAL")
-    waiting = small.submit("p", 1, "HIGH")
-    small.left_waiting(waiting)
+    low, normal = small.run("p", 2, "LOW"), small.run("p", 2, "NORMAL")
     (row,) = small.json("pool", "list", "--pool", "p")["node_sets"][0]["pools"]
     usage = row["resource_usage"]
-    assert ("2", "3") == (usage["quota_used"], usage["total_usage"])
+    assert ("2", "4") == (usage["quota_used"], usage["total_usage"])
+    assert [0, 1, 2, 3] == sorted(gpu for each in small.mains() for gpu in each.gpus)
+
+    small.finish(low)
+    waiting = [small.submit("p", 1, "NORMAL"), small.submit("p", 1, "HIGH")]
+    small.left_waiting(*waiting)
     another = small.run("p", 1, "LOW")
-    small.left_waiting(waiting)
-    assert ["RUNNING"] * 3 == small.statuses(low, normal, another)
-    gpus = [gpu for each in small.mains() for gpu in each.gpus]
-    assert [0, 1, 2, 3] == sorted(gpus)
+    small.left_waiting(*waiting)
+    assert [1, 2] == sorted(len(each.gpus) for each in small.mains(normal, another))
 
 
 def test_scenarios_149_and_150_what_is_preempted_is_queued_in_its_old_place(small: Local):

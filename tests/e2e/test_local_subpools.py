@@ -69,7 +69,7 @@ def test_scenario_177_who_is_in_no_group_has_what_is_shared_and_low_beyond(divid
     assert ["-", "10", "(Total:", "100)", "10", "0"] == row(divided, "team")
 
 
-def test_scenarios_080_to_083_and_178_quotas_shrink_and_subpools_drain_while_work_goes_on(
+def test_scenarios_080_081_083_and_178_quotas_shrink_and_subpools_drain_while_work_goes_on(
     divided: Local,
 ):
     some, rest = divided.run("team--b", 15, "HIGH"), divided.run("team--b", 20, "HIGH")
@@ -83,8 +83,11 @@ def test_scenarios_080_to_083_and_178_quotas_shrink_and_subpools_drain_while_wor
     assert ["DELETING", "0", "5", "-5"] == row(divided, "team--a")
     assert ["-", "60", "(Total:", "100)", "0", "60"] == row(divided, "team")
     assert before == divided.mains()
-    for arguments in (("update", "team", "a", "--quota", "1"), ("delete", "team", "a")):
-        assert 2 == divided.osmo("pool", "subpool", *arguments).code
+    quota = ("--quota", "1")
+    for action, *more in (("update", *quota), ("create", *quota), ("delete",)):
+        ended = divided.osmo("pool", "subpool", action, "team", "a", *more)
+        assert "Error code: 409" in ended.errors, ended
+    assert "DELETING" in refusal(divided, "team--a", 1, "HIGH")
 
     divided.finish(some)
     assert ["ACTIVE", "20", "20", "0"] == row(divided, "team--b")
