@@ -115,7 +115,7 @@ def test_why_is_told_in_the_names_of_pools_with_a_sentence_for_each_remedy(divid
     assert [
         "wait until job-1/group-0 ends",
         "run it as LOW: it may borrow, and it may be evicted",
-        "raise the quota of pool team--a by 30 default/gpu",
+        "raise the quota of pool team--a by 30 GPUs",
     ] == [each["sentence"] for each in group["remedies"]["found"]]
     assert "osmo-pool" not in divided.ask("GET", f"/api/workflow/{name}", user="member").text
     path = f"/api/workflow/{name}/why?queues=True"
