@@ -134,6 +134,10 @@ def _rows(
 ) -> Iterable[PoolRow]:
     capacity = sum(machine.gpus for machine in machines)
     free = capacity - sum(held.get(machine.name, 0) for machine in machines)
+    running: dict[str, list[Use]] = {}
+    for use in uses:
+        if use.status is TaskStatus.RUNNING:
+            running.setdefault(use.pool, []).append(use)
     for pool in members:
         subpools = [each for each in estate.subpools_of(pool.name) if each.visible]
         left = unallocated(pool, subpools)
@@ -141,16 +145,15 @@ def _rows(
             pool.name,
             pool,
             statuses[pool.name],
-            _usage(uses, pool.name, capacity if left is None else left, capacity, free),
+            _usage(running.get(pool.name, []), capacity if left is None else left, capacity, free),
             quota_total=pool.gpu.guarantee if subpools else None,
         )
         for each in subpools:
-            usage = _usage(uses, each.name, each.counted, capacity, free)
+            usage = _usage(running.get(each.name, []), each.counted, capacity, free)
             yield PoolRow(each.name, pool, statuses[pool.name], usage, each)
 
 
-def _usage(uses: list[Use], name: str, limit: int, capacity: int, free: int) -> Usage:
-    running = [use for use in uses if use.pool == name and use.status is TaskStatus.RUNNING]
+def _usage(running: list[Use], limit: int, capacity: int, free: int) -> Usage:
     used = sum(use.gpus for use in running if use.guaranteed)
     total = sum(use.gpus for use in running)
     return Usage(used, limit, limit - used, total, capacity, free)
