@@ -24,10 +24,12 @@ from tests.e2e.served import OSMO, PATIENCE_S, PROGRAM, Served
 
 ALIVE = ("PENDING", "RUNNING", "WAITING")
 #: Says which GPUs it has and holds them: until it is told to finish or to fail, or given notice.
+#: What the shell says of its children would come in between.
 HOLD = """\
 trap 'echo told to end; exit 0' TERM
 trap 'echo finished; exit 0' USR1
 trap 'echo failed; exit 7' USR2
+exec 2>/dev/null
 echo "holds GPUs $CUDA_VISIBLE_DEVICES."
 while :; do sleep 1000 & wait $!; done
 """
