@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from tests.e2e.local import Attempt, Local, gang, job, task
 
 PREEMPTED = Attempt(0, "FAILED_PREEMPTED", 3006)
-#: How many LOW workflows wait while something more urgent comes; 1,000 take two minutes.
-CROWD = int(os.environ.get("BOUGH_CROWD", "150"))
+#: How many LOW workflows wait while something more urgent comes.
+CROWD = 1_000
 
 
 def two_pools(local: Local) -> None:
