@@ -6,6 +6,7 @@ Of a token only the hash is here; of a credential everything is, so the database
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -24,6 +25,21 @@ from bough.store.schema import (
 
 #: Which part of a credential says what it opens.
 _PROFILES = {CredentialType.DATA.value: "endpoint", CredentialType.REGISTRY.value: "registry"}
+
+# What every request asks is written once: making a statement costs more than running it.
+_TOKENS = sa.select(
+    *(TOKENS.c[name] for name in ("user", "name", "description", "expires_ms", "created_ms"))
+).order_by(TOKENS.c.user, TOKENS.c.name)
+_TOKENS_BY_HASH = _TOKENS.where(TOKENS.c.hash == sa.bindparam("hash"))
+_TOKENS_BY_USER = _TOKENS.where(TOKENS.c.user == sa.bindparam("user"))
+_ROLES_OF_TOKEN = (
+    sa.select(TOKEN_ROLES.c.role)
+    .where(TOKEN_ROLES.c.user == sa.bindparam("user"))
+    .where(TOKEN_ROLES.c.token == sa.bindparam("token"))
+    .order_by(TOKEN_ROLES.c.role)
+)
+_ROLES = sa.select(ROLES).order_by(ROLES.c.name)
+_ROLES_NAMED = _ROLES.where(ROLES.c.name.in_(sa.bindparam("names", expanding=True)))
 
 # Users and their roles
 
@@ -86,10 +102,9 @@ def users_with(connection: sa.Connection, role: str) -> list[str]:
 
 def list_roles(connection: sa.Connection, names: Sequence[str] | None = None) -> list[Role]:
     """The roles that administrators wrote, all or those of some names."""
-    query = sa.select(ROLES).order_by(ROLES.c.name)
-    if names is not None:
-        query = query.where(ROLES.c.name.in_(names))
-    return read_all(connection, query, Role)
+    if names is None:
+        return read_all(connection, _ROLES, Role)
+    return read_all(connection, _ROLES_NAMED, Role, {"names": list(names)})
 
 
 def put_role(connection: sa.Connection, role: Role) -> None:
@@ -122,13 +137,13 @@ def insert_token(connection: sa.Connection, token: Token, hashed: str) -> None:
 
 def find_token(connection: sa.Connection, hashed: str) -> Token | None:
     """The token whose secret has this hash, expired or not."""
-    found = _tokens(connection, TOKENS.c.hash == hashed)
+    found = _tokens(connection, _TOKENS_BY_HASH, {"hash": hashed})
     return found[0] if found else None
 
 
 def list_tokens(connection: sa.Connection, user: str) -> list[Token]:
     """The tokens of a user, by name."""
-    return _tokens(connection, TOKENS.c.user == user)
+    return _tokens(connection, _TOKENS_BY_USER, {"user": user})
 
 
 def delete_token(connection: sa.Connection, user: str, name: str) -> bool:
@@ -137,18 +152,16 @@ def delete_token(connection: sa.Connection, user: str, name: str) -> bool:
     return bool(connection.execute(query).rowcount)
 
 
-def _tokens(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[Token]:
-    columns = ("user", "name", "description", "expires_ms", "created_ms")
-    query = sa.select(*(TOKENS.c[name] for name in columns)).where(condition)
-    found = connection.execute(query.order_by(TOKENS.c.user, TOKENS.c.name)).all()
+def _tokens(
+    connection: sa.Connection, query: sa.Select[Any], values: dict[str, str]
+) -> list[Token]:
+    found = connection.execute(query, values).all()
     return [Token(*row, roles=_token_roles(connection, row.user, row.name)) for row in found]
 
 
 def _token_roles(connection: sa.Connection, user: str, token: str) -> tuple[str, ...]:
-    query = sa.select(TOKEN_ROLES.c.role).where(
-        TOKEN_ROLES.c.user == user, TOKEN_ROLES.c.token == token
-    )
-    return tuple(connection.execute(query.order_by(TOKEN_ROLES.c.role)).scalars())
+    values = {"user": user, "token": token}
+    return tuple(connection.execute(_ROLES_OF_TOKEN, values).scalars())
 
 
 # Profiles and credentials
