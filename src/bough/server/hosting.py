@@ -5,6 +5,7 @@ Backends are imported when they are chosen: what one of them needs, the others d
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,8 +87,11 @@ def _go_first() -> None:
     """Let the server have its turn where hundreds of tasks want theirs.
 
     Linux gives every session the same share of the processor. Root may ask for more, others do
-    without.
+    without; and so does a server that somebody started in a session of their own, whose other
+    programs this would put before everything, too.
     """
+    if os.getsid(0) != os.getpid():
+        return
     with suppress(OSError):
         Path("/proc/self/autogroup").write_text(GO_FIRST)
 
