@@ -5,8 +5,6 @@ Must not know the other attempts, nor who asks.
 
 from __future__ import annotations
 
-import contextlib
-
 import msgspec
 
 from bough.backends.local.folder import AttemptFolder
@@ -82,15 +80,21 @@ class Known(msgspec.Struct):
         if state.begun is not None:
             left = left_of(self.attempt, state.begun.pid, state.begun.pid_since)
             kill_all(left)
+            over = Over(Sight.LOST.value, now_ms, message=_GONE)
             # The next look tells whether that was all.
-            return None if left else self._lose(now_ms)
+            return over if not left and self._clear() else None
         if state.told is not None:
-            return Over(Sight.ENDED.value, now_ms, message=_UNSTARTED)
+            over = Over(Sight.ENDED.value, now_ms, message=_UNSTARTED)
+            return over if self._clear() else None
         return None
 
-    def _lose(self, now_ms: int) -> Over:
-        with contextlib.suppress(OSError, msgspec.DecodeError):
+    def _clear(self) -> bool:
+        """End what is in its control group, and remove that; whether nothing is left in it."""
+        try:
             group = msgspec.json.decode(self.folder.group.read_bytes(), type=Group)
-            group.kill()
-            group.remove()
-        return Over(Sight.LOST.value, now_ms, message=_GONE)
+        except (OSError, msgspec.DecodeError):
+            return True
+        if not group.kill():
+            return False
+        group.remove()
+        return True
