@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from bough.client import Client
 from bough.model.workflow import TaskStatus
 from tests.crash import laws
 from tests.crash.load import POOL, Load
@@ -44,6 +45,7 @@ class Scene(NamedTuple):
     ) -> None:
         """Wait until everything has come to rest, check every law, and say what there was."""
         client = self.server.client()
+        self._make_room(client)
         rest_s = PATIENCE_S + len(self.load.jobs) / 2
         until(
             lambda: not client.workflows.list(limit=1, query=_ALIVE)["workflows"],
@@ -71,6 +73,12 @@ class Scene(NamedTuple):
         text = "\n".join(wrongs[:_SHOWN])
         assert not wrongs, f"{len(wrongs)} wrongs, seed {self.seed}:\n{text}"
         say(self._summary(sum(map(len, record.tasks.values()))))
+
+    def _make_room(self, client: Client) -> None:
+        """Give every subpool what its largest gang needs: a quota may be less than what waits."""
+        for each in client.subpools.list(POOL):
+            if each.get("subpool_state") == "ACTIVE":
+                client.subpools.update(POOL, str(each.get("subpool_name")), GPUS // 4)
 
     def _read_log(self, workflow: str, task: str, retry: int) -> list[str]:
         return list(self.server.client().workflows.logs(workflow, task=task, retry=retry))
