@@ -13,6 +13,10 @@ from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until
 
 
+#: Numbers 32 and 33 belong to the C library, which lets nobody change what they do.
+LIBRARY_SIGNALS = 0x1_8000_0000
+
+
 def test_a_task_that_ends_at_once_is_seen_to_end(bench: Bench) -> None:
     attempts = [bench.run("/bin/true") for _ in range(30)]
     assert [0] * 30 == [bench.wait_over(each).exit_code for each in attempts]
@@ -152,7 +156,10 @@ def test_a_task_finds_signals_and_files_as_usual(bench: Bench) -> None:
     attempt = bench.run_shell(script)
     bench.wait_over(attempt)
     texts = bench.texts(attempt)
-    assert ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"] == texts[:2]
+    names = [text.partition(":")[0] for text in texts[:2]]
+    signals = [int(text.partition(":")[2], 16) & ~LIBRARY_SIGNALS for text in texts[:2]]
+    assert ["SigBlk", "SigIgn"] == names
+    assert [0, 0] == signals
     # Its three streams, and the folder that is being listed.
     assert ["4", "0022"] == texts[2:]
 
