@@ -62,11 +62,12 @@ class Shares:
         counted = {name: float(value) for name, value in _COUNTED.findall(text)}
         return Spent(_process_s(self._server.pid), self._all_s(), counted)
 
-    def tell(self, before: Spent, workflows: int, elapsed_s: float) -> Iterator[str]:
-        """What was used since then, in lines."""
+    def tell(self, before: Spent, elapsed_s: float) -> Iterator[str]:
+        """What was used since then, in lines; each of those that started."""
         now = self.look()
         server_s = now.server_s - before.server_s
         counted = {name: now.counted[name] - value for name, value in before.counted.items()}
+        workflows = max(1.0, counted["bough_gangs_started_total"])
         cycle_s = counted["bough_cycle_seconds_total"]
         planning_s = counted["bough_planning_seconds_total"]
         yield (

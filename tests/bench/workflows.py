@@ -101,7 +101,7 @@ def _part(
         f"{what}: {len(sent)} workflows submitted in {submitted_s:.1f} s, "
         f"{'all ended' if ended else 'NOT all ended'} after {elapsed_s:.1f} s"
     )
-    for line in shares.tell(spent, len(sent), elapsed_s):
+    for line in shares.tell(spent, elapsed_s):
         report.line(f"  {line}")
     return sent
 
