@@ -153,6 +153,22 @@ def test_a_group_with_processes_is_not_removed_and_one_without_is(setup):
     assert group.kill()
 
 
+def test_groups_are_made_while_others_remove_the_last_one_beside_them(setup, tmp_path):
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from bough.backends.local.limits import *\n"
+        "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
+        "for _ in range(400): open_group(setup, sys.argv[2], Limits()).remove()"
+    )
+    racers = [
+        subprocess.Popen((sys.executable, "-c", program, str(tmp_path), f"task-{number}/0"))
+        for number in range(4)
+    ]
+
+    assert [0] * 4 == [each.wait(120) for each in racers]
+    assert {} == find_groups(setup)
+
+
 def test_a_group_that_is_there_already_is_used(setup):
     first = open_group(setup, "task/0", Limits(memory_bytes=64 * MEBIBYTE))
 

@@ -165,7 +165,8 @@ def find_groups(setup: LimitSetup) -> dict[str, Group]:
 def _make(folder: Path, controller: str) -> None:
     """Make a group, and the one above it, which others remove when it is empty."""
     for _ in range(_TRIES):
-        with contextlib.suppress(FileNotFoundError):
+        # One that others remove meanwhile is not there, or was when it was to be made.
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
             folder.parent.mkdir(exist_ok=True)
             if (folder.parent / "cgroup.subtree_control").exists():
                 _delegate(folder.parent, (controller,), change=True)
