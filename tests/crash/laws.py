@@ -14,7 +14,7 @@ from itertools import pairwise
 from bough.model.record import EventKind, StoredEvent
 from bough.model.subpool import SubpoolState
 from bough.model.transitions import TASK_TRANSITIONS, WORKFLOW_TRANSITIONS
-from bough.model.workflow import Task, TaskStatus, Workflow, WorkflowStatus
+from bough.model.workflow import ExitCode, Task, TaskStatus, Workflow, WorkflowStatus
 from tests.crash.jobs import Job
 from tests.crash.load import Answer, Load
 from tests.crash.record import Record
@@ -166,7 +166,9 @@ def logs_are_complete(
         lines = read_log(workflow.workflow_id, task.name, task.retry_id)
         numbers = [int(found[1]) for each in lines if (found := _LINE.search(each))]
         lost = [int(found[1]) for each in lines if (found := _LOST.search(each))]
-        cut = task.status is TaskStatus.FAILED_BACKEND_ERROR
+        # Who is lost when the lead of its group is over ends as the lead did.
+        lost_with_lead = task.exit_code == ExitCode.UNKNOWN
+        cut = task.status is TaskStatus.FAILED_BACKEND_ERROR or lost_with_lead
         count = len(numbers) if cut or run.lines is None else run.lines
         if may_be_lost and lost:
             whole = numbers == sorted(set(numbers)) and len(numbers) + sum(lost) == count

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 from bough.backends.local.data import results_folder, url_folder
-from bough.model.backend import Sight
+from bough.backends.local.processes import children
+from bough.backends.local.state import read_state
+from bough.model.backend import Launch, Sight
 from bough.model.recipe import CheckpointSpec, InputSpec, OutputSpec
 from tests.local.bench import Bench, until
 
@@ -87,10 +91,34 @@ def test_a_stop_ends_the_preparation(bench: Bench) -> None:
     assert (Sight.ENDED, None) == (seen.sight, seen.exit_code)
 
 
+def test_a_preparation_that_somebody_kills_is_made_again(bench: Bench) -> None:
+    url = "s3://bucket/large"
+    folder = url_folder(bench.options, url, "")
+    folder.mkdir(parents=True)
+    with (folder / "large").open("wb") as file:
+        file.truncate(2**33)
+    launch = bench.shell("cat {{input:0}}/*", inputs=(InputSpec(url=url),))
+    bench.start(launch)
+    until(lambda: any(bench.options.folder.glob("attempts/*/task/input/*/.bough-part-*")))
+    # What follows is small enough to be there at once.
+    (folder / "large").write_text("small\n")
+    state = read_state(bench.options.folder / "attempts" / _name(launch) / "state")
+    assert state is not None
+    assert state.kept is not None
+    (copying,) = children(state.kept.pid)
+    os.kill(copying, signal.SIGKILL)
+    assert 0 == bench.wait_over(launch.attempt).exit_code
+    assert ["small"] == bench.texts(launch.attempt)
+
+
 def test_what_only_a_running_task_needs_is_removed(bench: Bench) -> None:
     attempt = bench.run_shell("echo x > left; echo y > $TMPDIR/left")
     bench.wait_over(attempt)
     until(lambda: not any(bench.options.folder.glob("attempts/*/task/*/left")))
+
+
+def _name(launch: Launch) -> str:
+    return launch.attempt.replace("/", "-")
 
 
 def _read(path: Path) -> str:

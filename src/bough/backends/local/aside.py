@@ -46,6 +46,11 @@ class Aside:
             return None, self._content[1:].decode(errors="replace")
         return None, "it was ended before it was done"
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether it ended without a word: somebody has killed it."""
+        return not self._content.startswith((_DONE, _FAILED))
+
     def kill(self) -> None:
         """End it now; only before it was waited for, so the number is its own."""
         with contextlib.suppress(ProcessLookupError):

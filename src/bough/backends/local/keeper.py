@@ -43,6 +43,8 @@ _GIVE_UP_SWEEPS = 100
 #: How long the data of a task that was told to end is copied at most.
 _COPY_S = 600.0
 _MESSAGE_BYTES = 8_192
+#: How often tasks are made ready again where whoever did that was killed.
+_PREPARATIONS = 3
 _COMMANDS = msgspec.json.Decoder(tuple[Command, ...])
 
 
@@ -55,6 +57,7 @@ class Keeper:
         self._news = Folders(setup.options.folder).news
         self._events = Events()
         self._preparing: Aside | None = None
+        self._preparations = 0
         #: Whose files can be removed, and what is doing that.
         self._untidy: list[AttemptFolder] = []
         self._tidying: Aside | None = None
@@ -146,6 +149,7 @@ class Keeper:
         self._drop_told()
         waiting = [task for task in self._tasks if task.phase is Phase.WAITING]
         if any(takes_long(task) for task in waiting):
+            self._preparations += 1
             work = partial(prepare_all, self._setup, waiting)
             self._preparing = self._events.do_aside(work, partial(self._prepared, waiting))
         elif waiting:
@@ -161,10 +165,13 @@ class Keeper:
         self._look()
         self._drop_told()
         content, fault = aside.result()
-        if content is None:
-            self._fail(fault)
-        else:
+        if content is not None:
             self._fork(tasks, content)
+        elif aside.cut_off and self._preparations < _PREPARATIONS:
+            # That is no fault of the tasks, and nothing of them has begun.
+            self._prepare()
+        else:
+            self._fail(fault)
 
     def _fork(self, tasks: list[KeptTask], commands: bytes) -> None:
         """Make the processes."""
