@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -89,16 +88,4 @@ def test_a_keeper_that_is_killed_means_another_attempt_and_nothing_runs_on(tmp_p
         os.kill(keeper, signal.SIGKILL)
         until(lambda: len(now.witness.runs) == 4, "both tasks run again")
         assert all(run.over for run in before)
-        now.settle(FOLLOWED_OR_LOST)
-
-
-def test_keepers_and_wardens_that_are_killed_under_load_lose_nothing(tmp_path: Path):
-    with scene(tmp_path, seed_of_this_run()) as now:
-        with now.load.running():
-            for number in range(20):
-                time.sleep(now.random.uniform(0.2, 0.8))
-                found = now.server.keepers() if number % 4 else now.server.wardens()
-                if found:
-                    with suppress(ProcessLookupError):
-                        os.kill(now.random.choice(found), signal.SIGKILL)
         now.settle(FOLLOWED_OR_LOST)

@@ -1,10 +1,15 @@
-"""The same as in tests/e2e/test_crash.py, but ten times as long."""
+"""The same as in tests/e2e/test_crash.py, but ten times as long; and keepers are killed, too."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.crash.crashes import crash, scene, seed_of_this_run
+from tests.crash.laws import FOLLOWED_OR_LOST
 from tests.crash.postgres import durable_postgres
 
 KILLS = 200
@@ -21,3 +26,15 @@ def test_a_server_that_is_killed_two_hundred_times_loses_nothing_on_postgresql(t
     with durable_postgres() as postgres, scene(tmp_path, seed_of_this_run(), postgres.url) as now:
         assert KILLS == crash(now, KILLS, BUDGET_S)
         now.settle()
+
+
+def test_keepers_and_wardens_that_are_killed_under_load_lose_nothing(tmp_path: Path):
+    with scene(tmp_path, seed_of_this_run()) as now:
+        with now.load.running():
+            for number in range(20):
+                time.sleep(now.random.uniform(0.2, 0.8))
+                found = now.server.keepers() if number % 4 else now.server.wardens()
+                if found:
+                    with suppress(ProcessLookupError):
+                        os.kill(now.random.choice(found), signal.SIGKILL)
+        now.settle(FOLLOWED_OR_LOST)
