@@ -1,4 +1,4 @@
-"""What tests/e2e/test_crash.py does, ten times as long; and keepers are killed, the disk is full."""
+"""As tests/e2e/test_crash.py, ten times as long; and keepers are killed, and the disk is full."""
 
 from __future__ import annotations
 
