@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bough.backends.local import copying
 from bough.backends.local.command import Bounds, Copy
 from bough.backends.local.copying import UNFINISHED, Copied, copy_files
-from bough.backends.local.data import forget_results, results_folder, safe_name, url_folder
+from bough.backends.local.data import results_folder, safe_name, url_folder
 from bough.backends.local.faults import CopyFailed, Unstartable
 from bough.backends.local.matching import matching
 from bough.backends.local.options import LocalOptions
@@ -106,25 +106,6 @@ def test_results_have_a_folder_for_each_task(tmp_path):
     expected = tmp_path.resolve() / "results" / "flow-1" / "%2E%2E"
 
     assert expected == results_folder(LocalOptions(tmp_path), "flow-1", "..")
-
-
-def test_results_are_kept_for_their_time_and_data_for_good(tmp_path):
-    options = LocalOptions(tmp_path)
-    old = write(results_folder(options, "flow-1", "old"), a="1")
-    new = write(results_folder(options, "flow-2", "new"), a="1")
-    data = write(url_folder(options, "s3://bucket", "x"), a="1")
-    outside = write(tmp_path / "outside", a="1")
-    (new.parent / "link").symlink_to(outside)
-    os.utime(new, ns=(0, 0))
-    last_ms = old.lstat().st_ctime_ns // 1_000_000
-    while new.lstat().st_ctime_ns // 1_000_000 <= last_ms:
-        os.utime(new, ns=(0, 0))
-
-    assert 0 == forget_results(LocalOptions(tmp_path / "not-there"), last_ms + 1)
-    assert 1 == forget_results(options, last_ms + 1)
-
-    assert [False, False] == [old.exists(), old.parent.exists()]
-    assert [{"a": "1"}] * 3 == [tree(new), tree(data), tree(outside)]
 
 
 def test_files_are_copied_with_their_folders(tmp_path):

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from bough.backends.local.accounts import account_warnings
 from bough.backends.local.cards import Cards
 from bough.backends.local.folder import AttemptFolder, Folders, folder_name, write_whole
 from bough.backends.local.gpus import find_gpus
@@ -75,12 +76,18 @@ class LocalBackend:
         self._folders = Folders(options.folder)
         self._folder_mode = 0o711 if options.as_user else 0o700
         self._boot = boot_id()
-        self._machines, about_machine = find_machine(options)
+        gpus = find_gpus()
+        self._machines, about_machine = find_machine(options, gpus)
         view, about_view = choose_view(options)
         limits, about_limits = choose_limits(options)
         #: What this machine cannot do, for the one who starts the server.
-        self.warnings: tuple[str, ...] = (*about_machine, *about_view, *about_limits)
-        self._cards = Cards(number_gpus(self._machines, find_gpus()[0]))
+        self.warnings: tuple[str, ...] = (
+            *about_machine,
+            *about_view,
+            *about_limits,
+            *account_warnings(options, view),
+        )
+        self._cards = Cards(number_gpus(self._machines, gpus[0]))
         self._past = Past(self._folders, options)
         self._lock = threading.RLock()
         #: By the name of the folder.

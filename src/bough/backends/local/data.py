@@ -15,11 +15,9 @@ Must not know how data is copied.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
-import shutil
 from pathlib import Path
 from urllib.parse import quote
 
@@ -38,21 +36,6 @@ _PLAIN = " !$&'()+,;=@~"
 def results_folder(options: LocalOptions, workflow_id: str, task: str) -> Path:
     """Where the results of a completed task are kept."""
     return options.folder.resolve() / RESULTS / safe_name(workflow_id) / safe_name(task)
-
-
-def forget_results(options: LocalOptions, before_ms: int) -> int:
-    """Remove results that were kept before a time; how many. What URLs name is never removed."""
-    removed = 0
-    for workflow in _folders(options.folder.resolve() / RESULTS):
-        for task in _folders(workflow):
-            # When it became a result, whatever the task did to the times of its files.
-            with contextlib.suppress(OSError):
-                if task.lstat().st_ctime_ns // 1_000_000 < before_ms:
-                    shutil.rmtree(task, ignore_errors=True)
-                    removed += 1
-        with contextlib.suppress(OSError):
-            workflow.rmdir()
-    return removed
 
 
 def url_folder(options: LocalOptions, url: str, what: str) -> Path:
@@ -86,13 +69,6 @@ def safe_name(name: str) -> str:
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
         safe = f"{safe[: _LONGEST_NAME - 40]}%{digest}"
     return safe
-
-
-def _folders(folder: Path) -> list[Path]:
-    try:
-        return sorted(each for each in folder.iterdir() if not each.is_symlink() and each.is_dir())
-    except OSError:
-        return []
 
 
 def _allowed(options: LocalOptions, url: str, rest: str, what: str) -> Path:

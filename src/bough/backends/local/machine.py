@@ -29,8 +29,13 @@ _MEMORY = Path("/proc/meminfo")
 _LABEL = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def find_machine(options: LocalOptions) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
-    """The nodes to offer, and what the one who started the server should know about them."""
+def find_machine(
+    options: LocalOptions, found: tuple[tuple[Gpu, ...], tuple[str, ...]] | None = None
+) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
+    """The nodes to offer, and what the one who started the server should know about them.
+
+    `found`: the GPUs of this machine, for those who have looked for them already.
+    """
     if options.nodes:
         count = len(options.nodes)
         told = f"{count} nodes are offered as told" if count > 1 else "a node is offered as told"
@@ -44,7 +49,7 @@ def find_machine(options: LocalOptions) -> tuple[tuple[Machine, ...], tuple[str,
     )
     if options.gpus is not None:
         return _offer(machine, options.gpus)
-    gpus, warnings = find_gpus()
+    gpus, warnings = find_gpus() if found is None else found
     labels = machine.labels | _product(gpus)
     return (msgspec.structs.replace(machine, gpus=len(gpus), labels=labels),), warnings
 
