@@ -6,18 +6,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.crash.crashes import crash, scene, seed_of_this_run
+from tests.crash.crashes import crash, say, scene, seed_of_this_run
 from tests.crash.jobs import GroupPlan, Job, TaskPlan
 from tests.crash.laws import FOLLOWED_OR_LOST
 from tests.crash.load import POOL
-from tests.crash.postgres import durable_postgres
+from tests.crash.postgres import cannot, durable_postgres
 from tests.crash.server import until
 
 ROOT = Path(__file__).parents[2]
@@ -76,3 +80,25 @@ def test_a_keeper_that_is_killed_means_another_attempt_and_nothing_runs_on(tmp_p
         until(lambda: len(now.witness.runs) == 4, "both tasks run again")
         assert all(run.over for run in before)
         now.settle(FOLLOWED_OR_LOST)
+
+
+def test_keepers_and_wardens_that_are_killed_under_load_lose_nothing(tmp_path: Path):
+    with scene(tmp_path, seed_of_this_run()) as now:
+        with now.load.running():
+            for number in range(20):
+                time.sleep(now.random.uniform(0.2, 0.8))
+                found = now.server.keepers() if number % 4 else now.server.wardens()
+                if found:
+                    with suppress(ProcessLookupError):
+                        os.kill(now.random.choice(found), signal.SIGKILL)
+        now.settle(FOLLOWED_OR_LOST)
+
+
+def test_a_full_disk_takes_nothing_on_and_loses_nothing(tmp_path: Path):
+    alone = ["unshare", "--mount", "--propagation", "private"]
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], check=False).returncode:
+        cannot("No disk can be mounted: that needs root, and namespaces of mounts.")
+    command = [*alone, sys.executable, "-m", "tests.crash.disk", tmp_path, str(seed_of_this_run())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    say(done.stdout)
+    assert 0 == done.returncode, done.stderr

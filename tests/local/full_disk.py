@@ -6,9 +6,13 @@ The folder is a small disk of its own.
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from pathlib import Path
 
+from bough.model.backend import Sight
+from bough.model.recipe import FileSpec
 from tests.local.bench import Bench, processes_of, until
 
 #: Fills the disk to the last byte, and says so when there is no room for that.
@@ -42,8 +46,30 @@ def main(folder: Path) -> None:
     bench.start(third)
     result["again"] = [bench.wait_over(third.attempt).sight.value, bench.texts(third.attempt)]
     result["forgotten"] = _forget(bench, first)
+    result["large"] = _start_too_large(bench)
+    result["tight"] = _start_with_little_room(bench, folder / "filler")
     bench.end()
     json.dump(result, sys.stdout)
+
+
+def _start_too_large(bench: Bench) -> list[str]:
+    """A file that there is room for once, as it was sent, but not twice."""
+    large = FileSpec("large", "x" * (7 * 2**19))
+    attempt = bench.run("cat", "large", files=(large,))
+    over = bench.wait_over(attempt)
+    return [over.sight.value, over.message]
+
+
+def _start_with_little_room(bench: Bench, filler: Path) -> list[str]:
+    """It is taken on, and started as soon as there is room."""
+    room = os.statvfs(filler.parent)
+    filler.write_bytes(bytes(room.f_bavail * room.f_frsize - 2**19))
+    launch = bench.shell("echo fourth")
+    bench.start(launch)
+    time.sleep(1)
+    before = bench.wait(launch.attempt, *Sight).sight
+    filler.unlink()
+    return [before.value, bench.wait_over(launch.attempt).sight.value]
 
 
 def _forget(bench: Bench, attempt: str) -> bool:

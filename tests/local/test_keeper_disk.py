@@ -69,3 +69,14 @@ def test_it_can_be_started_when_there_is_room_again(told: dict[str, object]) -> 
 
 def test_the_end_can_be_forgotten(told: dict[str, object]) -> None:
     assert told["forgotten"] is True
+
+
+def test_what_cannot_be_made_ready_is_lost_and_not_at_fault(told: dict[str, object]) -> None:
+    large = told["large"]
+    assert isinstance(large, list)
+    assert "lost" == large[0]
+    assert large[1].endswith("No space left on device")
+
+
+def test_it_is_not_begun_while_there_is_little_room(told: dict[str, object]) -> None:
+    assert ["starting", "ended"] == told["tight"]

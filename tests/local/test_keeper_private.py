@@ -99,11 +99,35 @@ def test_nothing_is_left_of_the_limits_of_what_is_over(sealed: Bench) -> None:
 
 
 def test_a_task_that_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
-    setup, _ = choose_limits(sealed.options)
-    if setup is None or "memory" not in setup.parents:
-        assert os.environ.get("CI") != "true", "memory cannot be limited on this machine"
-        pytest.skip("NOT TESTED: memory cannot be limited on this machine")
+    _limit_memory_or_skip(sealed)
     launch = sealed.launch("/usr/bin/tail", "/dev/zero")
     sealed.start(msgspec.structs.replace(launch, memory_bytes=32 * 2**20))
     seen = sealed.wait_over(launch.attempt)
     assert (137, "memory" in seen.message) == (seen.exit_code, True)
+
+
+def test_a_task_that_may_use_less_memory_than_its_start_takes_is_told_so(sealed: Bench) -> None:
+    _limit_memory_or_skip(sealed)
+    launch = sealed.launch("/bin/true")
+    sealed.start(msgspec.structs.replace(launch, memory_bytes=2**17))
+    seen = sealed.wait_over(launch.attempt)
+    assert (Sight.UNSTARTABLE, True) == (seen.sight, "takes more memory than" in seen.message)
+
+
+def test_a_task_whose_keeper_is_killed_leaves_no_group(sealed: Bench) -> None:
+    setup, _ = choose_limits(sealed.options)
+    attempt = sealed.run_shell("sleep 1000")
+    sealed.wait_running(attempt)
+    state = read_state(sealed.options.folder / "attempts" / attempt.replace("/", "-") / "state")
+    assert state is not None
+    assert state.kept is not None
+    kill(state.kept.pid)
+    assert Sight.LOST is sealed.wait_over(attempt).sight
+    assert setup is None or {} == find_groups(setup)
+
+
+def _limit_memory_or_skip(sealed: Bench) -> None:
+    setup, _ = choose_limits(sealed.options)
+    if setup is None or "memory" not in setup.parents:
+        assert os.environ.get("CI") != "true", "memory cannot be limited on this machine"
+        pytest.skip("NOT TESTED: memory cannot be limited on this machine")

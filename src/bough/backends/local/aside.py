@@ -10,10 +10,11 @@ import os
 import signal
 from collections.abc import Callable
 
+from bough.backends.local.faults import lacks_room
 from bough.backends.local.processes import die_with_parent
 from bough.errors import BoughError
 
-_DONE, _FAILED = b"+", b"-"
+_DONE, _FAILED, _NO_ROOM = b"+", b"-", b"0"
 _READ_BYTES = 65_536
 
 
@@ -42,14 +43,19 @@ class Aside:
         """What came of it, or else what went wrong."""
         if self._content.startswith(_DONE):
             return self._content[1:], ""
-        if self._content.startswith(_FAILED):
+        if self._content.startswith((_FAILED, _NO_ROOM)):
             return None, self._content[1:].decode(errors="replace")
         return None, "it was ended before it was done"
 
     @property
     def cut_off(self) -> bool:
         """Whether it ended without a word: somebody has killed it."""
-        return not self._content.startswith((_DONE, _FAILED))
+        return not self._content.startswith((_DONE, _FAILED, _NO_ROOM))
+
+    @property
+    def lacked_room(self) -> bool:
+        """Whether it failed because the disk was full."""
+        return self._content.startswith(_NO_ROOM)
 
     def kill(self) -> None:
         """End it now; only before it was waited for, so the number is its own."""
@@ -71,10 +77,14 @@ def _work(work: Callable[[], bytes], writing: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
         answer = _DONE + work()
-    except BoughError as error:
-        answer = _FAILED + error.message.encode()
     except BaseException as error:  # whatever it is, it is told, and ends here
-        answer = _FAILED + f"{type(error).__name__}: {error}".encode(errors="replace")
+        message = error.message if isinstance(error, BoughError) else _shown(error)
+        mark = _NO_ROOM if lacks_room(error) else _FAILED
+        answer = mark + message.encode(errors="replace")
     with contextlib.suppress(OSError), os.fdopen(writing, "wb") as file:
         file.write(answer)
     os._exit(0)
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

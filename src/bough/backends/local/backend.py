@@ -305,10 +305,11 @@ class LocalBackend:
         os.close(os.open(self._folders.open / name, flags, 0o600))
 
     def _ask(self, names: list[str]) -> None:
-        """Ask for a keeper."""
+        """Ask for a keeper; where the disk is full, only when there is room again."""
         if not names:
             return
-        self._warden.keep(names)
+        if self._folders.has_room():
+            self._warden.keep(names)
         now = time.monotonic()
         for name in names:
             known = self._known[name]

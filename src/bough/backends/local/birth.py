@@ -17,13 +17,14 @@ import stat
 from pathlib import Path
 
 from bough.backends.local.command import Command, ViewKind
+from bough.backends.local.faults import lacks_room
 from bough.backends.local.limits import Group
 from bough.backends.local.processes import die_with_parent
 from bough.backends.local.trace import learn_senders
 from bough.backends.local.view import enter
 from bough.errors import BoughError
 
-READY, GO, FAILED = b"R", b"G", b"E"
+READY, GO, FAILED, NO_ROOM = b"R", b"G", b"E", b"0"
 _CHANNEL = 3
 _MESSAGE_BYTES = 4_000
 #: What Python changes for itself, and a task is to find as usual.
@@ -88,12 +89,8 @@ def _become(
         if channel.recv(1) != GO:
             os._exit(1)
         _execute(argv, command.environment)
-    except BoughError as error:
-        _tell(channel, error.message)
-    except OSError as error:
-        _tell(channel, str(error))
     except BaseException as error:  # whatever it is, it is told, and ends here
-        _tell(channel, f"{type(error).__name__}: {error}")
+        _tell(channel, error)
     os._exit(127)
 
 
@@ -153,7 +150,10 @@ def _interpreter(program: str) -> str | None:
     return words[0] if words else ""
 
 
-def _tell(channel: socket.socket | None, message: str) -> None:
+def _tell(channel: socket.socket | None, error: BaseException) -> None:
+    expected = isinstance(error, BoughError | OSError)
+    message = str(error) if expected else f"{type(error).__name__}: {error}"
+    mark = NO_ROOM if lacks_room(error) else FAILED
     if channel is not None:
         with contextlib.suppress(OSError):
-            channel.sendall(FAILED + message.encode(errors="replace")[:_MESSAGE_BYTES])
+            channel.sendall(mark + message.encode(errors="replace")[:_MESSAGE_BYTES])

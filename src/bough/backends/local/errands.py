@@ -11,6 +11,7 @@ import msgspec
 
 from bough.backends.local.command import Copy
 from bough.backends.local.copying import copy_files
+from bough.backends.local.faults import NoRoom, lacks_room
 from bough.backends.local.folder import AttemptFolder
 from bough.backends.local.kept import KeptTask
 from bough.backends.local.prepare import Place, clean_up, prepare
@@ -30,7 +31,8 @@ def prepare_all(setup: Setup, tasks: Sequence[KeptTask]) -> bytes:
         try:
             commands.append(_prepare(setup, task))
         except (BoughError, OSError) as error:
-            raise BoughError(blame(task, str(error))) from None
+            kind = NoRoom if lacks_room(error) else BoughError
+            raise kind(blame(task, str(error))) from None
     return msgspec.json.encode(commands)
 
 

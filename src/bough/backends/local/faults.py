@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from bough.errors import BoughError, Invalid
 
 
@@ -11,3 +13,18 @@ class Unstartable(Invalid):
 
 class CopyFailed(BoughError):
     """Data of the task could not be copied."""
+
+
+class NoRoom(BoughError):
+    """The disk was full: no fault of the task, which can be started when there is room again."""
+
+
+def lacks_room(error: BaseException | None) -> bool:
+    """Whether something went wrong because the disk was full, however it is told."""
+    while error is not None:
+        if isinstance(error, NoRoom):
+            return True
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -23,6 +23,10 @@ from bough.errors import Invalid
 
 _ATTEMPT = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,200})/([0-9]{1,9})")
 
+#: What a start may need for itself, apart from the data of its tasks.
+_ROOM_BYTES = 2**20
+_ROOM_FILES = 256
+
 
 def folder_name(attempt: str) -> str:
     """The name of an attempt's folder."""
@@ -87,6 +91,13 @@ class Folders:
             each.mkdir(mode=0o700, exist_ok=True)
         if not self.news.exists():
             os.mkfifo(self.news, 0o600)
+
+    def has_room(self) -> bool:
+        """Whether the disk has room for the files of another start."""
+        found = os.statvfs(self.root)
+        # Some file systems do not count files, and say that there can be none.
+        files = found.f_favail >= _ROOM_FILES or not found.f_files
+        return files and found.f_bavail * found.f_frsize >= _ROOM_BYTES
 
     def of(self, name: str) -> AttemptFolder:
         """The files of an attempt, by the name of its folder."""

@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from bough.backends.local.aside import Aside
-from bough.backends.local.birth import FAILED, GO, READY
+from bough.backends.local.birth import FAILED, GO, NO_ROOM, READY
 from bough.backends.local.command import Command
 from bough.backends.local.errands import (
     blame,
@@ -25,9 +25,10 @@ from bough.backends.local.errands import (
     tidy,
 )
 from bough.backends.local.events import Events
+from bough.backends.local.faults import lacks_room
 from bough.backends.local.folder import AttemptFolder, Folders
 from bough.backends.local.kept import ALIVE, KeptTask, Phase
-from bough.backends.local.limits import open_group
+from bough.backends.local.limits import plan_group
 from bough.backends.local.processes import adopt_orphans
 from bough.backends.local.setup import Setup
 from bough.backends.local.sweep import kill_left
@@ -61,7 +62,9 @@ class Keeper:
         #: Whose files can be removed, and what is doing that.
         self._untidy: list[AttemptFolder] = []
         self._tidying: Aside | None = None
+        #: Why they are not started, and what that is.
         self._failure: str | None = None
+        self._failed_as = Sight.UNSTARTABLE
         #: When to read again what the tasks were told.
         self._look_at = 0.0
         #: Of open files, as tasks are to have it.
@@ -83,7 +86,7 @@ class Keeper:
             self._end()
             self._tidy()
 
-    def give_up(self, message: str) -> None:
+    def give_up(self, message: str, unstarted: Sight) -> None:
         """The keeper itself has failed: end everything, and say so."""
         for task in self._tasks:
             task.kill()
@@ -93,7 +96,7 @@ class Keeper:
             time.sleep(_SWEEP_S)
         for task in self._tasks:
             if task.phase is not Phase.OVER:
-                sight = Sight.UNSTARTABLE if task.phase is Phase.WAITING else Sight.LOST
+                sight = unstarted if task.phase is Phase.WAITING else Sight.LOST
                 task.finish(sight, message, _now_ms())
         self._ring(self._tasks)
 
@@ -156,7 +159,7 @@ class Keeper:
             try:
                 self._fork(waiting, prepare_all(self._setup, waiting))
             except BoughError as error:
-                self._fail(error.message)
+                self._fail(error.message, lost=lacks_room(error))
 
     def _prepared(self, tasks: list[KeptTask], aside: Aside) -> None:
         """Everything is ready."""
@@ -171,7 +174,7 @@ class Keeper:
             # That is no fault of the tasks, and nothing of them has begun.
             self._prepare()
         else:
-            self._fail(fault)
+            self._fail(fault, lost=aside.lacked_room)
 
     def _fork(self, tasks: list[KeptTask], commands: bytes) -> None:
         """Make the processes."""
@@ -180,10 +183,10 @@ class Keeper:
                 continue
             try:
                 if self._setup.limits is not None:
-                    task.enclose(open_group(self._setup.limits, task.attempt, command.limits))
+                    task.enclose(plan_group(self._setup.limits, task.attempt), command.limits)
                 task.fork(command, self._limit)
             except (BoughError, OSError) as error:
-                self._fail(blame(task, str(error)))
+                self._fail(blame(task, str(error)), lost=lacks_room(error))
                 return
             self._attend(task)
 
@@ -221,8 +224,9 @@ class Keeper:
         self._events.remove(channel)
         channel.close()
         task.channel = None
-        if said.startswith(FAILED):
-            self._fail(blame(task, said[1:].decode(errors="replace")))
+        if said.startswith((FAILED, NO_ROOM)):
+            reason = said[1:].decode(errors="replace")
+            self._fail(blame(task, reason), lost=said.startswith(NO_ROOM))
 
     def _advance(self) -> None:
         """Let all go on as soon as all are ready; they run as soon as all have become tasks."""
@@ -234,7 +238,8 @@ class Keeper:
                 for task in starting:
                     task.begin()
             except OSError as error:
-                self._fail(blame(starting[0], f"nothing can be written: {error.strerror}"))
+                reason = f"nothing can be written: {error.strerror}"
+                self._fail(blame(starting[0], reason), lost=lacks_room(error))
                 return
             for task in starting:
                 if task.channel is not None:
@@ -254,9 +259,11 @@ class Keeper:
         else:
             go_on(found.si_pid, found.si_status)
 
-    def _fail(self, message: str) -> None:
-        """One of them cannot be started, so none is."""
-        self._failure = self._failure or message
+    def _fail(self, message: str, *, lost: bool = False) -> None:
+        """One of them cannot be started, so none is; lost: that is not due to what they are."""
+        if self._failure is None:
+            self._failure = message
+            self._failed_as = Sight.LOST if lost else Sight.UNSTARTABLE
         for task in self._tasks:
             if task.phase is Phase.WAITING:
                 self._finish(task)
@@ -272,11 +279,19 @@ class Keeper:
             return
         if task.channel is not None:
             self._hear_task(task)
-        if task.phase in (Phase.FORKED, Phase.READY) and not task.told:
-            self._fail(blame(task, "its process ended before it was started"))
         exited = found.si_code == os.CLD_EXITED
+        if task.phase in (Phase.FORKED, Phase.READY) and not task.told:
+            self._fail_unstarted(task, killed=not exited)
         code = found.si_status if exited else 128 + found.si_status
         task.end(code, None if exited else found.si_status)
+
+    def _fail_unstarted(self, task: KeptTask, *, killed: bool) -> None:
+        """A process has ended before it became a task: who was killed may be tried again."""
+        if task.out_of_memory:
+            self._fail(blame(task, "that alone takes more memory than it may use"))
+        else:
+            reason = "was killed" if killed else "ended"
+            self._fail(blame(task, f"its process {reason} before it was started"), lost=killed)
 
     def _end(self) -> None:
         now = time.monotonic()
@@ -346,11 +361,9 @@ class Keeper:
     def _finish(self, task: KeptTask, fault: str = "") -> None:
         """Write the end down and tell it; what nobody needs any more is removed after that."""
         if self._failure is not None and not task.told:
-            task.finish(Sight.UNSTARTABLE, self._failure, _now_ms())
+            task.finish(self._failed_as, self._failure, _now_ms())
         else:
             task.finish(Sight.ENDED, fault or task.how(), _now_ms(), copies_failed=bool(fault))
-        if task.group is not None:
-            task.group.remove()
         self._ring([task])
         self._untidy.append(task.folder)
 

@@ -17,9 +17,9 @@ import msgspec
 
 from bough.backends.local.aside import Aside
 from bough.backends.local.birth import can_be_held, fork_task
-from bough.backends.local.command import Command, Copy
+from bough.backends.local.command import Command, Copy, Limits
 from bough.backends.local.folder import AttemptFolder, write_whole
-from bough.backends.local.limits import Group
+from bough.backends.local.limits import Group, make_group
 from bough.backends.local.logs import ERROR, OUT, Lines, LogWriter
 from bough.backends.local.processes import find_process
 from bough.backends.local.setup import Order
@@ -111,10 +111,11 @@ class KeptTask:
         state = self._hold.read()
         return None if state is None else state.told
 
-    def enclose(self, group: Group) -> None:
-        """Have limits; written down, so that they are found after a crash of the keeper."""
-        self.group = group
+    def enclose(self, group: Group, limits: Limits) -> None:
+        """Have limits; written down before, so that they are found after a crash of the keeper."""
         write_whole(self.folder.group, msgspec.json.encode(group))
+        self.group = group
+        make_group(group, limits)
 
     def fork(self, command: Command, limit: tuple[int, int]) -> None:
         """Make the process that becomes the task."""
@@ -138,6 +139,11 @@ class KeptTask:
         process = find_process(self.pid)
         self._since = 0 if process is None else process.since
         self.phase = Phase.FORKED
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether something of it was killed because it used more memory than it may."""
+        return self.group is not None and self.group.memory_killed()
 
     def be_ready(self, pid: int) -> None:
         """Everything is ready, in the process with this number."""
@@ -272,6 +278,9 @@ class KeptTask:
             message=message,
             lost_lines=self.log.lost_lines,
         )
+        if self.group is not None:
+            # Nobody looks for it after the end.
+            self.group.remove()
         with contextlib.suppress(OSError):
             self._hold.write(over, durably=True)
         self.phase = Phase.OVER
@@ -281,7 +290,7 @@ class KeptTask:
         if not self._ran:
             return "It was told to end before it was started."
         number = self._exit[1]
-        if self.group is not None and self.group.memory_killed():
+        if self.out_of_memory:
             return "It used more memory than it may, and was killed."
         if number is None:
             return ""

@@ -89,12 +89,9 @@ class Known(msgspec.Struct):
         return None
 
     def _clear(self) -> bool:
-        """End what is in its control group, and remove that; whether nothing is left in it."""
+        """End what is in its control group, and remove that; whether nothing is left of it."""
         try:
             group = msgspec.json.decode(self.folder.group.read_bytes(), type=Group)
         except (OSError, msgspec.DecodeError):
             return True
-        if not group.kill():
-            return False
-        group.remove()
-        return True
+        return group.kill() and group.remove()

@@ -70,11 +70,11 @@ class Group(msgspec.Struct, frozen=True):
         return False
 
     def processes(self) -> tuple[int, ...]:
-        """What is in it."""
+        """What is in it, also in groups that a task has made below it."""
         found: set[int] = set()
         for folder in self._distinct():
-            with contextlib.suppress(OSError):
-                text = Path(folder, "cgroup.procs").read_text()
+            for above, _, _ in os.walk(folder):
+                text = _read(Path(above, "cgroup.procs"))
                 found.update(int(each) for each in text.split() if int(each) > 0)
         return tuple(sorted(found))
 
@@ -134,17 +134,30 @@ def parent_name(options: LocalOptions) -> str:
 
 def open_group(setup: LimitSetup, attempt: str, limits: Limits) -> Group:
     """Make the group of an attempt; one that is there already is used."""
-    folders = {
-        each: str(Path(parent, _PREFIX + safe_name(attempt)))
-        for each, parent in setup.parents.items()
-    }
+    group = plan_group(setup, attempt)
+    make_group(group, limits)
+    return group
+
+
+def plan_group(setup: LimitSetup, attempt: str) -> Group:
+    """The group that an attempt is to have, which need not be there yet."""
+    return Group(
+        {
+            each: str(Path(parent, _PREFIX + safe_name(attempt)))
+            for each, parent in setup.parents.items()
+        }
+    )
+
+
+def make_group(group: Group, limits: Limits) -> None:
+    """Make it; one that is there already is used."""
+    folders = group.folders
     for controller, folder in folders.items():
         _make(Path(folder), controller)
     if limits.memory_bytes is not None and MEMORY in folders:
         _limit_memory(Path(folders[MEMORY]), limits.memory_bytes)
     if limits.cpu_milli is not None and CPU in folders:
         _limit_cpu(Path(folders[CPU]), limits.cpu_milli)
-    return Group(folders)
 
 
 def find_groups(setup: LimitSetup) -> dict[str, Group]:
@@ -217,8 +230,9 @@ def _delegate(group: Path, controllers: tuple[str, ...], *, change: bool) -> Non
 
 def _try_out(setup: LimitSetup) -> None:
     """Make a group, put a process into it, and remove it."""
-    group = open_group(setup, f"trial {os.getpid()}", Limits(1_000, 64 * 2**20))
+    group = plan_group(setup, f"trial {os.getpid()}")
     try:
+        make_group(group, Limits(1_000, 64 * 2**20))
         with subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) as child:
             group.add(child.pid)
             if child.pid not in group.processes():

@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bough.backends.local.faults import lacks_room
 from bough.backends.local.folder import Folders
 from bough.backends.local.keeper import Keeper
 from bough.backends.local.kept import KeptTask
@@ -105,27 +106,29 @@ def _be_keeper(setup: Setup, names: Sequence[str], line: socket.socket) -> None:
         with contextlib.suppress(OSError):
             traceback.print_exc()
         message = f"What keeps the task has failed: {type(error).__name__}: {error}"
+        # What was not begun can be tried again when there is room; else it fails again.
+        unstarted = Sight.LOST if lacks_room(error) else Sight.UNSTARTABLE
         if keeper is not None:
-            keeper.give_up(message)
+            keeper.give_up(message, unstarted)
         else:
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-            _refuse(setup, names, message)
+            _refuse(setup, names, Over(unstarted.value, _now_ms(), message=message))
     os._exit(0)
 
 
-def _refuse(setup: Setup, names: Sequence[str], message: str) -> None:
+def _refuse(setup: Setup, names: Sequence[str], over: Over) -> None:
     """Have it written that nobody can keep these; what somebody does keep is left alone."""
     for name in names:
         with contextlib.suppress(OSError):
             hold = Hold(Folders(setup.options.folder).of(name).state)
             state = hold.read() if hold.take() else None
             if state is not None and state.begun is None and state.over is None:
-                hold.write(_unstartable(message))
+                hold.write(over)
             hold.close()
 
 
-def _unstartable(message: str) -> Over:
-    return Over(Sight.UNSTARTABLE.value, time.time_ns() // 1_000_000, message=message)
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 if __name__ == "__main__":
