@@ -1,9 +1,10 @@
-"""Short workflows that really run: 2,000 tasks that end at once, on 100 offered GPUs.
+"""Short workflows that really run: 2,000 tasks on 100 offered GPUs, in three parts.
 
-First a few at a time, for how long it takes from a submission to a running process; then all the
-others as fast as they can be submitted, for how many run in a second and how long a GPU is idle
-between two of them. Each task prints its own time and GPU, which is both its start and, to within a
-millisecond, its end. Everything is bounded in time.
+First a few, one after the other, for how long it takes from a submission to a running process. Then
+more than there are GPUs for, each some seconds long, for how long a GPU is idle between two of
+them. Then all the others as fast as they can be submitted, which end at once, for how many run in a
+second: there the machine is the limit, and a GPU is idle for as long as all of them need for one
+each. Each task prints its GPU, and when it begins and ends. Everything is bounded in time.
 """
 
 from __future__ import annotations
@@ -26,12 +27,8 @@ from tests.crash.server import Server
 
 GPUS = 100
 WORKFLOWS = 2_000
-#: Of them, so many are submitted one after the other, with a pause between them.
-ALONE = 200
-PAUSE_S = 0.05
-CLIENTS = 4
 #: How long a part may take.
-SECONDS = 60.0
+SECONDS = 90.0
 TEXT = """\
 workflow:
   name: short
@@ -40,14 +37,33 @@ workflow:
   - name: main
     image: any
     command: [bash, -c]
-    args: ["echo $EPOCHREALTIME $CUDA_VISIBLE_DEVICES"]
+    args: ["echo $EPOCHREALTIME $CUDA_VISIBLE_DEVICES; sleep SECONDS; echo $EPOCHREALTIME"]
 """
 
 
-class Started(NamedTuple):
+class Part(NamedTuple):
+    """Some of the workflows."""
+
+    what: str
+    number: int
+    clients: int = 1
+    pause_s: float = 0.0
+    #: How long a task lasts.
+    task_s: int = 0
+
+
+PARTS = (
+    Part("one after the other", 200, pause_s=0.05),
+    Part("all GPUs busy, with tasks of 8 s", 500, clients=4, task_s=8),
+    Part("all at once, with tasks that end at once", 1_300, clients=4),
+)
+
+
+class Ran(NamedTuple):
     """A task that ran: when, by the system's clock, and on which GPU."""
 
-    at_s: float
+    from_s: float
+    until_s: float
     gpu: int
 
 
@@ -58,38 +74,30 @@ def run(report: Report) -> None:
             server.await_ready()
             client = server.client()
             client.pools.create("bench", {"resources": {"gpu": {"guarantee": GPUS}}})
-            first = _part(report, server, shares, "one after the other", 1, ALONE, PAUSE_S)
-            others = WORKFLOWS - len(first)
-            rest = _part(report, server, shares, f"{CLIENTS} clients", CLIENTS, others, 0.0)
-            started = _started(server)
+            sent = [_submit(report, server, shares, part) for part in PARTS]
+            ran = _read_logs(server)
             server.stop()
-        _tell(report, started, first, rest)
+        for part, times in zip(PARTS, sent, strict=True):
+            _tell(report, part, ran, times)
 
 
-def _part(
-    report: Report,
-    server: Server,
-    shares: Shares,
-    what: str,
-    clients: int,
-    number: int,
-    pause_s: float,
-) -> dict[str, float]:
+def _submit(report: Report, server: Server, shares: Shares, part: Part) -> dict[str, float]:
     """Submit some, and wait for their end; when each was sent, by its identifier."""
     sent: dict[str, float] = {}
     spent = shares.look()
     numbers = count()
     deadline = time.monotonic() + SECONDS
+    text = TEXT.replace("sleep SECONDS", f"sleep {part.task_s}" if part.task_s else "true")
 
     def work() -> None:
         client = server.client()
-        while next(numbers) < number and time.monotonic() < deadline:
+        while next(numbers) < part.number and time.monotonic() < deadline:
             at_s = time.time()
-            sent[client.workflows.submit("bench", TEXT)["name"]] = at_s
-            time.sleep(pause_s)
+            sent[client.workflows.submit("bench", text)["name"]] = at_s
+            time.sleep(part.pause_s)
 
     begun = time.monotonic()
-    threads = [threading.Thread(target=work) for _ in range(clients)]
+    threads = [threading.Thread(target=work) for _ in range(part.clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -98,7 +106,7 @@ def _part(
     ended = _wait(server.client(), deadline)
     elapsed_s = time.monotonic() - begun
     report.line(
-        f"{what}: {len(sent)} workflows submitted in {submitted_s:.1f} s, "
+        f"{part.what}: {len(sent)} workflows submitted in {submitted_s:.1f} s, "
         f"{'all ended' if ended else 'NOT all ended'} after {elapsed_s:.1f} s"
     )
     for line in shares.tell(spent, elapsed_s):
@@ -116,36 +124,39 @@ def _wait(client: Client, deadline: float) -> bool:
     return True
 
 
-def _started(server: Server) -> dict[str, Started]:
+def _read_logs(server: Server) -> dict[str, Ran]:
     """What every task printed, by the identifier of its workflow."""
-    found: dict[str, Started] = {}
+    found: dict[str, Ran] = {}
     for attempt, (workflow, _) in read_record(server.database).attempts.items():
         folder = server.data / "local" / "attempts" / attempt.replace("/", "-")
         for log in folder.glob("log.*"):
-            _, _, text = log.read_text().partition(" o ")
-            at_s, gpu = text.split()
-            found[workflow.workflow_id] = Started(float(at_s), int(gpu))
+            words = [line.partition(" o ")[2].split() for line in log.read_text().splitlines()]
+            if len(words) == 2:
+                (begin, gpu), (end,) = words
+                found[workflow.workflow_id] = Ran(float(begin), float(end), int(gpu))
     return found
 
 
-def _tell(
-    report: Report, started: dict[str, Started], first: dict[str, float], rest: dict[str, float]
-) -> None:
-    for what, sent in (("one after the other", first), ("all at once", rest)):
-        waits = [started[name].at_s - at_s for name, at_s in sent.items() if name in started]
-        report.line(f"from submission to running process, {what}: {_text(waits)}")
-    ran = [started[name] for name in rest if name in started]
-    report.line(f"from exit to the next start on the same GPU: {_text(_gaps(ran))}")
-    took_s = max(each.at_s for each in ran) - min(rest.values())
-    report.line(f"{len(ran)} in {took_s:.1f} s: {len(ran) / took_s:.0f} workflows a second")
+def _tell(report: Report, part: Part, ran: dict[str, Ran], sent: dict[str, float]) -> None:
+    report.line(f"{part.what}:")
+    found = {name: ran[name] for name in sent if name in ran}
+    waits = [each.from_s - sent[name] for name, each in found.items()]
+    report.line(f"  from submission to running process: {_text(waits)}")
+    if part.clients > 1:
+        gaps = _text(_gaps(found.values()))
+        report.line(f"  from exit to the next start on the same GPU: {gaps}")
+    took_s = max(each.until_s for each in found.values()) - min(sent.values())
+    rate = len(found) / took_s
+    report.line(f"  {len(found)} ended in {took_s:.1f} s: {rate:.0f} workflows a second")
 
 
-def _gaps(ran: Iterable[Started]) -> Iterator[float]:
-    by_gpu: dict[int, list[float]] = defaultdict(list)
+def _gaps(ran: Iterable[Ran]) -> Iterator[float]:
+    by_gpu: dict[int, list[Ran]] = defaultdict(list)
     for each in ran:
-        by_gpu[each.gpu].append(each.at_s)
-    for times in by_gpu.values():
-        yield from (after - before for before, after in pairwise(sorted(times)))
+        by_gpu[each.gpu].append(each)
+    for each in by_gpu.values():
+        for before, after in pairwise(sorted(each)):
+            yield after.from_s - before.until_s
 
 
 def _text(seconds: Iterable[float]) -> str:
