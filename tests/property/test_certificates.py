@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.explain.certificate import certificate
 from bough.core.explain.change import apply_remedy
@@ -41,6 +42,17 @@ def starts(snapshot: Snapshot, policy: Policy, workload: str) -> bool:
     started = {each.workload for each in decided.binds if not each.growth}
     started |= {each.workload for each in decided.nominations}
     return workload in started - {wait.workload for wait in decided.waits}
+
+
+@given(st.lists(snapshots(), min_size=2, max_size=4))
+def test_a_memo_changes_neither_certificates_nor_plans(history: list[Snapshot]):
+    memo = Memo()
+    for snapshot in history:
+        decided = plan(snapshot, OSMO)
+        for wait in decided.waits[:3]:
+            fresh = certificate(snapshot, OSMO, wait.workload)
+            assert fresh == certificate(snapshot, OSMO, wait.workload, memo)
+        assert decided == plan(snapshot, OSMO, memo)
 
 
 @given(snapshots(), policies())

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.control import machines, pools, workflows
+from bough.control.explanation import Explainer
 from bough.control.snapshot import Photographer, Picture
 from bough.errors import Conflict, Invalid, NotFound
-from bough.model.workflow import ALIVE, Priority
+from bough.model.workflow import ALIVE, Priority, WorkflowStatus
 from bough.store import Store
+from bough.store import tasks as task_store
 from bough.store.migration import upgrade
 from tests.store.world import World, big_machine, job
 
@@ -43,6 +45,15 @@ def same_pictures(world: World, kept: Photographer | None = None) -> bool:
     if kept is None:
         # What the scheduler writes about its own plans is known to itself alone.
         assert (fresh.waits, fresh.nominated) == (now.waits, now.nominated)
+    return True
+
+
+def same_explanations(world: World, kept: Explainer) -> bool:
+    """Whether the one who remembers says why work waits as somebody new does."""
+    waiting = workflows.Filter(statuses=(WorkflowStatus.PENDING,))
+    for each in workflows.list_workflows(world.site, world.admin, waiting).workflows[:3]:
+        fresh = Explainer(world.site).explain(world.admin, each.workflow_id)
+        assert fresh == kept.explain(world.admin, each.workflow_id)
     return True
 
 
@@ -85,6 +96,21 @@ def test_what_a_plan_did_itself_is_seen_without_reading_the_estate(team):
     team.settle()
 
     assert kept.look()
+    assert same_pictures(team, kept)
+
+
+def test_for_whom_room_is_made_is_seen_by_one_who_rereads_it(team):
+    team.submit(5)
+    kept = Photographer(team.site)
+    kept.take()
+    (entry,) = kept.take().entries.values()
+    with team.site.store.write() as connection:
+        task_store.write_nominations(connection, [(entry.group.uuid, True)])
+
+    assert {} == kept.take().snapshot.progress
+    kept.reread_nominated()
+
+    assert [True] == [each.nominated for each in kept.take().snapshot.progress.values()]
     assert same_pictures(team, kept)
 
 
@@ -133,6 +159,7 @@ def test_any_sequence_leaves_the_picture_that_a_new_one_would_be(template, opera
     path.write_bytes(template.read_bytes())
     store = Store.open(path)
     world = World(store)
+    explainer = Explainer(world.site)
     try:
         for operation in operations:
             try:
@@ -140,6 +167,7 @@ def test_any_sequence_leaves_the_picture_that_a_new_one_would_be(template, opera
             except (Invalid, NotFound, Conflict):
                 continue
             assert same_pictures(world)
+            assert same_explanations(world, explainer)
     finally:
         world.close()
         store.close()

@@ -16,6 +16,7 @@ from bough.control.gangs import gang_name
 from bough.control.naming import PoolNames
 from bough.control.site import Site
 from bough.control.snapshot import Photographer
+from bough.core.cycle.memo import Memo
 from bough.core.explain.certificate import certificate
 from bough.core.explain.remedies import remedies
 from bough.core.explain.sentences import say_remedy
@@ -28,6 +29,8 @@ from bough.model.workflow import TaskStatus, Workflow
 
 #: How long somebody waits for a turn, and how many plans are made to find remedies.
 TURN_S = 20
+#: So often everything is read anew, in case something was missed that nobody thought of.
+REREAD_MS = 600_000
 MOST_PLANS = 20
 
 
@@ -52,64 +55,89 @@ class Explanation(msgspec.Struct, frozen=True):
     groups: tuple[Explained, ...]
 
 
-_TURN = threading.Lock()
+class Explainer:
+    """Answers all who ask one server.
 
-
-def explain(
-    site: Site, actor: Actor, name: str, *, with_remedies: bool = False, queues: bool = False
-) -> Explanation:
-    """Why each group of a workflow that waits does.
-
-    It is told in the names of pools; in those of queues only to who may list them, and asks for it.
+    What was read and made for one is kept for the next, so that only what has changed since is read
+    and made again.
     """
-    if queues:
-        authorise(actor, Action.QUEUE_LIST, names=site.role_names)
-    view = workflows.get_workflow(site, actor, name)
-    waits = workflows.why(site, actor, name)
-    found = [Explained(each.group, each.status, each.reason, each.message) for each in waits]
-    if any(each.status is not TaskStatus.WAITING for each in waits):
-        gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
-        found = _planned(site, found, gangs, with_remedies=with_remedies)
-    if not queues:
-        names = PoolNames(site)
-        found = [_in_pools(each, names) for each in found]
-    return Explanation(view.workflow, tuple(found))
 
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._turn = threading.Lock()
+        self._photographer: Photographer | None = None
+        self._memo = Memo()
+        self._read_ms = 0
 
-def _planned(
-    site: Site, waits: list[Explained], gangs: dict[str, str], *, with_remedies: bool
-) -> list[Explained]:
-    """The same, with what a plan of now says about each group that is in a queue."""
-    if not _TURN.acquire(timeout=TURN_S):
-        raise Throttled("Too many ask why their work waits; try again.")
-    try:
-        snapshot = Photographer(site).take().snapshot
-        return [
-            each
-            if each.status is TaskStatus.WAITING
-            else _explained(snapshot, each, gangs[each.group], with_remedies=with_remedies)
-            for each in waits
-        ]
-    finally:
-        _TURN.release()
+    def explain(
+        self, actor: Actor, name: str, *, with_remedies: bool = False, queues: bool = False
+    ) -> Explanation:
+        """Why each group of a workflow that waits does.
 
+        It is told in the names of pools; in those of queues only to who may list them, and asks
+        for it.
+        """
+        site = self._site
+        if queues:
+            authorise(actor, Action.QUEUE_LIST, names=site.role_names)
+        view = workflows.get_workflow(site, actor, name)
+        waits = workflows.why(site, actor, name)
+        found = [Explained(each.group, each.status, each.reason, each.message) for each in waits]
+        if any(each.status is not TaskStatus.WAITING for each in waits):
+            gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
+            found = self._plan(found, gangs, with_remedies=with_remedies)
+        if not queues:
+            names = PoolNames(site)
+            found = [_in_pools(each, names) for each in found]
+        return Explanation(view.workflow, tuple(found))
 
-def _explained(snapshot: Snapshot, wait: Explained, gang: str, *, with_remedies: bool) -> Explained:
-    found = certificate(snapshot, OSMO, gang)
-    helpful: Json = None
-    if with_remedies:
-        searched = remedies(snapshot, OSMO, gang, most_plans=MOST_PLANS)
-        helpful = msgspec.to_builtins(searched)
-        for told, remedy in zip(helpful["found"], searched.found, strict=True):
-            told["sentence"] = say_remedy(remedy)
-    return Explained(
-        wait.group,
-        wait.status,
-        wait.reason if found is None else found.reason,
-        wait.message if found is None else found.sentence,
-        msgspec.to_builtins(found),
-        helpful,
-    )
+    def _plan(
+        self, waits: list[Explained], gangs: dict[str, str], *, with_remedies: bool
+    ) -> list[Explained]:
+        """The same, with what a plan of now says about each group that is in a queue."""
+        if not self._turn.acquire(timeout=TURN_S):
+            raise Throttled("Too many ask why their work waits; try again.")
+        try:
+            snapshot = self._photograph()
+            return [
+                each
+                if each.status is TaskStatus.WAITING
+                else self._explained(snapshot, each, gangs[each.group], with_remedies=with_remedies)
+                for each in waits
+            ]
+        except BaseException:
+            # Nothing is kept that may be half done.
+            self._photographer = None
+            raise
+        finally:
+            self._turn.release()
+
+    def _photograph(self) -> Snapshot:
+        now_ms = self._site.clock.now_ms()
+        if self._photographer is None or now_ms - self._read_ms >= REREAD_MS:
+            self._photographer, self._memo = Photographer(self._site), Memo()
+            self._read_ms = now_ms
+        self._photographer.reread_nominated()
+        return self._photographer.take().snapshot
+
+    def _explained(
+        self, snapshot: Snapshot, wait: Explained, gang: str, *, with_remedies: bool
+    ) -> Explained:
+        found = certificate(snapshot, OSMO, gang, self._memo)
+        helpful: Json = None
+        if with_remedies:
+            searched = remedies(snapshot, OSMO, gang, most_plans=MOST_PLANS)
+            helpful = msgspec.to_builtins(searched)
+            for told, remedy in zip(helpful["found"], searched.found, strict=True):
+                told["sentence"] = say_remedy(remedy)
+        return Explained(
+            wait.group,
+            wait.status,
+            wait.reason if found is None else found.reason,
+            wait.message if found is None else found.sentence,
+            msgspec.to_builtins(found),
+            helpful,
+        )
 
 
 def _in_pools(explained: Explained, names: PoolNames) -> Explained:

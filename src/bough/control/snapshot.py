@@ -24,6 +24,7 @@ from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Group, Task, Workflow
 from bough.model.workload import Flavor
 from bough.store import settings as setting_store
+from bough.store import tasks as task_store
 
 Item = TypeVar("Item")
 _YES = "yes"
@@ -114,6 +115,16 @@ class Photographer:
     def expect(self, version: int) -> None:
         """The next version is the photographer's own plan, and nothing in it is news."""
         self._version = version
+
+    def reread_nominated(self) -> None:
+        """Read for whom room is being made; for one who does not write that down in a picture.
+
+        Nothing else tells of it, as nothing comes of it but where it was written.
+        """
+        with self._site.store.read() as connection:
+            found = task_store.nominated_groups(connection)
+        self._nominated.clear()
+        self._nominated.update(found)
 
     def take(self) -> Picture:
         """Take a snapshot of everything that is not over."""

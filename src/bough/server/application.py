@@ -10,6 +10,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import BaseRoute, HTTPRoute
 
+from bough.control.explanation import Explainer
 from bough.errors import Invalid
 from bough.server import failures
 from bough.server.engine import Engine
@@ -70,7 +71,14 @@ def make_application(
         openapi_config=_description(),
         request_max_body_size=maximum_body_bytes,
         logging_config=None,
-        state=State({"desk": desk, "engine": engine, "gauges": Gauges(desk.site, engine)}),
+        state=State(
+            {
+                "desk": desk,
+                "engine": engine,
+                "gauges": Gauges(desk.site, engine),
+                "explainer": Explainer(desk.site),
+            }
+        ),
         debug=False,
     )
 

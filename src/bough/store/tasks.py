@@ -116,6 +116,12 @@ def write_nominations(connection: sa.Connection, news: Iterable[tuple[str, bool]
         connection.execute(query, rows)
 
 
+def nominated_groups(connection: sa.Connection) -> list[str]:
+    """The groups, by uuid, for which room is being made."""
+    query = sa.select(GROUPS.c.uuid).where(GROUPS.c.status.in_(_UNFINISHED), GROUPS.c.nominated)
+    return list(connection.execute(query).scalars())
+
+
 def groups(connection: sa.Connection, uuids: Sequence[str]) -> list[Group]:
     """The groups of these identities."""
     found: list[Group] = []

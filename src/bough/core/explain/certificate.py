@@ -6,6 +6,7 @@ workload has its turn. Must not know what would help: that costs more, and is as
 
 from __future__ import annotations
 
+from bough.core.cycle.memo import Memo
 from bough.core.explain.gangs import explain_gang
 from bough.core.explain.workloads import explain_workload
 from bough.model.certificate import Certificate
@@ -13,7 +14,13 @@ from bough.model.policy import Policy
 from bough.model.snapshot import Snapshot
 
 
-def certificate(snapshot: Snapshot, policy: Policy, workload: str) -> Certificate | None:
-    """Why a workload waits, or that it does not; `None` where there is no such workload."""
-    explain = explain_gang if snapshot.gangs else explain_workload
-    return explain(snapshot, policy, workload)
+def certificate(
+    snapshot: Snapshot, policy: Policy, workload: str, memo: Memo | None = None
+) -> Certificate | None:
+    """Why a workload waits, or that it does not; `None` where there is no such workload.
+
+    A memo makes it faster for gangs, as it does a plan, and never changes what is said.
+    """
+    if snapshot.gangs:
+        return explain_gang(snapshot, policy, workload, memo)
+    return explain_workload(snapshot, policy, workload)

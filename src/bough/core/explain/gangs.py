@@ -5,6 +5,8 @@ Plays the cycle once and looks at the world that it leaves. Must not know remedi
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -39,23 +41,31 @@ class Played(NamedTuple):
     outcome: Outcome
 
 
-def explain_gang(snapshot: Snapshot, policy: Policy, name: str) -> Certificate | None:
+def explain_gang(
+    snapshot: Snapshot, policy: Policy, name: str, memo: Memo | None = None
+) -> Certificate | None:
     """Why a gang is where it is; `None` where there is no such gang."""
-    played = _play(snapshot, policy)
-    claim = played.world.claims.get(name)
-    return None if claim is None else _explain(played, claim)
+    with _played(snapshot, policy, memo) as played:
+        claim = played.world.claims.get(name)
+        return None if claim is None else _explain(played, claim)
 
 
 def explain_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Certificate]:
     """Why each gang waits that does, in the order of the plan, for the price of one cycle."""
-    played = _play(snapshot, policy)
-    claims = (played.world.claims[name] for name in played.outcome.waits)
-    return {claim.name: _explain(played, claim) for claim in claims}
+    with _played(snapshot, policy, None) as played:
+        claims = (played.world.claims[name] for name in played.outcome.waits)
+        return {claim.name: _explain(played, claim) for claim in claims}
 
 
-def _play(snapshot: Snapshot, policy: Policy) -> Played:
-    world = Memo().gangs.refresh(snapshot, policy.gangs)
-    return Played(world, decide(world))
+@contextmanager
+def _played(snapshot: Snapshot, policy: Policy, memo: Memo | None) -> Generator[Played]:
+    """Play a cycle, and undo it after somebody has looked, so that a memo can be used again."""
+    world = (Memo() if memo is None else memo).gangs.refresh(snapshot, policy.gangs)
+    mark = world.mark()
+    try:
+        yield Played(world, decide(world))
+    finally:
+        world.undo(mark)
 
 
 def _explain(played: Played, claim: Claim) -> Certificate:

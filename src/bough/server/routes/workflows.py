@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import explanation, personal, sending, submission, workflows
+from bough.control import personal, sending, submission, workflows
+from bough.control.explanation import Explainer
 from bough.control.site import Site
 from bough.control.submission import Accepted, Mode
 from bough.errors import Invalid
@@ -173,8 +174,8 @@ def why(
     queues: FromQuery[bool] = False,
 ) -> WhyBody:
     """Why it waits, group by group, with certificates; and what would help, if asked for."""
-    site, actor = caller(request)
-    found = explanation.explain(site, actor, workflow, with_remedies=remedies, queues=queues)
+    explainer: Explainer = request.app.state.explainer
+    found = explainer.explain(request.user, workflow, with_remedies=remedies, queues=queues)
     name, status = found.workflow.workflow_id, found.workflow.status
     message = f"Nothing of {name} waits; it is {status}."
     if found.groups:
