@@ -89,7 +89,9 @@ def see(case: Case, task: Task, draw) -> None:
         sights += [Sight.RUNNING, Sight.UNSTARTABLE]
     sight = draw(st.sampled_from(sights))
     code = draw(st.sampled_from(CODES)) if sight is Sight.ENDED else None
-    progress._note(case, Observation(task.attempt, sight, 1, code), None, SETTINGS)
+    # It may have ended before it was told to.
+    at_ms = draw(st.sampled_from((0, 1)))
+    progress._note(case, Observation(task.attempt, sight, at_ms, code), None, SETTINGS)
 
 
 def check(case: Case) -> None:

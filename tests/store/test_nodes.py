@@ -168,6 +168,51 @@ def test_a_gang_goes_on_while_one_that_is_not_its_lead_comes_again(world):
     assert now_other.node not in (lead.node, other.node)
 
 
+def test_a_gang_that_cannot_be_whole_again_gives_up_what_it_has(world):
+    """It waits for what it lost as long as that may take, and then as a whole, holding nothing."""
+    two_nodes(world, gpus=1)
+    workflow = gang(world)
+    world.settle()
+    lead, other = world.tasks(workflow)
+
+    nodes.drain_node(world.site, world.admin, other.node)
+    world.settle()
+    assert Status.RUNNING is world.status(workflow)
+    world.time.pass_minutes(0.9)
+    world.settle()
+    assert lead == world.tasks(workflow)[0]
+    world.time.pass_minutes(0.2)
+    world.settle()
+
+    assert Status.PENDING is world.status(workflow)
+    assert [TaskStatus.SCHEDULING] * 2 == [task.status for task in world.tasks(workflow)]
+    _, ended = [task for task in world.tasks(workflow, every=True) if task.lead]
+    text = "Task was evicted: its group had less than it needs. Exit Action: RESCHEDULE"
+    assert (TaskStatus.FAILED_EVICTED, True) == (
+        ended.status,
+        (ended.failure_message or "").startswith(text),
+    )
+    machines.set_cordoned(world.site, world.admin, other.node, cordoned=False)
+    world.settle()
+    assert Status.RUNNING is world.status(workflow)
+
+
+def test_an_elastic_gang_that_has_what_it_needs_goes_on_with_less(world):
+    two_nodes(world, gpus=1)
+    workflow = gang(world, minimum=1)
+    world.settle()
+    lead, other = world.tasks(workflow)
+    assert {"one", "two"} == {lead.node, other.node}
+
+    nodes.drain_node(world.site, world.admin, other.node)
+    world.settle()
+    world.time.pass_minutes(10)
+    world.settle()
+
+    assert Status.RUNNING is world.status(workflow)
+    assert lead == world.tasks(workflow)[0]
+
+
 def test_exit_actions_decide_what_follows_a_drain(world):
     two_nodes(world)
     task = TaskSpec("task", Resources(gpus=1), lead=True, exit_actions={"FAIL": "3004"})

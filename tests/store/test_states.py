@@ -140,6 +140,43 @@ def test_another_one_restarts_all_where_every_task_counts(slow):
     assert [(1, T.RUNNING)] * 3 == now(slow, workflow)
 
 
+def test_another_one_that_fails_ends_all_where_every_task_counts(slow):
+    workflow = gang(slow, ignore_nonlead_status=False)
+    end(slow, workflow, task_1=0)
+
+    end(slow, workflow, task_2=5)
+    (stop,) = slow.backend.stops
+    assert ("fellow", 30, 1) == (stop.reason, stop.grace_s, len(stop.attempts))
+    slow.backend.let_go()
+    slow.settle()
+
+    ended = slow.get(workflow)
+    text = "Task task-2 of its group has failed. Task ended with exit code 5."
+    assert (Status.FAILED, text) == (ended.status, ended.failure_message)
+    assert [(0, T.FAILED), (0, T.COMPLETED), (0, T.FAILED)] == now(slow, workflow)
+
+
+def test_another_one_that_fails_ends_nobody_where_only_the_lead_counts(slow):
+    workflow = gang(slow)
+
+    end(slow, workflow, task_2=5)
+
+    assert [] == slow.backend.stops
+    assert [(0, T.RUNNING), (0, T.RUNNING), (0, T.FAILED)] == now(slow, workflow)
+
+
+def test_a_limit_of_retries_ends_all_where_every_task_counts(slow):
+    workflow = gang(slow, ignore_nonlead_status=False)
+    for _ in range(2):
+        end(slow, workflow, task_2=3)
+        slow.backend.let_go()
+        slow.settle()
+
+    assert ["restart", "fellow"] == [stop.reason for stop in slow.backend.stops]
+    assert Status.FAILED is slow.status(workflow)
+    assert [(1, T.FAILED)] * 3 == now(slow, workflow)
+
+
 def test_all_that_end_at_once_come_again_once(slow):
     workflow = gang(slow, ignore_nonlead_status=False)
 
@@ -388,6 +425,23 @@ def test_all_groups_that_are_not_over_are_cancelled(slow):
     view = workflows.get_workflow(slow.site, slow.admin, workflow.uuid)
     assert [T.COMPLETED, T.FAILED_CANCELED, T.FAILED_CANCELED] == [g.status for g in view.groups]
     assert Status.FAILED_CANCELED is view.workflow.status
+
+
+def test_a_workflow_says_what_it_ended_for(slow):
+    one = GroupSpec("a", (TaskSpec("one", Resources(gpus=1), lead=True),))
+    two = GroupSpec("b", (TaskSpec("two", Resources(gpus=1), lead=True),))
+    workflow = slow.submit(0, "p", NORMAL, spec=WorkflowSpec("both", (one, two)))
+    slow.settle()
+    end(slow, workflow, one=5)
+
+    workflows.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
+    slow.settle()
+    slow.backend.let_go()
+    slow.settle()
+
+    ended = slow.get(workflow)
+    text = "Task was canceled by user: root. enough"
+    assert (Status.FAILED_CANCELED, text) == (ended.status, ended.failure_message)
 
 
 def test_a_group_fails_with_those_before_it(slow):

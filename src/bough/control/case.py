@@ -115,14 +115,21 @@ class Case:
         self.workflow = workflow
 
     def end(
-        self, task: Task, event: TaskEvent, message: str = "", exit_code: int | None = None
+        self,
+        task: Task,
+        event: TaskEvent,
+        message: str = "",
+        exit_code: int | None = None,
+        at_ms: int | None = None,
     ) -> None:
-        """An attempt is over."""
+        """An attempt is over: now, or since it was seen to end."""
+        began_ms = task.started_ms or task.scheduled_ms or 0
+        ended_ms = self.now_ms if at_ms is None else min(self.now_ms, max(at_ms, began_ms))
         ended = msgspec.structs.replace(
             task,
             exit_code=task.exit_code if exit_code is None else exit_code,
             failure_message=message or task.failure_message,
-            ended_ms=self.now_ms,
+            ended_ms=ended_ms,
         )
         self.put(ended, event)
 
@@ -247,7 +254,7 @@ class Case:
                 moved(group, status, self.workflow, self.now_ms),
                 started_ms=group.started_ms or started,
                 scheduled_ms=group.scheduled_ms or scheduled,
-                ended_ms=self.now_ms if status.finished else None,
+                ended_ms=max(_ends(latest), default=self.now_ms) if status.finished else None,
                 failure_message=_failure(latest) if bad else group.failure_message,
                 nominated=group.nominated and not status.finished,
                 wait_reason=group.wait_reason if waits else None,
@@ -261,13 +268,15 @@ class Case:
         groups = sorted(self.groups.values(), key=lambda each: each.position)
         status = workflow_status([group.status for group in groups])
         started = min((each.started_ms for each in groups if each.started_ms), default=None)
-        failures = [each.failure_message for each in groups if each.failure_message]
+        # What it ended for, before what merely went wrong as well.
+        told = sorted(groups, key=lambda each: each.status.value != status.value)
+        failures = [each.failure_message for each in told if each.failure_message]
         self.put_workflow(
             msgspec.structs.replace(
                 self.workflow,
                 status=status,
                 started_ms=self.workflow.started_ms or started,
-                ended_ms=self.now_ms if status.finished else None,
+                ended_ms=max(_ends(groups), default=self.now_ms) if status.finished else None,
                 failure_message=failures[0] if failures and status.failed else None,
             )
         )
@@ -337,6 +346,10 @@ def _failure(latest: list[Task]) -> str | None:
     ]
     bad.sort(key=lambda task: not task.lead)
     return bad[0].failure_message if bad else None
+
+
+def _ends(records: Iterable[Group | Task]) -> list[int]:
+    return [each.ended_ms for each in records if each.ended_ms is not None]
 
 
 def _summary(task: Task) -> dict[str, object]:

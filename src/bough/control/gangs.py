@@ -63,6 +63,7 @@ def gang_of(
         preemptible=workflow.priority.preemptible,
         submitted_ms=workflow.submitted_ms,
         started_ms=started,
+        stale_since_ms=_stale_since_ms(latest.values()),
         owner=workflow.submitted_by,
     )
 
@@ -113,6 +114,20 @@ def needed_gpus(spec: GroupSpec) -> int:
     if demand is None:
         return spec.gpus
     return sum(pod.requests.gpus for pod in first_choice(cheapest(demand)))
+
+
+def _stale_since_ms(latest: Iterable[Task]) -> int | None:
+    """Since when a group that has run waits for some of its tasks; the core knows if it needs them.
+
+    Those were queued again when they were lost, and the last of them counts.
+    """
+    tasks = list(latest)
+    if not any(task.status.holds_node for task in tasks):
+        return None
+    return max(
+        (task.queued_ms or 0 for task in tasks if task.status in QUEUED and task.retry_id),
+        default=None,
+    )
 
 
 def _less(minimum: int | None, gone: int) -> int | None:

@@ -37,6 +37,8 @@ LEAD = "lead"
 GIVE_BACK = "give_back"
 #: Its group starts again, and it with it.
 RESTART = "restart"
+#: Another task has failed, of a group in which every task counts.
+FELLOW = "fellow"
 #: Another task that its group needs could not be started.
 START = "start"
 #: Its group ran longer than its limit.
@@ -57,12 +59,15 @@ _EVICTING = {DRAIN, VANISHED, EvictionRule.STALE.value}
 _SETTLED: dict[str, tuple[TaskEvent, int, bool]] = {
     CANCEL: (TaskEvent.CANCEL, 0, False),
     EXEC_TIMEOUT: (TaskEvent.EXEC_TIMEOUT, 0, False),
+    FELLOW: (TaskEvent.FELLOW_FAILED, 0, False),
     START: (TaskEvent.CANNOT_START, ExitCode.START_ERROR, False),
     GIVE_BACK: (TaskEvent.GIVE_BACK, ExitCode.PREEMPTED, True),
     RESTART: (TaskEvent.RESTART, 0, True),
 }
 #: Reasons that stand against those that came before them: nothing follows on these.
-_FINAL = (START, EXEC_TIMEOUT, CANCEL)
+_FINAL = (FELLOW, START, EXEC_TIMEOUT, CANCEL)
+#: What was told so, and had ended by itself before that, ended by itself.
+_OVERTAKEN = {*_PREEMPTING, *_EVICTING, GIVE_BACK, FELLOW, EXEC_TIMEOUT}
 _TEXTS = {
     GIVE_BACK: "Given back by an elastic group.",
     RESTART: "Task starts again with its group.",
@@ -99,6 +104,18 @@ def overrides(reason: str, before: str | None) -> bool:
     if before is None or before not in _FINAL:
         return before is None or reason in _FINAL
     return reason in _FINAL and _FINAL.index(reason) > _FINAL.index(before)
+
+
+def is_final(reason: str | None) -> bool:
+    """Whether nothing follows on an attempt that was told to end for this reason."""
+    return reason in _FINAL
+
+
+def is_overtaken(task: Task, seen: Observation) -> bool:
+    """Whether an attempt had ended by itself before it was told to end."""
+    if seen.exit_code is None or task.released_ms is None:
+        return False
+    return task.releasing in _OVERTAKEN and seen.at_ms < task.released_ms
 
 
 def verdict(

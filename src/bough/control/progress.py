@@ -14,7 +14,16 @@ import sqlalchemy as sa
 from bough.control import drain
 from bough.control.case import Case
 from bough.control.casebook import open_cases, write_cases
-from bough.control.lifecycle import CANCEL, EXEC_TIMEOUT, START, Verdict, follow_lead, verdict
+from bough.control.lifecycle import (
+    EXEC_TIMEOUT,
+    FELLOW,
+    START,
+    Verdict,
+    follow_lead,
+    is_final,
+    is_overtaken,
+    verdict,
+)
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.model.backend import Observation, Sight
@@ -28,6 +37,14 @@ from bough.store import tasks as task_store
 #: Workflows that are changed in one transaction, so that others get their turn.
 _AT_ONCE = 200
 _OVER = (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
+#: What is no consequence of what happened to another task.
+_OWN_FAILURES = (
+    TaskEvent.FAIL,
+    TaskEvent.PREEMPT,
+    TaskEvent.EVICT,
+    TaskEvent.LOSE,
+    TaskEvent.CANNOT_START,
+)
 
 
 def observe(site: Site, observations: Sequence[Observation]) -> tuple[str, ...]:
@@ -96,24 +113,35 @@ def _note(
     if observation.exit_code is not None and task.started_ms is None:
         # It was too quick to be seen while it ran.
         task = msgspec.structs.replace(task, started_ms=task.scheduled_ms)
+    if is_overtaken(task, observation):
+        # What it was told came too late to count.
+        task = msgspec.structs.replace(task, releasing=None, released_ms=None, failure_message=None)
     group = case.groups[task.group_uuid]
     lead = case.ended_lead(group)
-    if lead is not None and task.releasing not in (CANCEL, EXEC_TIMEOUT, START):
+    if lead is not None and _follows(task, lead):
         found = follow_lead(lead.status, observation)
     else:
         spec = next(each for each in group.spec.tasks if each.name == task.name)
         actions = {} if pool is None else pool.default_exit_actions
         found = verdict(task, spec, actions, settings, observation, case.earlier(task))
-    case.end(task, found.event, found.message, found.exit_code)
+    case.end(task, found.event, found.message, found.exit_code, observation.at_ms)
     if found.again:
         case.retry(task)
     _involve_others(case, group, task, found, observation)
 
 
+def _follows(task: Task, lead: Task) -> bool:
+    """Whether an attempt ends as its lead did, whatever else it was told."""
+    if lead.status is TaskStatus.COMPLETED and task.releasing in (EXEC_TIMEOUT, FELLOW):
+        # The group had done what it is for before its time was over.
+        return True
+    return not is_final(task.releasing)
+
+
 def _involve_others(
     case: Case, group: Group, task: Task, found: Verdict, observation: Observation
 ) -> None:
-    """A gang starts together or not at all, and again together where one of its tasks counts."""
+    """A gang starts together or not at all; where one of its tasks counts, so it ends."""
     unstartable = observation.sight is Sight.UNSTARTABLE and task.releasing is None
     needed = unstartable and not task.growth
     if found.again:
@@ -123,3 +151,6 @@ def _involve_others(
     elif needed and found.event is TaskEvent.CANNOT_START:
         text = f"Task {task.name} of its group could not be started. {found.message}"
         case.end_group(group, START, TaskEvent.CANNOT_START, text, ExitCode.START_ERROR)
+    elif found.event in _OWN_FAILURES and not group.spec.ignore_nonlead_status:
+        text = f"Task {task.name} of its group has failed. {found.message}"
+        case.end_group(group, FELLOW, TaskEvent.FELLOW_FAILED, text)

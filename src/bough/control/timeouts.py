@@ -67,7 +67,9 @@ def _is_over(case: Case, group: Group, now_ms: int) -> bool:
     """Whether the time of a group is over by the limit of today; otherwise it is counted anew."""
     limit_s = limit_of(case.workflow, group.status)
     since_ms = group.since_ms
-    if limit_s is None or since_ms is None or group.status.finished:
+    # Where the lead is over, so is the group; what is left of it was told to end.
+    over = group.status.finished or case.ended_lead(group) is not None
+    if limit_s is None or since_ms is None or over:
         case.put_group(msgspec.structs.replace(group, due_ms=None))
         return False
     due_ms = since_ms + limit_s * 1_000

@@ -73,6 +73,7 @@ class Observation(msgspec.Struct, frozen=True):
 
     attempt: str
     sight: Sight
+    #: Since when it is so, by the server's clock: what ended before it was told to ended by itself.
     at_ms: int
     #: Of a task that was killed by a signal: 128 and the number of the signal.
     exit_code: int | None = None

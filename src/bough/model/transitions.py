@@ -46,6 +46,7 @@ class TaskEvent(StrEnum):
     CANNOT_START = "cannot_start"
     LEAD_COMPLETED = "lead_completed"
     LEAD_FAILED = "lead_failed"
+    FELLOW_FAILED = "fellow_failed"
     UPSTREAM_FAILED = "upstream_failed"
     EXEC_TIMEOUT = "exec_timeout"
     QUEUE_TIMEOUT = "queue_timeout"
@@ -110,6 +111,12 @@ TASK_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
     ),
     Transition(_E.LEAD_COMPLETED, _STANDING, _T.COMPLETED, "the lead of its group is completed"),
     Transition(_E.LEAD_FAILED, _STANDING, _T.FAILED, "the lead of its group has failed"),
+    Transition(
+        _E.FELLOW_FAILED,
+        _STANDING,
+        _T.FAILED,
+        "another task has failed, of a group in which every task counts",
+    ),
     Transition(
         _E.UPSTREAM_FAILED, (_T.WAITING,), _T.FAILED_UPSTREAM, "a group before its own has failed"
     ),
