@@ -305,18 +305,24 @@ class Keeper:
 
     def _sweep(self, task: KeptTask, now: float) -> None:
         """End what the task has left behind; look again until nothing is there."""
+        if task.finishing(now):
+            self._sweep_later(task, now)
+            return
         alive = [each.pid for each in self._tasks if each.phase in ALIVE]
         left = task.group is not None and not task.group.kill()
         left |= kill_left(task.pid, task.attempt, {*alive, *self._events.asides}, alone=not alive)
         if left:
-            task.sweep_at = now + min(_SWEEP_S * 2**task.sweeps, _SWEEP_S_MAX)
-            task.sweeps = min(task.sweeps + 1, 10)
+            self._sweep_later(task, now)
             return
         if task.aside is not None:
             # A checkpoint is being copied; it wakes the keeper when that is done.
             task.sweep_at = now + _SWEEP_S_MAX
             return
         self._collect(task, now)
+
+    def _sweep_later(self, task: KeptTask, now: float) -> None:
+        task.sweep_at = now + min(_SWEEP_S * 2**task.sweeps, _SWEEP_S_MAX)
+        task.sweeps = min(task.sweeps + 1, 10)
 
     def _collect(self, task: KeptTask, now: float) -> None:
         """Nothing of the task is left: take its last words and its results."""

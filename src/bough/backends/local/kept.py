@@ -22,8 +22,10 @@ from bough.backends.local.folder import AttemptFolder, write_whole
 from bough.backends.local.limits import Group, make_group
 from bough.backends.local.logs import ERROR, OUT, Lines, LogWriter
 from bough.backends.local.processes import find_process
+from bough.backends.local.reaper import NOTICE
 from bough.backends.local.setup import Order
 from bough.backends.local.state import Accepted, Begun, Hold, Over, Told
+from bough.backends.local.sweep import is_left
 from bough.backends.local.trace import release, seize
 from bough.model.backend import Sight
 from bough.model.workflow import ExitCode
@@ -186,8 +188,9 @@ class KeptTask:
             return
         until = time.monotonic() + told.grace_s
         self.kill_at = until if self.kill_at is None else min(until, self.kill_at)
+        self.sweep_at = 0.0
         if self.phase is Phase.RUNNING:
-            for number in (signal.SIGTERM, signal.SIGCONT):
+            for number in (NOTICE, signal.SIGCONT):
                 self._signal(number)
         elif self.phase in ALIVE:
             self.kill()
@@ -206,12 +209,21 @@ class KeptTask:
 
     def end(self, exit_code: int | None, number: int | None) -> None:
         """Its process has ended, and is not yet waited for, so that its number is its own."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
         self._exit = (exit_code, number)
+        if not self._ended_by_notice:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
         # What has become a task and has ended already did run.
         self._ran = self._ran or (self.phase is Phase.GOING and self.channel is None)
         self.phase = Phase.ENDING
+
+    def finishing(self, now: float) -> bool:
+        """Whether others of its group, who had the notice too, are still at work in their time.
+
+        A shell ends by a notice at once, while the program that it runs may still save its work.
+        """
+        in_time = self.kill_at is not None and now < self.kill_at
+        return in_time and self._ended_by_notice and is_left(self.pid)
 
     def due_copies(self, now: float) -> tuple[Copy, ...]:
         """The checkpoints that are to be copied now."""
@@ -295,6 +307,10 @@ class KeptTask:
         if number is None:
             return ""
         return f"It was killed by signal {number} ({_signal_name(number)})."
+
+    @property
+    def _ended_by_notice(self) -> bool:
+        return self.told is not None and self._exit[0] == 128 + NOTICE
 
     def _checkpoints(self) -> tuple[Copy, ...]:
         return () if self.command is None else self.command.checkpoints

@@ -42,6 +42,12 @@ def kill_left(pid: int, attempt: str, others: Collection[int], *, alone: bool) -
     return True
 
 
+def is_left(group: int) -> bool:
+    """Whether a process lives that has become the keeper's child and is of this group."""
+    orphans = (find_process(each) for each in children(os.getpid()) if each != group)
+    return any(each is not None and not each.dead and each.group == group for each in orphans)
+
+
 def _below(roots: list[Process]) -> list[Process]:
     found: list[Process] = []
     for each in roots:

@@ -2,8 +2,9 @@
 
 A process that enters a view gets a process namespace of its own. Three processes stand in a row:
 the one that entered stays outside and ends as the task ends, the second one is the first process
-of the namespace, and the third one becomes the task. When the task ends, or the outer process is
-killed, everything that the task has started is killed by the kernel.
+of the namespace and passes signals on, and the third one becomes the task, in a session of its own.
+When the task ends, or the outer process is killed, everything that the task has started is killed
+by the kernel.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bough.backends.local.command import Account, Command, View, ViewKind
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.namespaces import build
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.reaper import hold_signals, release_signals, watch
 
 #: What a task of root keeps: to change owners, modes and accounts of what is its own, to use low
 #: ports, and to signal its processes (capabilities 0, 1, 3, 4, 5, 6, 7 and 10).
@@ -98,10 +100,16 @@ def _isolate(view: View) -> None:
     kernel.die_with_parent(signal.SIGKILL)
     kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC)
     build(view)
+    hold_signals()
     task = os.fork()
     if task:
-        _reap(task, writing)
+        _close_all_but(writing)
+        watch(task, _tell)
+        os._exit(0)
     os.close(writing)
+    # So that it leads its group, as it would without a namespace, and reaches nobody outside.
+    os.setsid()
+    release_signals()
 
 
 def _become_own_root() -> None:
@@ -134,14 +142,9 @@ def _mirror(first: int, reading: int) -> NoReturn:
     os._exit(os.WEXITSTATUS(status))
 
 
-def _reap(task: int, writing: int) -> NoReturn:
-    """Be the first process of the namespace: wait for all, and end with the task."""
-    _close_all_but(writing)
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == task:
-            os.write(0, status.to_bytes(_STATUS_BYTES, "little"))
-            os._exit(0)
+def _tell(status: int) -> None:
+    """Let the process outside know how the task ended."""
+    os.write(0, status.to_bytes(_STATUS_BYTES, "little"))
 
 
 def _ignore_signals() -> None:
