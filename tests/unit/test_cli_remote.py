@@ -10,6 +10,7 @@ import pytest
 
 from bough.cli import main as cli
 from bough.cli.remote import ServerCommand
+from bough.cli.repeated import repeat_options
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -85,7 +86,50 @@ def test_an_error_is_json_with_message_and_code(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/pool_quota", {"message": "No.", "error_code": "USER"}, 403)
     ended = osmo("pool", "list", "--format-type", "json")
     assert (2, "") == (ended.code, ended.errors)
-    assert {"message": "No.", "code": 403} == json.loads(ended.output)
+    hint = "`bough profile list` shows your roles and the pools they reach"
+    assert {"message": "No.", "code": 403, "hint": hint} == json.loads(ended.output)
+
+
+def test_programs_get_every_detail_of_an_error(osmo: Osmo, server: Answering):
+    body = {"message": "Wrong.", "error_code": "USER", "details": ["a: is 1", "b: is 2"]}
+    server.answer("GET", "/api/pool_quota", body, 400)
+    expected = {"message": "Wrong.", "code": 400, "details": ["a: is 1", "b: is 2"]}
+    assert expected == json.loads(osmo("pool", "list", "-t", "json").output)
+
+
+def test_an_option_that_may_be_repeated_takes_several_values(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/task", {"tasks": []})
+    osmo("task", "list", "--status", "FAILED", "completed", "-p", "a", "b", "-v")
+    query = server.asked[-1].query
+    assert (["FAILED", "COMPLETED"], ["a", "b"]) == (query["statuses"], query["pools"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["f", "--set", "a=1", "b=2"], ["f", "--set", "a=1", "--set", "b=2"]),
+        (["--set", "a=1", "b=2", "f"], ["--set", "a=1", "--set", "b=2", "f"]),
+        (["--set", "a=1", "f"], ["--set", "a=1", "f"]),
+        (["--set", "a=1", "-t", "x", "f"], ["--set", "a=1", "-t", "x", "f"]),
+        (["f", "-t", "x", "b=2"], ["f", "-t", "x", "b=2"]),
+        (["f", "--set=a=1", "--", "--set", "b"], ["f", "--set=a=1", "--", "--set", "b"]),
+        (["-", "--set", "a", "-"], ["-", "--set", "a", "--set", "-"]),
+    ],
+)
+def test_only_words_that_are_too_many_become_values(arguments: list[str], expected: list[str]):
+    parameters = [
+        click.Argument(["file"]),
+        click.Option(["--set"], multiple=True),
+        click.Option(["-t"]),
+        click.Option(["--dry"], is_flag=True),
+    ]
+    assert expected == repeat_options(parameters, arguments)
+
+
+def test_where_any_number_of_words_is_right_none_becomes_a_value():
+    parameters = [click.Argument(["names"], nargs=-1), click.Option(["--set"], multiple=True)]
+    arguments = ["a", "--set", "b", "c"]
+    assert arguments == repeat_options(parameters, arguments)
 
 
 def test_every_server_command_speaks_json():

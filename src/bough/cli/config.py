@@ -9,13 +9,11 @@ from typing import Any
 import click
 
 from bough.cli.lazy import tool
-from bough.cli.remote import ServerGroup, client, echo, format_option, read_pairs
+from bough.cli.remote import Capitals, ServerGroup, client, echo, format_option, read_pairs
 from bough.cli.ruled import cell_text, render_ruled, show_time
 from bough.errors import Invalid, NotFound
 
-KINDS = click.Choice(
-    ["WORKFLOW", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"], case_sensitive=False
-)
+KINDS = Capitals(["WORKFLOW", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"])
 #: How much of a value stands in a table; JSON has all of it.
 MAXIMUM_SHOWN = 60
 #: Where the objects of a kind are, in an answer that has all of them.
@@ -113,7 +111,9 @@ def delete(kind: str, name: str, format_type: str) -> None:
 @config.command()
 @click.argument("kinds", type=KINDS, metavar="TYPE...", nargs=-1)
 @click.option("--name", help="Only of this object.")
-@click.option("--count", "-c", type=click.IntRange(1, 1_000), default=20, help="How many.")
+@click.option(
+    "--count", "-c", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
+)
 @click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
 @format_option
 def history(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerGroup, client, echo, format_option, read_pairs
+from bough.cli.remote import Capitals, ServerGroup, client, echo, format_option, read_pairs
 from bough.cli.ruled import render_ruled, show_time
 from bough.errors import Invalid
 
@@ -21,7 +21,7 @@ def credential() -> None:
 @click.option(
     "--type",
     "kind",
-    type=click.Choice(["REGISTRY", "DATA", "GENERIC"], case_sensitive=False),
+    type=Capitals(["REGISTRY", "DATA", "GENERIC"]),
     required=True,
     help="What it is for.",
 )
@@ -67,8 +67,10 @@ def _read(file: str) -> str:
     try:
         with open(file, encoding="utf-8") as stream:
             return stream.read().rstrip("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"{file} cannot be read: {error}.") from None
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Invalid(f"{file} is not UTF-8 text.") from None
 
 
 def _render(answer: Any) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bough.cli.output import printable
+from bough.cli.repeated import repeat_options
 from bough.errors import BoughError, Invalid, Refused
 
 if TYPE_CHECKING:
@@ -44,15 +45,30 @@ long_format_option = click.option(
 pool_option = click.option("--pool", "-p", help="The pool, or subpool; your default pool if not.")
 
 
+class Capitals(click.Choice):  # of text; older versions of click cannot say so
+    """One of some words in capitals, however it is written."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word in capitals."""
+        return super().convert(str(value).upper(), param, ctx)
+
+
+PRIORITIES = Capitals(["HIGH", "NORMAL", "LOW"])
+
+
 class ServerCommand(click.Command):
     """A command that asks a server, and ends with the exit codes above."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; an option that may be repeated may have its values in a row."""
+        return super().parse_args(ctx, repeat_options(self.get_params(ctx), args))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, and turn what goes wrong into a message and an exit code."""
         try:
             return super().invoke(ctx)
         except BoughError as error:
-            _echo_failure(error, ctx.params.get("format_type", "text"))
+            echo_failure(error, ctx.params.get("format_type", "text"))
             ctx.exit(exit_code(error))
         except (KeyboardInterrupt, click.Abort):
             click.echo("interrupted", err=True)
@@ -96,15 +112,20 @@ def choose_pool(asked: Client, pool: str | None) -> str:
     """The pool that was named, or the default pool, or the only one there is."""
     if pool:
         return pool
-    default = (asked.profile.get().get("profile") or {}).get("pool")
+    found: Any = asked.profile.get()
+    default = (found.get("profile") or {}).get("pool")
     if default:
         return default
     names = asked.pools.names()
     if len(names) == 1:
         return names[0]
+    reached = found.get("pools") or ()
+    if len(reached) == 1:
+        return reached[0]
     raise Invalid(
         'No default pool set. Set a default pool using "osmo profile set pool <pool>" or specify a '
-        "pool using --pool or -p."
+        "pool using --pool or -p.",
+        hint=f"you may submit to {', '.join(reached)}" if reached else "",
     )
 
 
@@ -119,13 +140,19 @@ def read_pairs(what: str, pairs: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _echo_failure(error: BoughError, format_type: str) -> None:
+def echo_failure(error: BoughError, format_type: str) -> None:
+    """Print what went wrong: as JSON where the answer would be, else where errors go."""
     # What did not come from a server has no status of its own.
     code = vars(error).get("http_status", exit_code(error))
     code = SUBMISSION if isinstance(error, Refused) else code
     message = _message(error)
     if format_type == "json":
-        click.echo(json.dumps({"message": message, "code": code}, ensure_ascii=False))
+        told: dict[str, Any] = {"message": message, "code": code}
+        if error.details:
+            told["details"] = list(error.details)
+        if error.hint:
+            told["hint"] = error.hint
+        click.echo(json.dumps(told, ensure_ascii=False))
         return
     first, *rest = message.splitlines() or [""]
     click.echo(f"Error message: {printable(first)}", err=True)

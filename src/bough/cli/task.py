@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.remote import PRIORITIES, ServerGroup, client, echo, format_option
+from bough.cli.statuses import TASK_STATUSES
 from bough.cli.workflow_text import render_summaries, render_tasks
 
 ACTIVE = ("PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
@@ -22,6 +23,8 @@ def task() -> None:
     "--status",
     "-s",
     "statuses",
+    metavar="STATUS",
+    type=TASK_STATUSES,
     multiple=True,
     default=ACTIVE,
     help="Only this status; repeatable. Without it, what waits or runs.",
@@ -33,7 +36,9 @@ def task() -> None:
 @click.option("--node", "-n", "nodes", multiple=True, help="Only on this node; repeatable.")
 @click.option("--started-after", metavar="YYYY-MM-DD", help="Only from this day on.")
 @click.option("--started-before", metavar="YYYY-MM-DD", help="Only before this day.")
-@click.option("--count", "-c", type=click.IntRange(1, 1_000), default=20, help="How many.")
+@click.option(
+    "--count", "-c", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
+)
 @click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
 @click.option(
     "--order",
@@ -43,11 +48,7 @@ def task() -> None:
     show_default=True,
     help="The newest last, or first.",
 )
-@click.option(
-    "--priority",
-    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
-    help="Only this priority.",
-)
+@click.option("--priority", type=PRIORITIES, help="Only this priority.")
 @click.option("--verbose", "-v", is_flag=True, help="With what each task asks for.")
 @click.option("--summary", "-S", is_flag=True, help="Sums by user, pool and priority.")
 @click.option("--aggregate-by-workflow", "-W", is_flag=True, help="Sums by workflow.")
@@ -69,7 +70,7 @@ def list_tasks(
     query = {
         **filters,
         "order": filters["order"].upper(),
-        "statuses": [status.upper() for status in filters["statuses"]],
+        "statuses": list(filters["statuses"]),
         "nodes": list(filters["nodes"]),
         "summary": summary,
         "aggregate_by_workflow": aggregate_by_workflow,

@@ -11,18 +11,20 @@ from bough.cli import workflow_submit
 from bough.cli.output import printable
 from bough.cli.remote import (
     ERROR,
+    PRIORITIES,
     ServerGroup,
     client,
     echo,
+    echo_failure,
     format_option,
     long_format_option,
 )
+from bough.cli.statuses import WORKFLOW_STATUSES
 from bough.cli.workflow_text import render_list, render_query, render_why
 from bough.errors import BoughError, Refused
 
 #: The most that a server gives at once.
 PAGE = 1_000
-PRIORITIES = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 follow_option = click.option(
     "--follow/--no-follow",
     "-f",
@@ -58,15 +60,33 @@ for command in (
     show_default=True,
     help="The newest last, or first.",
 )
-@click.option("--status", "-s", "statuses", multiple=True, help="Only this status; repeatable.")
+@click.option(
+    "--status",
+    "-s",
+    "statuses",
+    metavar="STATUS",
+    type=WORKFLOW_STATUSES,
+    multiple=True,
+    help="Only this status; repeatable.",
+)
 @click.option("--priority", type=PRIORITIES, help="Only this priority.")
 @click.option("--pool", "-p", "pools", multiple=True, help="Only this pool; repeatable.")
 @click.option("--user", "-u", "users", multiple=True, help="Only this user's; repeatable.")
 @click.option("--all-users", "-a", is_flag=True, help="Everybody's.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only with this label."
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Only with this label, whatever its value or with this one; repeatable.",
 )
-@click.option("--no-label", "no_labels", multiple=True, metavar="NAME", help="Only without it.")
+@click.option(
+    "--no-label",
+    "no_labels",
+    multiple=True,
+    metavar="NAME",
+    help="Only without it; repeatable.",
+)
 @click.option("--tags", multiple=True, help="Only with this tag; repeatable.")
 @click.option("--submitted-after", metavar="YYYY-MM-DD", help="Only from this day on.")
 @click.option("--submitted-before", metavar="YYYY-MM-DD", help="Only before this day.")
@@ -85,7 +105,7 @@ def list_workflows(
     if users and everybody:
         raise click.UsageError("--user and --all-users exclude each other.")
     query = {
-        "statuses": [status.upper() for status in filters.pop("statuses")],
+        "statuses": list(filters.pop("statuses")),
         "label": list(filters.pop("labels")),
         "no_label": list(filters.pop("no_labels")),
         "tags": list(filters.pop("tags")),
@@ -155,8 +175,11 @@ def cancel(
             if error.http_status >= 500 or isinstance(error, Refused):
                 raise
             failed = True
-            text = f"Workflow cancelation failed for workflow {name}: {error.message}"
-            click.echo(printable(text), err=True)
+            error.message = f"Workflow cancelation failed for workflow {name}: {error.message}"
+            if format_type == "json":
+                echo_failure(error, format_type)
+            else:
+                click.echo(printable(error.message), err=True)
         else:
             told = f"Cancel job for workflow {name} is submitted!"
             echo(answer, format_type, lambda _, told=told: told, indent=4)

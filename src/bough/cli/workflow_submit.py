@@ -12,6 +12,7 @@ import click
 from bough.cli.lazy import tool
 from bough.cli.output import printable
 from bough.cli.remote import (
+    PRIORITIES,
     ServerCommand,
     choose_pool,
     client,
@@ -30,7 +31,13 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*-[0-9]+")
 
 def _spec_options(function: Any) -> Any:
     for option in (
-        click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Add a label."),
+        click.option(
+            "--label",
+            "labels",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Add a label; repeatable.",
+        ),
         pool_option,
         click.option(
             "--set-string",
@@ -44,7 +51,7 @@ def _spec_options(function: Any) -> Any:
             "variables",
             multiple=True,
             metavar="NAME=VALUE",
-            help="Set a variable of the template.",
+            help="Set a variable of the template: a number, a truth value or text, as YAML has it.",
         ),
     ):
         function = option(function)
@@ -54,10 +61,16 @@ def _spec_options(function: Any) -> Any:
 @click.command(cls=ServerCommand)
 @click.argument("file", metavar="FILE|ID", type=click.Path(allow_dash=True))
 @_spec_options
-@click.option("--set-env", "env", multiple=True, metavar="NAME=VALUE", help="Set in every task.")
+@click.option(
+    "--set-env",
+    "env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a variable of the environment of every task; repeatable.",
+)
 @click.option(
     "--priority",
-    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
+    type=PRIORITIES,
     help="HIGH and NORMAL stay within the quota; LOW may exceed it and may be preempted.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print the spec as it would be submitted.")
@@ -92,7 +105,7 @@ def submit(
 @_spec_options
 @click.option(
     "--priority",
-    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
+    type=PRIORITIES,
     help="The priority it would be submitted with.",
 )
 @format_option

@@ -10,6 +10,8 @@ from bough.cli.ruled import NOTHING, render_fields, render_ruled, show_time
 
 _LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
 _LINE = "-" * 68
+#: How many tasks are named that have the same message.
+NAMED = 3
 
 
 def render_list(answer: Any) -> str:
@@ -64,7 +66,44 @@ def render_query(answer: Any, *, verbose: bool) -> str:
     parts = [_LINE, "", fields, "", render_ruled(header, rows)]
     if answer.get("failure_message"):
         parts += ["", f"Failure: {printable(answer['failure_message'])}"]
+    parts += _messages(answer, verbose=verbose)
     return "\n".join(parts)
+
+
+def _messages(answer: Any, *, verbose: bool) -> list[str]:
+    """What is said about its tasks, where that is more than what is said about all of it."""
+    told = [
+        (
+            f"{task['name']} (retry {task['retry_id']})" if verbose else task["name"],
+            task["failure_message"],
+        )
+        for group in answer["groups"]
+        for task in group["tasks"]
+        if task.get("failure_message")
+    ]
+    waits = [
+        (group["name"], f"{group['wait_message']} ({group.get('wait_reason')})")
+        for group in answer["groups"]
+        if group.get("wait_message")
+    ]
+    lines: list[str] = []
+    if {message for _, message in told} - {answer.get("failure_message")}:
+        lines += ["", "Messages:", *_said(told)]
+    if waits:
+        lines += ["", "Waiting:", *_said(waits)]
+    return lines
+
+
+def _said(told: list[tuple[str, str]]) -> list[str]:
+    """A line for each message, with the names of some that it is about."""
+    about: dict[str, list[str]] = {}
+    for name, message in told:
+        about.setdefault(message, []).append(name)
+    lines: list[str] = []
+    for message, names in about.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        lines.append(printable(f"  {', '.join(names[:NAMED])}{more}: {message}"))
+    return lines
 
 
 def render_why(name: str, answer: Any, *, queues: bool = False) -> str:

@@ -17,7 +17,11 @@ BLOCK = 65_536
 
 
 class Garbled(Exception):
-    """What came is no answer in HTTP, or only a part of one."""
+    """What came is no answer in HTTP."""
+
+
+class CutOff(Exception):
+    """The connection ended before the answer did."""
 
 
 class Connection:
@@ -90,9 +94,9 @@ class Connection:
         if self.status in (204, 304):
             return
         if self._headers.get("transfer-encoding", "").lower() == "chunked":
-            while size := _number(self._line().partition(b";")[0], 16):
+            while size := _number(self._whole_line().partition(b";")[0], 16):
                 yield from self._exactly(size)
-                self._line()
+                self._whole_line()
             while self._line().strip():
                 pass
         elif "content-length" in self._headers:
@@ -105,9 +109,15 @@ class Connection:
         while size:
             block = self._file.read1(min(size, BLOCK))
             if not block:
-                raise Garbled("it ended too early")
+                raise CutOff
             size -= len(block)
             yield block
+
+    def _whole_line(self) -> bytes:
+        line = self._line()
+        if not line.endswith(b"\n"):
+            raise CutOff
+        return line
 
     def _line(self) -> bytes:
         line = self._file.readline(MAXIMUM_LINE + 1)

@@ -41,15 +41,17 @@ def failure(status: int, body: bytes) -> BoughError:
 
 
 def _error(status: int, message: str, document: dict[str, Any]) -> BoughError:
+    details = document.get("details")
+    lines = tuple(map(str, details)) if isinstance(details, list) else ()
+    hint = str(document.get("hint") or _HINTS.get(status, ""))
     if status == 400 and document.get("error_code") in _SUBMISSION:
-        return Refused(message, workflow_id=document.get("workflow_id"))
+        refused = Refused(message, workflow_id=document.get("workflow_id"))
+        refused.hint, refused.details = hint, lines
+        return refused
     found = _TYPES.get(status)
     if found is None:
         found = Unavailable if status > 500 else Invalid
-    details = document.get("details")
-    lines = tuple(map(str, details)) if isinstance(details, list) else ()
-    hint = document.get("hint") or _HINTS.get(status, "")
-    return found(message, hint=str(hint), details=lines)
+    return found(message, hint=hint, details=lines)
 
 
 def _document(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bough.client.connection import Connection, Garbled
+from bough.client.connection import Connection, CutOff, Garbled
 from bough.client.failure import failure
 from bough.errors import Invalid, Unavailable
 from bough.version import VERSION
@@ -24,6 +24,7 @@ PAUSE_S = 0.2
 #: Characters that stand for themselves in every part of an address.
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PORTS = {"http": 80, "https": 443}
+_LOST = "it may be starting again: tasks go on meanwhile; ask again when it answers"
 _HINT = "is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_SERVER"
 
 
@@ -74,7 +75,7 @@ class Transport:
                 return self._ask("GET", path, query)
             except Unavailable as error:
                 cause = error.__cause__
-                if not isinstance(cause, OSError) or isinstance(cause, TimeoutError):
+                if not isinstance(cause, (OSError, CutOff)) or isinstance(cause, TimeoutError):
                     raise
                 time.sleep(PAUSE_S * attempt)
         return self._ask("GET", path, query)
@@ -95,7 +96,7 @@ class Transport:
         try:
             connection.wait_for_ever()
             lines = connection.lines()
-            while line := self._guard(lambda: next(lines, b"")):
+            while line := self._guard(lambda: _next(lines)):
                 yield line.decode(errors="replace")
         finally:
             connection.close()
@@ -151,6 +152,9 @@ class Transport:
             reason = error.strerror or str(error) or type(error).__name__
             message = f"Cannot reach the server at {self.server}: {reason}."
             raise Unavailable(message, hint=_HINT) from error
+        except CutOff as error:
+            message = f"The connection to the server at {self.server} was lost."
+            raise Unavailable(message, hint=_LOST) from error
         except Garbled as error:
             message = f"The answer of the server at {self.server} cannot be read: {error}."
             raise Unavailable(message, hint=_HINT) from error
@@ -191,6 +195,14 @@ def given(**values: Any) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value not in ((), [], "")
     }
+
+
+def _next(lines: Iterator[bytes]) -> bytes:
+    """The next line of a stream that had begun, or nothing at its end."""
+    try:
+        return next(lines, b"")
+    except ConnectionError as error:
+        raise CutOff from error
 
 
 def _query_text(query: Query | None) -> str:

@@ -1,0 +1,82 @@
+"""What `osmo workflow` says about workflows that wait or have failed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bough.cli.statuses import TASK_STATUSES, WORKFLOW_STATUSES
+from bough.model.workflow import TaskStatus, WorkflowStatus
+from tests.answering import Answering
+from tests.unit.conftest import Osmo
+
+WORKFLOW = {
+    "name": "wf-1",
+    "submit_time": "2026-01-05T10:00:00",
+    "status": "PENDING",
+    "overview": "http://host/workflows/wf-1",
+}
+
+
+def test_a_failed_workflow_says_what_is_wrong_with_each_task(osmo: Osmo, server: Answering):
+    def task(name: str, message: str | None, retry: int = 0) -> Any:
+        return {
+            "name": name,
+            "retry_id": retry,
+            "start_time": None,
+            "status": "FAILED",
+            "failure_message": message,
+        }
+
+    workers = [task(f"w{number}", "The lead has failed.") for number in range(5)]
+    document = {
+        **WORKFLOW,
+        "submitted_by": "alice",
+        "failure_message": "It ended with 7.",
+        "groups": [{"name": "g", "tasks": [task("lead", "It ended with 7.", 1), *workers]}],
+    }
+    server.answer("GET", "/api/workflow/wf-1", document)
+    expected = [
+        "Failure: It ended with 7.",
+        "",
+        "Messages:",
+        "  lead: It ended with 7.",
+        "  w0, w1, w2 and 2 more: The lead has failed.",
+    ]
+    assert expected == osmo("workflow", "query", "wf-1").output.splitlines()[-5:]
+    assert "  lead (retry 1): It ended with 7." in osmo("workflow", "query", "wf-1", "-v").output
+    document["groups"] = [{"name": "g", "tasks": [task("lead", "It ended with 7.")]}]
+    server.answers.clear()
+    server.answer("GET", "/api/workflow/wf-1", document)
+    assert "Messages" not in osmo("workflow", "query", "wf-1").output
+
+
+def test_a_workflow_that_waits_says_why(osmo: Osmo, server: Answering):
+    group = {"name": "g", "tasks": [], "wait_reason": "quota", "wait_message": "it needs 2 GPUs"}
+    document = {**WORKFLOW, "submitted_by": "alice", "groups": [group]}
+    server.answer("GET", "/api/workflow/wf-1", document)
+    shown = osmo("workflow", "query", "wf-1").output.splitlines()
+    assert ["", "Waiting:", "  g: it needs 2 GPUs (quota)"] == shown[-3:]
+
+
+@pytest.mark.parametrize("command", ["workflow", "task"])
+def test_a_status_that_does_not_exist_is_answered_with_those_that_do(osmo: Osmo, command: str):
+    ended = osmo(command, "list", "--status", "done")
+    assert 2 == ended.code
+    assert "'DONE' is not one of" in ended.errors
+    assert "'COMPLETED'" in ended.errors
+
+
+def test_the_statuses_are_those_of_the_model():
+    assert set(WorkflowStatus) == set(WORKFLOW_STATUSES.choices)
+    assert set(TaskStatus) == set(TASK_STATUSES.choices)
+
+
+def test_programs_are_told_what_could_not_be_cancelled(osmo: Osmo, server: Answering):
+    server.answer("POST", "/api/workflow/wf-1/cancel", {"message": "It is over."}, 400)
+    ended = osmo("workflow", "cancel", "wf-1", "-t", "json")
+    assert (2, "") == (ended.code, ended.errors)
+    message = "Workflow cancelation failed for workflow wf-1: It is over."
+    assert {"message": message, "code": 400} == json.loads(ended.output)
