@@ -91,6 +91,11 @@ def test_wrong_usage_ends_with_2():
         assert "Error:" in result.stderr
 
 
+def test_what_there_is_comes_from_one_option(capsys: pytest.CaptureFixture[str]):
+    assert 2 == cli.run(["serve", "--gpus", "2", "--nodes", "nodes.yaml"])
+    assert "--gpus and --nodes exclude each other." in capsys.readouterr().err
+
+
 def test_an_error_is_one_line_on_standard_error_and_ends_with_1():
     result = bough("quota", "show", "nowhere.yaml")
     assert (result.returncode, result.stdout) == (1, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -81,8 +82,32 @@ def test_a_token_may_come_from_a_file(
 
 def test_a_login_that_fails_is_not_kept(nowhere: Osmo, server: Answering, login_file: Path):
     server.answer("GET", SETTINGS, {"message": "Who?", "error_code": "USER"}, 401)
-    assert 2 == nowhere("login", server.address, "--token", "wrong").code
+    ended = nowhere("login", server.address, "--token", "wrong")
+    assert 2 == ended.code
+    assert "Hint: the token of the first administrator is in admin-token" in ended.errors
+    ended = nowhere("login", server.address, "--method", "dev", "--username", "ann")
+    assert "bough serve --trust-proxy NETWORK" in ended.errors
     assert not login_file.exists()
+
+
+def test_a_token_may_be_sent_to_standard_input(
+    nowhere: Osmo, server: Answering, monkeypatch: pytest.MonkeyPatch
+):
+    server.answer("GET", SETTINGS, PROFILE)
+    for arguments in ((), ("--token-file", "-")):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("piped\n"))
+        assert 0 == nowhere("login", server.address, *arguments).code
+        assert "Bearer piped" == server.last.headers["authorization"]
+
+
+def test_without_a_token_it_says_how_to_give_one(
+    nowhere: Osmo, server: Answering, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    ended = nowhere("login", server.address)
+    assert 2 == ended.code
+    assert "--token or --token-file" in ended.errors
+    assert [] == server.asked
 
 
 def test_where_names_are_trusted_a_name_is_enough(nowhere: Osmo, server: Answering):
@@ -231,7 +256,9 @@ def test_deleting_a_user_wants_a_yes(osmo: Osmo, server: Answering, monkeypatch)
     server.answer("DELETE", "/api/auth/user/ann")
     with open(os.devnull) as nothing:
         monkeypatch.setattr(sys, "stdin", nothing)
-        assert 3 == osmo("user", "delete", "ann").code
+        assert (3, "") == osmo("user", "delete", "ann")[:2]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    assert osmo("user", "delete", "ann").errors.endswith("User ann is not deleted.\n")
     assert [] == server.asked
     assert (0, "User ann is deleted.\n", "") == osmo("user", "delete", "ann", "--force")
 

@@ -257,9 +257,26 @@ def test_only_what_was_given_is_changed(osmo: Osmo, server: Answering):
 
 def test_a_pool_is_renamed_and_deleted(osmo: Osmo, server: Answering):
     server.answer("PUT", "/api/configs/pool/team/rename")
+    server.answer("GET", "/api/configs/pool/group", {})
     server.answer("DELETE", "/api/configs/pool/group")
     assert (0, "Pool team is now group.\n", "") == osmo("pool", "rename", "team", "group")
     assert (0, "Pool group is deleted.\n", "") == osmo("pool", "delete", "group")
+
+
+def test_a_pool_that_is_not_there_is_not_said_to_be_deleted(osmo: Osmo, server: Answering):
+    server.answer("DELETE", "/api/configs/pool/tema")
+    assert 2 == osmo("pool", "delete", "tema").code
+
+
+def test_the_commands_for_subpools_are_named_where_they_are_meant(osmo: Osmo, server: Answering):
+    path = "/api/configs/pool/team--a"
+    server.answer("GET", path, {})
+    for method in ("PATCH", "DELETE"):
+        server.answer(method, path, {"message": "It is a subpool.", "error_code": "USER"}, 400)
+    updated = osmo("pool", "update", "team--a", "--quota", "3").errors
+    assert updated.endswith("Hint: osmo pool subpool update team a --quota GPUS\n")
+    deleted = osmo("pool", "delete", "team--a").errors
+    assert deleted.endswith("Hint: osmo pool subpool delete team a\n")
 
 
 def test_a_pool_is_shown(osmo: Osmo, server: Answering):
@@ -268,6 +285,28 @@ def test_a_pool_is_shown(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/configs/pool/team", document)
     assert "GPU Quota   : no limit" in osmo("pool", "show", "team").output
     assert document == json.loads(osmo("pool", "show", "team", "-t", "json").output)
+
+
+def test_a_pool_is_shown_with_every_limit_that_is_set(osmo: Osmo, server: Answering):
+    document = {
+        **SUBPOOL,
+        "resources": {"gpu": {"guarantee": 8, "maximum": 9, "weight": 2}},
+        "lending_limit": 0,
+        "max_exec_timeout": "8h",
+        "default_exit_actions": {"FAIL": "3006"},
+    }
+    server.answer("GET", "/api/configs/pool/team", document)
+    lines = osmo("pool", "show", "team").output.splitlines()
+    shown = dict(line.split(" : ") for line in lines)
+    found = {name.strip(): value for name, value in shown.items()}
+    assert {
+        "Maximum": "9",
+        "Weight": "2",
+        "Lends": "0",
+        "Maximum Exec Timeout": "8h",
+        "Exit Actions": "FAIL=3006",
+    }.items() <= found.items()
+    assert "Borrows" not in found
 
 
 # Subpools

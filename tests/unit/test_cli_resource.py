@@ -98,6 +98,14 @@ def test_one_node_is_shown(osmo: Osmo, server: Answering):
     assert "Labels     : a=b" in output
 
 
+def test_one_node_is_shown_as_one_of_a_pool_or_platform(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/resources/n1", {"resources": [NODE]})
+    output = osmo("resource", "info", "n1", "-p", "pool2", "-pl", "h100").output
+    assert "pool2/h100 : " in output
+    assert "pool1/" not in output
+    assert "pool2/" not in osmo("resource", "info", "n1", "--platform", "l40").output
+
+
 # Queues
 
 

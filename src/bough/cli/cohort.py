@@ -82,7 +82,7 @@ def update(name: str, plan: bool, format_type: str, **fields: Any) -> None:
 @format_option
 def move(name: str, parent: str | None, plan: bool, format_type: str) -> None:
     """Hang a cohort below another; without PARENT, directly below the node above all."""
-    answer = client().cohorts.move(name, parent, plan=plan)
+    answer = client().cohorts.move(name, parent or None, plan=plan)
     echo(answer, format_type, lambda each: _told(each, name, "moved"))
 
 

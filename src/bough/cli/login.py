@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
 from bough.cli.remote import ServerCommand, echo, format_option
-from bough.errors import Invalid
+from bough.errors import Invalid, Unauthenticated
+
+_UNKNOWN = "the token of the first administrator is in admin-token in the server's data folder"
+_UNTRUSTED = "a server believes names only from where `bough serve --trust-proxy NETWORK` says so"
 
 
 @click.command(cls=ServerCommand)
@@ -18,7 +22,7 @@ from bough.errors import Invalid
     help="By token, or, where the server trusts you, by name alone.",
 )
 @click.option("--token", help="A personal access token; without it you are asked for one.")
-@click.option("--token-file", metavar="FILE", help="A file that has the token.")
+@click.option("--token-file", metavar="FILE", help="A file with the token; - is standard input.")
 @click.option("--username", help="Your name, for --method dev.")
 @format_option
 def login(
@@ -37,10 +41,14 @@ def login(
             raise click.UsageError("--method dev needs --username.")
         client = Client(server, user=username)
     else:
-        token = token or _read(token_file) or click.prompt("Token", hide_input=True)
+        token = _secret(token, token_file)
         username = None
         client = Client(server, token)
-    profile = client.profile.get()
+    try:
+        profile = client.profile.get()
+    except Unauthenticated as error:
+        error.hint = _UNTRUSTED if method == "dev" else _UNKNOWN
+        raise
     path = store_login(Login(client.server, token, username))
     name = (profile.get("profile") or {}).get("username")
     answer: dict[str, Any] = {"server": client.server, "username": name, "file": path}
@@ -58,11 +66,25 @@ def logout(format_type: str) -> None:
     echo({"logged_out": done}, format_type, lambda _: text)
 
 
-def _read(file: str | None) -> str | None:
-    if file is None:
-        return None
+def _secret(token: str | None, file: str | None) -> str:
+    """The token that was given, or that is in the file, or that somebody types or sends."""
+    if token and file:
+        raise click.UsageError("--token and --token-file exclude each other.")
+    if not token and file is None and sys.stdin.isatty():
+        token = click.prompt("Token", hide_input=True)
+    found = token or _read(file or "-")
+    if not found:
+        raise click.UsageError("Say who you are: --token or --token-file.")
+    return found
+
+
+def _read(file: str) -> str:
     try:
+        if file == "-":
+            return sys.stdin.read().strip()
         with open(file, encoding="utf-8") as stream:
             return stream.read().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"{file} cannot be read: {error}.") from None
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Invalid(f"{file} is not UTF-8 text.") from None

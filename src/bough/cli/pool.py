@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -9,7 +11,7 @@ import click
 from bough.cli.pool_text import render_pool, render_pools, render_usage
 from bough.cli.remote import ServerGroup, client, echo, format_option
 from bough.cli.subpool import subpool
-from bough.errors import NotFound
+from bough.errors import Invalid, NotFound
 
 #: What an option says for "as if it had never been set".
 NO_LIMIT = -1
@@ -98,7 +100,8 @@ def update(name: str, format_type: str, **fields: Any) -> None:
     if not changes:
         raise click.UsageError("Say what to change; --help lists the options.")
     asked = client()
-    asked.pools.update(name, changes)
+    with _pointing_to_subpools(name, "update"):
+        asked.pools.update(name, changes)
     answer = asked.pools.get(name) if format_type == "json" else None
     echo(answer, format_type, lambda _: f"Pool {name} is updated.", indent=4)
 
@@ -126,8 +129,25 @@ def rename(name: str, new_name: str, format_type: str) -> None:
 @format_option
 def delete(name: str, format_type: str) -> None:
     """Remove a pool that has neither subpools nor unfinished workflows."""
-    answer = client().pools.delete(name)
+    asked = client()
+    # The server takes what is not there for deleted, which hides a name that is misspelled.
+    asked.pools.get(name)
+    with _pointing_to_subpools(name, "delete"):
+        answer = asked.pools.delete(name)
     echo(answer, format_type, lambda _: f"Pool {name} is deleted.", indent=4)
+
+
+@contextmanager
+def _pointing_to_subpools(name: str, verb: str) -> Iterator[None]:
+    """Name the command for subpools, where that is what was meant."""
+    try:
+        yield
+    except Invalid as error:
+        parent, separator, part = name.partition("--")
+        if separator and not error.hint:
+            quota = " --quota GPUS" if verb == "update" else ""
+            error.hint = f"osmo pool subpool {verb} {parent} {part}{quota}"
+        raise
 
 
 def _config(fields: dict[str, Any]) -> dict[str, Any]:

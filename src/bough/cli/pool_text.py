@@ -14,6 +14,16 @@ _MODES = {
     "used": (*_USED, ("Total Usage", "total_usage"), ("Total Capacity", "total_capacity")),
     "free": (("Quota Free", "quota_free"), ("Total Free", "total_free")),
 }
+_LIMITS = (
+    ("Borrows", "borrowing_limit"),
+    ("Lends", "lending_limit"),
+    ("GPUs per User", "user_gpu_limit"),
+    ("Exec Timeout", "default_exec_timeout"),
+    ("Maximum Exec Timeout", "max_exec_timeout"),
+    ("Queue Timeout", "default_queue_timeout"),
+    ("Maximum Queue Timeout", "max_queue_timeout"),
+    ("Exit Actions", "default_exit_actions"),
+)
 #: Counted over all nodes that pools share, so said again for each of them.
 _SHARED = ("total_capacity", "total_free")
 
@@ -63,11 +73,25 @@ def render_pool(pool: Any) -> str:
     fields += [
         ("Status", pool.get("status")),
         ("GPU Quota", _quota(pool)),
+        *_limits(pool),
         ("Backend", pool.get("backend")),
         ("Cohort", pool.get("cohort")),
         ("Description", pool.get("description") or NOTHING),
     ]
     return render_fields(fields)
+
+
+def _limits(pool: Any) -> Iterator[tuple[str, Any]]:
+    """What is set of all that can be; what nobody set says nothing."""
+    gpu = (pool.get("resources") or {}).get("gpu") or {}
+    if gpu.get("maximum", -1) != -1:
+        yield "Maximum", gpu["maximum"]
+    if gpu.get("weight", 1) != 1:
+        yield "Weight", gpu["weight"]
+    for title, field in _LIMITS:
+        value = pool.get(field)
+        if value not in (None, "", {}):
+            yield title, value
 
 
 def render_history(answer: Any) -> str:

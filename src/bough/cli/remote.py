@@ -70,7 +70,11 @@ class ServerCommand(click.Command):
         except BoughError as error:
             echo_failure(error, ctx.params.get("format_type", "text"))
             ctx.exit(exit_code(error))
-        except (KeyboardInterrupt, click.Abort):
+        except click.Abort:
+            # A question stands there, without an answer.
+            click.echo("\ninterrupted", err=True)
+            ctx.exit(INTERRUPTED)
+        except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
 

@@ -44,7 +44,10 @@ def list_resources(
 
 @resource.command()
 @click.argument("node")
+@click.option("--pool", "-p", help="Only as a node of this pool.")
+@click.option("--platform", "-pl", help="Only as a node of this platform.")
 @format_option
-def info(node: str, format_type: str) -> None:
+def info(node: str, pool: str | None, platform: str | None, format_type: str) -> None:
     """Show one node."""
-    echo(client().resources.get(node), format_type, render_node, indent=4)
+    answer = client().resources.get(node)
+    echo(answer, format_type, lambda each: render_node(each, pool, platform), indent=4)

@@ -43,8 +43,8 @@ def render_resources(answer: Any, pools: Sequence[str], mode: str) -> str:
     return render_ruled(header, rows, totals=totals)
 
 
-def render_node(answer: Any) -> str:
-    """One node, field by field."""
+def render_node(answer: Any, only_pool: str | None, only_platform: str | None) -> str:
+    """One node, field by field; in all its pools and platforms, or as one of some."""
     found = answer.get("resources", [answer]) if isinstance(answer, dict) else answer
     parts: list[str] = []
     for node in found:
@@ -52,7 +52,9 @@ def render_node(answer: Any) -> str:
             ("Node", node["exposed_fields"].get("node")),
             ("Type", node["resource_type"]),
         ]
-        for pool, platform, pairs in _node_lines(node, ()):
+        for pool, platform, pairs in _node_lines(node, (only_pool,) if only_pool else ()):
+            if only_platform not in (None, platform):
+                continue
             amounts = ", ".join(
                 f"{title.partition(' ')[0]} {_pair(pair, 'used')}"
                 for (title, _), pair in zip(_COLUMNS, pairs, strict=True)

@@ -108,6 +108,8 @@ def serve(
 
     The first start writes a token for the first administrator to admin-token in the data folder.
     """
+    if nodes is not None and options["gpus"] is not None:
+        raise click.UsageError("--gpus and --nodes exclude each other.")
     settings = _server("settings").Settings(
         data=Path(data),
         nodes=None if nodes is None else Path(nodes),

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.output import printable
+from bough.cli.remote import INTERRUPTED, ServerGroup, client, echo, format_option
 from bough.cli.ruled import render_fields, render_ruled, show_time
 
 
@@ -60,10 +61,12 @@ def update(name: str, add: tuple[str, ...], remove: tuple[str, ...], format_type
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Do not ask.")
 @format_option
-def delete(name: str, force: bool, format_type: str) -> None:
+@click.pass_context
+def delete(context: click.Context, name: str, force: bool, format_type: str) -> None:
     """Remove a user with roles, tokens and credentials; workflows keep the name."""
-    if not force:
-        click.confirm(f"Delete user {name}?", abort=True, err=True)
+    if not force and not click.confirm(f"Delete user {printable(name)}?", err=True):
+        click.echo(f"User {printable(name)} is not deleted.", err=True)
+        context.exit(INTERRUPTED)
     answer = client().users.delete(name)
     echo(answer, format_type, lambda _: f"User {name} is deleted.")
 
