@@ -128,6 +128,22 @@ def test_a_group_whose_lead_is_completed_is_not_out_of_time_while_the_others_end
     assert Status.COMPLETED is slow.status(workflow)
 
 
+@pytest.mark.parametrize(("code", "status"), [(0, Status.COMPLETED), (7, Status.RUNNING)])
+def test_a_group_that_had_done_its_work_does_not_start_again(slow, code, status):
+    changes = {"max_retry_per_task": 1, "default_exit_actions": {"RESCHEDULE": "3"}}
+    settings.patch_workflow_settings(slow.site, slow.admin, changes)
+    workflow = submit(slow, tasks=2, ignore_nonlead_status=False)
+    slow.time.pass_minutes(1)
+    lead, other = slow.tasks(workflow)
+    see(slow, other.attempt, 3, slow.time.ms)
+    assert "restart" == slow.tasks(workflow)[0].releasing
+
+    see(slow, lead.attempt, code, slow.time.ms - 1)
+    slow.settle()
+
+    assert status is slow.status(workflow)
+
+
 def test_what_was_cancelled_is_cancelled_whenever_it_ended(slow):
     workflow = submit(slow)
     (task,) = slow.tasks(workflow)

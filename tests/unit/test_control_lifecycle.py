@@ -6,13 +6,16 @@ from bough.control.lifecycle import (
     CANCEL,
     DRAIN,
     EXEC_TIMEOUT,
+    FELLOW,
     GIVE_BACK,
+    LEAD,
     RESTART,
     START,
     VANISHED,
     Verdict,
     follow_lead,
     group_status,
+    is_overtaken,
     moved,
     overrides,
     verdict,
@@ -219,6 +222,7 @@ def test_what_was_told_for_good_ends_so_whatever_its_exit_code():
     cases = [
         (CANCEL, T.FAILED_CANCELED, 143, False),
         (EXEC_TIMEOUT, T.FAILED_EXEC_TIMEOUT, 143, False),
+        (FELLOW, T.FAILED, 143, False),
         (START, T.FAILED_START_ERROR, 3003, False),
         (GIVE_BACK, T.RESCHEDULED, 3006, True),
         (RESTART, T.RESCHEDULED, 143, True),
@@ -247,6 +251,23 @@ def test_a_reason_stands_until_one_comes_after_which_nothing_follows():
     assert not overrides(EXEC_TIMEOUT, CANCEL)
     assert not overrides(CANCEL, CANCEL)
     assert not overrides("reclaim", CANCEL)
+    assert overrides(FELLOW, RESTART)
+    assert overrides(START, FELLOW)
+    assert not overrides(FELLOW, EXEC_TIMEOUT)
+
+
+def test_what_ended_by_itself_before_it_was_told_is_known_by_its_exit_code():
+    def overtaken(reason: str | None, code: int | None = 0, sooner_ms: int = 1) -> bool:
+        told = task(releasing=reason, released_ms=NOON_MS + sooner_ms)
+        return is_overtaken(told, seen(code))
+
+    early = ("preempt", "reclaim", "stale", DRAIN, GIVE_BACK, FELLOW, EXEC_TIMEOUT, RESTART)
+    assert [False] * len(early) == [overtaken(reason, sooner_ms=0) for reason in early]
+    assert [True] * len(early) == [overtaken(reason) for reason in early]
+    assert not overtaken(RESTART, 1)
+    assert overtaken("preempt", 1)
+    assert not overtaken("preempt", None)
+    assert [False] * 3 == [overtaken(reason) for reason in (CANCEL, START, LEAD)]
 
 
 def test_the_limit_of_a_group_is_counted_from_when_it_came_to_its_status():

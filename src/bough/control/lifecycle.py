@@ -113,9 +113,10 @@ def is_final(reason: str | None) -> bool:
 
 def is_overtaken(task: Task, seen: Observation) -> bool:
     """Whether an attempt had ended by itself before it was told to end."""
-    if seen.exit_code is None or task.released_ms is None:
+    if seen.exit_code is None or task.released_ms is None or seen.at_ms >= task.released_ms:
         return False
-    return task.releasing in _OVERTAKEN and seen.at_ms < task.released_ms
+    # What was to start again does so, unless it has done what it is for.
+    return task.releasing in _OVERTAKEN or (task.releasing == RESTART and seen.exit_code == 0)
 
 
 def verdict(
