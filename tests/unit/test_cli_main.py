@@ -182,3 +182,21 @@ def test_every_command_in_the_table_exists_and_says_what_it_does():
         command = cli.program.get_command(context, name)
         assert command is not None
         assert re.match(r"[A-Z].{10,}\.", command.get_short_help_str(200))
+
+
+def test_what_a_command_does_is_said_whole_in_80_columns():
+    def cut(group: click.Group, path: str) -> list[str]:
+        context = click.Context(group)
+        names = group.list_commands(context)
+        room = 80 - 6 - max(map(len, names))
+        found: list[str] = []
+        for name in names:
+            command = group.get_command(context, name)
+            assert command is not None
+            if command.get_short_help_str(room).endswith("..."):
+                found.append(f"{path} {name}")
+            if isinstance(command, click.Group):
+                found += cut(command, f"{path} {name}")
+        return found
+
+    assert [] == cut(cli.program, "bough")

@@ -12,7 +12,7 @@ from bough.cli.ruled import render_ruled, show_time
 
 @click.group(cls=ServerGroup)
 def audit() -> None:
-    """Who changed what, when and from where; nothing of it is ever deleted."""
+    """Who changed what, when and from where. Nothing of it is ever deleted."""
 
 
 @audit.command("list")

@@ -18,7 +18,7 @@ plan_option = click.option("--plan", is_flag=True, help="Only tell what the chan
 
 @click.group(cls=ServerGroup)
 def cohort() -> None:
-    """The tree of cohorts above the pools, which lend to each other and borrow."""
+    """The tree of cohorts above the pools. They lend to each other and borrow."""
 
 
 def _field_options(function: Any) -> Any:
@@ -81,7 +81,7 @@ def update(name: str, plan: bool, format_type: str, **fields: Any) -> None:
 @plan_option
 @format_option
 def move(name: str, parent: str | None, plan: bool, format_type: str) -> None:
-    """Hang a cohort below another; without PARENT, directly below the node above all."""
+    """Hang a cohort below another. Without PARENT, directly below the node above all."""
     answer = client().cohorts.move(name, parent or None, plan=plan)
     echo(answer, format_type, lambda each: _told(each, name, "moved"))
 
@@ -91,7 +91,7 @@ def move(name: str, parent: str | None, plan: bool, format_type: str) -> None:
 @plan_option
 @format_option
 def delete(name: str, plan: bool, format_type: str) -> None:
-    """Take the declaration of a cohort back; what hangs on it goes on without quota and parent."""
+    """Delete a cohort. What hangs on it goes on without its quota and its parent."""
     answer = client().cohorts.delete(name, plan=plan)
     echo(answer, format_type, lambda each: _told(each, name, "deleted"))
 

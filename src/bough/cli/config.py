@@ -57,7 +57,7 @@ def list_configs(format_type: str) -> None:
 @click.argument("names", nargs=-1)
 @format_option
 def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str) -> None:
-    """Show what is configured of a kind, now or right after a revision; all, or one name."""
+    """Show what is configured of a kind. It is all or one name, now or after a revision."""
     kind, revision = what
     if revision is None:
         answer: Any = client().configs.get(kind)
@@ -131,7 +131,7 @@ def history(
 @click.argument("after", type=click.IntRange(1), metavar="REVISION")
 @format_option
 def diff(before: tuple[str, int | None], after: int, format_type: str) -> None:
-    """Show what is different between two revisions: TYPE:REVISION REVISION."""
+    """Show how two revisions differ: TYPE:REVISION REVISION."""
     kind, revision = before
     if revision is None:
         raise click.UsageError(f"Say from which revision: {kind}:REVISION.")

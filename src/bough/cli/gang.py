@@ -18,7 +18,7 @@ from bough.cli.output import (
 
 @click.group()
 def gang() -> None:
-    """Gangs: trees of subgroups over pods that start whole or not at all.
+    """Gangs: trees of subgroups that start whole or not at all.
 
     Reads PodGroup, Queue and Topology of KAI, and plain Pods, from YAML files, from folders of
     them, or from standard input (-).
@@ -30,7 +30,7 @@ def gang() -> None:
 @format_option
 @lenient_option
 def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
-    """Show each gang as a tree: its minimums, what it holds, needs, and has to spare."""
+    """Show each gang as a tree. It has minimums, what is held, needed, and to spare."""
     answer = tool("gang").show(files, lenient=lenient)
     if format_type == "text":
         echo_warnings(answer["problems"])
@@ -43,7 +43,7 @@ def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
 @lenient_option
 @click.pass_context
 def check(context: click.Context, files: tuple[str, ...], format_type: str, lenient: bool) -> None:
-    """List errors and warnings with file and line; exit code 1 if there are errors."""
+    """List errors and warnings with file and line. The exit code is 1 if there are errors."""
     answer = tool("gang").check(files, lenient=lenient)
     echo_answer(answer, format_type, render_check)
     context.exit(1 if answer["errors"] else 0)

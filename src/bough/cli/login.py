@@ -33,7 +33,7 @@ def login(
     username: str | None,
     format_type: str,
 ) -> None:
-    """Log in: keep the address of a server and a token, readable by you alone."""
+    """Log in to a server. Its address and the token are kept, readable by you alone."""
     from bough.client import Client, Login, store_login  # noqa: PLC0415  help needs no network
 
     if method == "dev":

@@ -51,7 +51,7 @@ def uncordon(names: tuple[str, ...], format_type: str) -> None:
 )
 @format_option
 def drain(names: tuple[str, ...], leave: bool, format_type: str) -> None:
-    """Empty nodes: nothing new comes, and what runs waits for another place, or ends there."""
+    """Empty nodes. Nothing new comes, and what runs starts again elsewhere, or ends there."""
     asked = client().nodes
     for name in names:
         answer: Any = asked.drain(name, leave=leave)

@@ -36,7 +36,7 @@ def _scene_options(command: Command) -> Command:
 @files_argument
 @_scene_options
 def plan(files: tuple[str, ...], policy: str | None, format_type: str, lenient: bool) -> None:
-    """Show what one cycle would decide: what starts, what ends for whom, what waits and why.
+    """Show what one cycle would decide. It says what starts, ends and waits, for whom and why.
 
     Reads objects of KAI (PodGroup, Queue, Topology) with plain Pods and Nodes, or objects of Kueue
     (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload), from YAML files, from folders of
@@ -61,7 +61,7 @@ def why(
     format_type: str,
     lenient: bool,
 ) -> None:
-    """Say why a workload waits: one sentence, who holds what is missing, what would help.
+    """Say why a workload waits. It tells who holds what is missing, and what would help.
 
     Reads the same files as `bough plan`. WORKLOAD is the name of a PodGroup, a Pod or a Workload,
     with its namespace (ns/name) where several have it.

@@ -41,7 +41,7 @@ def list_pools(
     quota: bool,  # noqa: ARG001  accepted for old scripts
     format_type: str,
 ) -> None:
-    """Show what pools have, use and have left, as trees with their subpools.
+    """Show what pools and their subpools have, use and have left.
 
     Only HIGH and NORMAL count. A negative number is still to drain.
     """

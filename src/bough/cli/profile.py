@@ -29,7 +29,7 @@ def list_profile(format_type: str) -> None:
 @click.argument("switch", required=False, type=click.Choice(["true", "false"]))
 @format_option
 def set_profile(setting: str, value: str, switch: str | None, format_type: str) -> None:
-    """Change a setting: `pool NAME`, or `notifications email|slack [true|false]`."""
+    """Change a setting. It is `pool NAME`, or `notifications email|slack [true|false]`."""
     if setting == "pool":
         if switch is not None:
             raise click.UsageError("A pool is a name alone.")

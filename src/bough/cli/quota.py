@@ -66,7 +66,7 @@ def admit(
     format_type: str,
     lenient: bool,
 ) -> None:
-    """Say whether a queue can take a request now; if not, what stands against it and who uses it.
+    """Say whether a queue can take a request now. If not, what stands against it and who uses it.
 
     Exit code 0 means yes, 3 means no.
     """
@@ -83,7 +83,7 @@ def admit(
 @lenient_option
 @click.pass_context
 def check(context: click.Context, files: tuple[str, ...], format_type: str, lenient: bool) -> None:
-    """List errors and warnings with file and line; exit code 1 if there are errors."""
+    """List errors and warnings with file and line. The exit code is 1 if there are errors."""
     answer = tool("quota").check(files, lenient=lenient)
     echo_answer(answer, format_type, render_check)
     context.exit(1 if answer["errors"] else 0)

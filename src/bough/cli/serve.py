@@ -129,7 +129,7 @@ def db() -> None:
 @data_option
 @database_option
 def upgrade(data: str, database: str | None) -> None:
-    """Bring the database up to date; a server does this by itself when it starts."""
+    """Bring the database up to date. A server does this by itself when it starts."""
     settings = _server("settings").Settings(data=Path(data), database=database)
     revision = _server("process").upgrade_database(settings)
     click.echo(f"the database has revision {revision}")

@@ -47,7 +47,7 @@ def update(parent: str, name: str, quota: float, format_type: str) -> None:
 @click.argument("name", metavar="SUBPOOL")
 @format_option
 def delete(parent: str, name: str, format_type: str) -> None:
-    """Give a subpool's quota back; it is archived as soon as nothing is left in it."""
+    """Give a subpool's quota back. It is archived as soon as nothing is left in it."""
     answer: Any = client().subpools.delete(parent, name)
     echo(answer, format_type, _deleted, indent=4)
 
@@ -76,7 +76,7 @@ def show(parent: str, name: str, format_type: str) -> None:
 @click.argument("name", metavar="SUBPOOL")
 @format_option
 def history(parent: str, name: str, format_type: str) -> None:
-    """List everything that was ever changed about a subpool, over all its lives."""
+    """List everything that was ever changed about a subpool."""
     echo(client().subpools.history(parent, name), format_type, render_history, indent=4)
 
 

@@ -14,7 +14,7 @@ user_option = click.option("--user", "-u", help="Another user's, for administrat
 
 @click.group(cls=ServerGroup)
 def token() -> None:
-    """Personal access tokens: for programs, with no more than your roles."""
+    """Personal access tokens, with no more than your roles."""
 
 
 @token.command("set")

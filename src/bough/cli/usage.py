@@ -37,7 +37,7 @@ _COLUMNS = ("gpu_hours", "guaranteed", "preemptible", "borrowed")
     help="Text for people, JSON for programs, or CSV for tables.",
 )
 def usage(since: str, until: str | None, by: str, format_type: str) -> None:
-    """Add up GPU-hours: guaranteed, preemptible, and what of that was borrowed."""
+    """Add up GPU-hours. They are guaranteed or preemptible, and some of the latter borrowed."""
     answer: Any = client().usage(since=since, until=until, by=by)
     echo(answer, format_type, render_csv if format_type == "csv" else render_usage)
 

@@ -63,7 +63,7 @@ def update(name: str, add: tuple[str, ...], remove: tuple[str, ...], format_type
 @format_option
 @click.pass_context
 def delete(context: click.Context, name: str, force: bool, format_type: str) -> None:
-    """Remove a user with roles, tokens and credentials; workflows keep the name."""
+    """Remove a user with roles, tokens and credentials. Workflows keep the name."""
     if not force and not click.confirm(f"Delete user {printable(name)}?", err=True):
         click.echo(f"User {printable(name)} is not deleted.", err=True)
         context.exit(INTERRUPTED)

@@ -14,7 +14,7 @@ from bough.version import VERSION
 @click.command(cls=ServerCommand)
 @format_option
 def version(format_type: str) -> None:
-    """Show the version of this program, and of the server if one answers."""
+    """Show the version of this program, and of the server."""
     server = None
     try:
         found = client().version()

@@ -99,7 +99,7 @@ def list_workflows(
     format_type: str,
     **filters: Any,
 ) -> None:
-    """List the newest workflows; yours, unless somebody else's are asked for."""
+    """List the newest workflows. They are yours, unless somebody else's are asked for."""
     asked = client()
     users, everybody = filters.pop("users"), filters.pop("all_users")
     if users and everybody:
@@ -165,7 +165,7 @@ def cancel(
     force: bool,
     format_type: str,
 ) -> None:
-    """End workflows; all are tried, and exit code 2 says that one could not be."""
+    """End workflows. All are tried, and exit code 2 says that one could not be."""
     asked = client()
     failed = False
     for name in names:
@@ -204,7 +204,7 @@ def logs(
     follow: bool | None,
     format_type: str,
 ) -> None:
-    """Print what the tasks of a workflow wrote, as it comes while it runs."""
+    """Print what the tasks of a workflow write. It comes as they write it, until all ends."""
     found = client().workflows.logs(
         name,
         task=task,
@@ -225,7 +225,7 @@ def logs(
 def events(
     name: str, task: str | None, retry_id: int | None, follow: bool | None, format_type: str
 ) -> None:
-    """Print what happened to a workflow, as it happens while it runs."""
+    """Print what happens to a workflow. It comes as it happens, until all ends."""
     found = client().workflows.events(
         name, task=task, retry=retry_id, follow=_follows(follow, format_type)
     )
@@ -246,7 +246,7 @@ def spec(name: str, template: bool) -> None:
 @click.option("--queues", is_flag=True, help="In the names of queues; for administrators.")
 @format_option
 def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
-    """Say why a workflow waits: what stands against each of its groups, and who holds it."""
+    """Say why a workflow waits. It tells what stands against each group, and who holds it."""
     answer = client().workflows.why(name, remedies=remedies, queues=queues)
     echo(answer, format_type, lambda each: render_why(name, each, queues=queues))
 

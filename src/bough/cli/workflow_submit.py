@@ -83,7 +83,7 @@ def submit(
     format_type: str,
     **spec: Any,
 ) -> None:
-    """Submit a workflow: a YAML file, - for standard input, or an earlier workflow's ID."""
+    """Submit a workflow. FILE is YAML, - standard input; an ID submits an earlier one again."""
     text = _read(file)
     asked = client()
     pool = choose_pool(asked, spec["pool"])
@@ -126,7 +126,7 @@ def validate(file: str, priority: str | None, format_type: str, **spec: Any) -> 
 @pool_option
 @format_option
 def restart(name: str, pool: str | None, format_type: str) -> None:
-    """Submit a failed workflow again, without the groups that were completed."""
+    """Submit a failed workflow again. Groups that were completed are left out."""
     asked = client()
     found: Any = pool or asked.workflows.get(name)["pool"]
     answer: Any = asked.workflows.restart(found, name)
