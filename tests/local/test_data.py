@@ -102,6 +102,18 @@ def test_a_path_of_the_machine_is_refused_unless_its_folder_is_allowed(tmp_path)
         url_folder(LocalOptions(tmp_path / "local"), f"file://{allowed}/a", "x")
 
 
+def test_a_path_of_links_that_lead_to_each_other_is_no_crash(tmp_path):
+    allowed = LocalOptions(tmp_path / "own", data_folders=(tmp_path / "shared",))
+    write(tmp_path / "from", file="1")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "loop").symlink_to("loop")
+
+    folder = url_folder(allowed, f"file://{tmp_path}/shared/loop/deeper", "outputs[0]")
+
+    with pytest.raises(CopyFailed, match="no link is followed"):
+        copy_files(Copy(str(tmp_path / "from"), str(folder)))
+
+
 def test_results_have_a_folder_for_each_task(tmp_path):
     expected = tmp_path.resolve() / "results" / "flow-1" / "%2E%2E"
 
@@ -278,8 +290,49 @@ def test_a_link_in_the_way_is_an_error(kind, tmp_path):
 def test_more_files_than_allowed_are_not_copied(tmp_path):
     source = write(tmp_path / "from", a="1", b="2", c="3")
 
-    with pytest.raises(CopyFailed, match="has more than 2 files, which is the most"):
+    with pytest.raises(CopyFailed, match="has more than 2 files and folders, which is the most"):
         copy_files(Copy(str(source), str(tmp_path / "to"), bounds=Bounds(files=2)))
+
+
+def test_folders_count_too_and_so_does_what_is_left_out(tmp_path):
+    source = write(tmp_path / "from", a="1")
+    (source / "empty").mkdir()
+    os.mkfifo(source / "pipe")
+
+    with pytest.raises(CopyFailed, match="has more than 2 files and folders"):
+        copy_files(Copy(str(source), str(tmp_path / "to"), bounds=Bounds(files=2)))
+
+
+def test_a_hole_in_a_file_takes_no_room_in_its_copy(tmp_path):
+    source = tmp_path / "from" / "sparse"
+    source.parent.mkdir()
+    with source.open("wb") as file:
+        file.truncate(2**36)
+        for place in (2**20, 2**35, 2**36 - 5):
+            file.seek(place)
+            file.write(b"datum")
+
+    copied = copy_files(Copy(str(source), str(tmp_path / "to")))
+
+    target = tmp_path / "to" / "sparse"
+    assert (2**36, 2**36) == (copied.bytes, target.stat().st_size)
+    assert target.stat().st_blocks * 512 < 2**20
+    with target.open("rb") as file:
+        for place in (2**20, 2**35, 2**36 - 5):
+            file.seek(place)
+            assert b"datum" == file.read(5)
+
+
+def test_an_error_shows_no_control_characters_of_a_name(tmp_path):
+    source = tmp_path / "from"
+    (source / "a\x1b[31m\nb").mkdir(parents=True)
+    (source / "a\x1b[31m\nb" / "file").write_text("")
+    write(tmp_path / "to", **{"a\x1b[31m\nb": "in the way"})
+
+    with pytest.raises(CopyFailed, match="a file or a symbolic link is in the way") as caught:
+        copy_files(Copy(str(source), str(tmp_path / "to")))
+
+    assert caught.value.message.isprintable()
 
 
 def test_more_bytes_than_allowed_are_not_copied(tmp_path):

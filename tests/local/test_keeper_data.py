@@ -78,35 +78,19 @@ def test_checkpoints_are_copied_while_a_task_runs_and_when_it_was_killed(bench: 
 
 
 def test_a_stop_ends_the_preparation(bench: Bench) -> None:
-    url = "s3://bucket/large"
-    folder = url_folder(bench.options, url, "")
-    folder.mkdir(parents=True)
-    with (folder / "large").open("wb") as file:
-        file.truncate(2**33)
-    launch = bench.shell("true", inputs=(InputSpec(url=url),))
-    bench.start(launch)
-    until(lambda: any(bench.options.folder.glob("attempts/*/task/input/*/.bough-part-*")))
+    launch, _ = _launch_endlessly(bench)
+    _find_preparation(bench, launch)
     bench.stop(launch.attempt)
     seen = bench.wait_over(launch.attempt)
     assert (Sight.ENDED, None) == (seen.sight, seen.exit_code)
 
 
 def test_a_preparation_that_somebody_kills_is_made_again(bench: Bench) -> None:
-    url = "s3://bucket/large"
-    folder = url_folder(bench.options, url, "")
-    folder.mkdir(parents=True)
-    with (folder / "large").open("wb") as file:
-        file.truncate(2**33)
-    launch = bench.shell("cat {{input:0}}/*", inputs=(InputSpec(url=url),))
-    bench.start(launch)
-    until(lambda: any(bench.options.folder.glob("attempts/*/task/input/*/.bough-part-*")))
-    # What follows is small enough to be there at once.
-    (folder / "large").write_text("small\n")
-    state = read_state(bench.options.folder / "attempts" / _name(launch) / "state")
-    assert state is not None
-    assert state.kept is not None
-    (copying,) = children(state.kept.pid)
-    os.kill(copying, signal.SIGKILL)
+    launch, file = _launch_endlessly(bench)
+    preparation = _find_preparation(bench, launch)
+    # What follows is done at once.
+    file.rename(file.with_name("aa"))
+    os.kill(preparation, signal.SIGKILL)
     assert 0 == bench.wait_over(launch.attempt).exit_code
     assert ["small"] == bench.texts(launch.attempt)
 
@@ -115,6 +99,33 @@ def test_what_only_a_running_task_needs_is_removed(bench: Bench) -> None:
     attempt = bench.run_shell("echo x > left; echo y > $TMPDIR/left")
     bench.wait_over(attempt)
     until(lambda: not any(bench.options.folder.glob("attempts/*/task/*/left")))
+
+
+def _launch_endlessly(bench: Bench) -> tuple[Launch, Path]:
+    """Start a task whose input is picked by a regex that takes very long for one file."""
+    url = "s3://bucket/large"
+    folder = url_folder(bench.options, url, "")
+    folder.mkdir(parents=True)
+    file = folder / ("a" * 100 + "!")
+    file.write_text("small\n")
+    launch = bench.shell("cat {{input:0}}/*", inputs=(InputSpec(url=url, regex="(a+)+$"),))
+    bench.start(launch)
+    return launch, file
+
+
+def _find_preparation(bench: Bench, launch: Launch) -> int:
+    """The process that makes a task ready, as soon as another one tries the regex for it."""
+    path = bench.options.folder / "attempts" / _name(launch) / "state"
+    found: list[int] = []
+
+    def is_there() -> bool:
+        state = read_state(path)
+        beside = () if state is None or state.kept is None else children(state.kept.pid)
+        found.extend(each for each in beside if children(each))
+        return bool(found)
+
+    until(is_there)
+    return found[0]
 
 
 def _name(launch: Launch) -> str:

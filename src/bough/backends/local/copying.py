@@ -13,7 +13,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from pathlib import Path
 
@@ -22,7 +21,8 @@ import msgspec
 from bough.backends.local.command import Copy
 from bough.backends.local.faults import CopyFailed
 from bough.backends.local.matching import matching
-from bough.backends.local.paths import made, make_below, open_below, opened
+from bough.backends.local.paths import made, make_below, open_below, opened, shown
+from bough.backends.local.removal import remove_from
 
 #: Names of files that are being written; never copied themselves.
 UNFINISHED = ".bough-part-"
@@ -90,6 +90,8 @@ class _Work:
         self._copy = copy
         self._target = target
         self.found: list[_Found] = []
+        #: Of everything below the source, also what is not copied.
+        self._seen = 0
         self.files = 0
         self.bytes = 0
         self.skipped: list[str] = []
@@ -99,9 +101,7 @@ class _Work:
         try:
             if len(above) > _DEEPEST:
                 raise CopyFailed(f"{self._copy.source} has folders deeper than {_DEEPEST}")
-            with os.scandir(folder) as entries:
-                names = sorted(each.name for each in entries)
-            for name in names:
+            for name in self._list(folder):
                 self._find_one(folder, above, name)
         finally:
             os.close(folder)
@@ -114,6 +114,20 @@ class _Work:
                 self._copy_one(source, self.found[number])
         finally:
             os.close(source)
+
+    def _list(self, folder: int) -> list[str]:
+        """What is in a folder, in order; too much is refused before all of it is in memory."""
+        names: list[str] = []
+        with os.scandir(folder) as entries:
+            for each in entries:
+                self._seen += 1
+                if self._seen > self._copy.bounds.files:
+                    raise CopyFailed(
+                        f"{self._copy.source} has more than {self._copy.bounds.files} files and "
+                        "folders, which is the most that is copied"
+                    )
+                names.append(each.name)
+        return sorted(names)
 
     def _find_one(self, folder: int, above: tuple[str, ...], name: str) -> None:
         try:
@@ -133,11 +147,6 @@ class _Work:
             self._skip((*above, name), "it is neither a file nor a folder")
             return
         self.found.append(_Found((*above, name), mode))
-        if len(self.found) > self._copy.bounds.files:
-            raise CopyFailed(
-                f"{self._copy.source} has more than {self._copy.bounds.files} files, which is "
-                "the most that is copied"
-            )
 
     def _copy_one(self, source: int, found: _Found) -> None:
         *above, name = found.parts
@@ -232,14 +241,33 @@ class _Work:
 
 
 def _copy_bytes(source: int, target: int, size: int) -> int:
-    """Copy so many bytes, or as many as there are."""
+    """Copy so many bytes, or as many as there are; what is a hole and takes no room stays one."""
     done = 0
     while done < size:
-        sent = os.sendfile(target, source, done, min(_CHUNK, size - done))
-        if sent == 0:
-            break
-        done += sent
+        start = _seek(source, done, os.SEEK_DATA, size)
+        end = _seek(source, start, os.SEEK_HOLE, size)
+        os.lseek(target, start, os.SEEK_SET)
+        done = start
+        while done < end:
+            sent = os.sendfile(target, source, done, min(_CHUNK, end - done))
+            if sent == 0:
+                return done
+            done += sent
+    os.ftruncate(target, size)
     return done
+
+
+def _seek(file: int, position: int, what: int, size: int) -> int:
+    """Where data, or a hole, begins; the size where there is none before it."""
+    try:
+        return min(size, os.lseek(file, position, what))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            # A file system that knows of no holes: all is data.
+            return position if what == os.SEEK_DATA else size
+        if error.errno != errno.ENXIO:
+            raise
+        return size
 
 
 def _is_same(source: os.stat_result, target: int, name: str) -> bool:
@@ -265,7 +293,8 @@ def _move(source: Path, target: Path) -> Copied:
             os.rename(target.name, replaced, src_dir_fd=below, dst_dir_fd=below)
         os.rename(source.name, target.name, src_dir_fd=above, dst_dir_fd=below)
         if _is_folder(replaced, below):
-            shutil.rmtree(replaced, ignore_errors=True, dir_fd=below)
+            with contextlib.suppress(OSError):
+                remove_from(below, replaced)
     return Copied()
 
 
@@ -281,9 +310,9 @@ def _is_there(source: str) -> bool:
 
 
 def _failed(copy: Copy, error: OSError) -> CopyFailed:
-    where = f" ({error.filename})" if error.filename is not None else ""
+    where = f" ({shown(str(error.filename))})" if error.filename is not None else ""
     if error.errno in {errno.ELOOP, errno.ENOTDIR}:
-        why = "a symbolic link is in the way, and none is followed"
+        why = "a file or a symbolic link is in the way, and no link is followed"
     else:
         why = error.strerror or str(error)
     return CopyFailed(f"{copy.source} cannot be copied to {copy.target}: {why}{where}")

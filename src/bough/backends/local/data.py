@@ -84,8 +84,10 @@ def _allowed(options: LocalOptions, url: str, rest: str, what: str) -> Path:
             f"{what}: {shown(url)} is not possible: "
             f"{fault or 'after file:// comes an absolute path'}"
         )
-    path = Path(rest).resolve()
-    if not any(path.is_relative_to(each.resolve()) for each in options.data_folders):
+    # Links that lead to each other are left as they are, and never followed later on.
+    path = Path(os.path.realpath(rest))
+    allowed = (os.path.realpath(each) for each in options.data_folders)
+    if not any(path.is_relative_to(each) for each in allowed):
         raise Unstartable(
             f"{what}: {shown(url)} is in none of the folders that are allowed: "
             + ", ".join(str(each) for each in options.data_folders)

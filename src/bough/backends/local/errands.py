@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +14,7 @@ from bough.backends.local.faults import NoRoom, lacks_room
 from bough.backends.local.folder import AttemptFolder
 from bough.backends.local.kept import KeptTask
 from bough.backends.local.prepare import Place, clean_up, prepare
+from bough.backends.local.removal import remove
 from bough.backends.local.setup import Setup
 from bough.errors import BoughError
 
@@ -73,7 +73,7 @@ def blame(task: KeptTask, reason: str) -> str:
 def _prepare(setup: Setup, task: KeptTask) -> msgspec.Struct:
     folder = task.folder
     # What an earlier keeper has begun is not used.
-    shutil.rmtree(folder.task, ignore_errors=True)
+    remove(folder.task)
     folder.task.mkdir(mode=0o700)
     launch = task.order.launch
     with contextlib.suppress(FileNotFoundError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 from bough.backends.local.data import results_folder
 from bough.backends.local.folder import Folders
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.removal import remove
 from bough.backends.local.setup import decode_order
 
 #: Deleted at once at most, so that nobody waits for it.
@@ -92,8 +92,9 @@ class Past:
                     self._thread = None
                     return
             for each in names:
-                shutil.rmtree(each, ignore_errors=True)
-                if each.exists():
+                try:
+                    remove(each)
+                except OSError:
                     # Something in it cannot be deleted; the next server tries again.
                     return
 

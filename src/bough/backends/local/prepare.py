@@ -13,7 +13,6 @@ import base64
 import binascii
 import contextlib
 import os
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -33,6 +32,7 @@ from bough.backends.local.layout import SEEN_OUTPUT, SEEN_TEMPORARY, SEEN_WORK, 
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.paths import make_below, opened, shown, write_new
 from bough.backends.local.placeholders import Meaning
+from bough.backends.local.removal import remove
 from bough.backends.local.transfers import Transfers, checkpointed
 from bough.model.backend import Launch
 from bough.model.recipe import FileSpec, Recipe
@@ -64,19 +64,8 @@ def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command
 def clean_up(folder: Path) -> None:
     """Remove what only a running task needs; once nothing of it runs any more."""
     for name in ("secrets", "root", "tmp", "work", "input", "view"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-        if (folder / name).exists():
-            _open_up(folder / name)
-            shutil.rmtree(folder / name, ignore_errors=True)
-
-
-def _open_up(folder: Path) -> None:
-    """Let folders that their owner may not list be listed."""
-    for above, names, _ in os.walk(folder):
-        for path in (Path(above, each) for each in names):
-            with contextlib.suppress(OSError):
-                if not path.is_symlink():
-                    path.chmod(0o700)
+        with contextlib.suppress(OSError):
+            remove(folder / name)
 
 
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
@@ -159,7 +148,7 @@ def _account(options: LocalOptions, launch: Launch, layout: Layout) -> Account |
 def _limits(options: LocalOptions, launch: Launch) -> Limits:
     if not options.limits:
         return Limits()
-    return Limits(launch.cpu_milli or None, launch.memory_bytes or None)
+    return Limits(launch.cpu_milli or None, launch.memory_bytes or None, options.processes)
 
 
 def _make_folders(layout: Layout, inputs: int, account: Account | None) -> None:
