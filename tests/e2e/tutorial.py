@@ -173,10 +173,12 @@ def write() -> None:
         for step in read_steps(lines):
             printed.append((step, reader.follow(step, rest=True)))
             sys.stderr.write(f"$ {step.text.splitlines()[0]}\n{printed[-1][1]}\n")
-    for step, text in reversed(printed):
-        if step.printed is not None and settled(step.printed) != settled(text):
+    shown = [(step, text) for step, text in printed if step.printed is not None]
+    # All of one run or nothing, so that its times and steps follow each other.
+    if any(settled(step.printed or "") != settled(text) for step, text in shown):
+        for step, text in reversed(shown):
             lines[step.start : step.end] = text.splitlines()
-    PAGE.write_text("\n".join(lines), encoding="utf-8")
+        PAGE.write_text("\n".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
