@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bough.backends.local import backend as backend_module
 from bough.backends.local.limits import choose_limits, find_groups
 from bough.backends.local.state import read_state
 from bough.model.backend import Sight
@@ -131,3 +133,41 @@ def _limit_memory_or_skip(sealed: Bench) -> None:
     if setup is None or "memory" not in setup.parents:
         assert os.environ.get("CI") != "true", "memory cannot be limited on this machine"
         pytest.skip("NOT TESTED: memory cannot be limited on this machine")
+
+
+def test_a_task_that_starts_itself_again_and_again_is_bounded_and_ended(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, private=True, limits=True, processes=60)
+    try:
+        bomb = bench.run("bash", "-c", "bomb() { bomb | bomb & }; bomb 2>/dev/null; sleep 1000")
+        beside = bench.run_shell("echo beside")
+        assert 0 == bench.wait_over(beside).exit_code
+        bench.stop(bomb)
+        bench.wait_over(bomb)
+        assert [] == processes_of(bomb)
+    finally:
+        bench.end()
+
+
+def test_a_task_that_has_too_many_processes_is_told_so(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, private=True, limits=True, processes=30)
+    try:
+        many = bench.run_shell("for each in $(seq 50); do sleep 1000 & done")
+        over = bench.wait_over(many)
+        assert (2, "It wanted more processes than it may have.") == (over.exit_code, over.message)
+    finally:
+        bench.end()
+
+
+def test_without_control_groups_a_task_leaves_processes_to_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend_module, "choose_limits", lambda _: (None, ()))
+    bench = Bench(tmp_path, limits=True)
+    try:
+        attempt = bench.run("bash", "-c", "ulimit -u")
+        bench.wait_over(attempt)
+        _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+        expected = "unlimited" if most == resource.RLIM_INFINITY else str(most * 3 // 4)
+        assert [expected] == bench.texts(attempt)
+    finally:
+        bench.end()

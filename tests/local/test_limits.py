@@ -1,4 +1,4 @@
-"""CPU and memory of tasks, enforced by the control groups of this machine."""
+"""CPU, memory and processes of tasks, bounded by the control groups of this machine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local import limits as limits_module
-from bough.backends.local.cgroups import CPU, MEMORY, UNIFIED, Hierarchy, find_hierarchies
+from bough.backends.local.cgroups import CPU, MEMORY, PIDS, UNIFIED, Hierarchy, find_hierarchies
 from bough.backends.local.command import Limits
 from bough.backends.local.limits import (
     Group,
     LimitSetup,
     choose_limits,
     find_groups,
+    most_processes,
     open_group,
     parent_name,
 )
@@ -73,7 +74,7 @@ class Task:
         return self.process.stdout.readline().strip()
 
     def end(self) -> int:
-        self.process.communicate(timeout=60)
+        self.out, _ = self.process.communicate(timeout=60)
         return self.process.returncode
 
 
@@ -114,6 +115,42 @@ def test_a_task_gets_no_more_cpu_than_it_asked_for(setup):
         line.split() for line in Path(group.folders[CPU], "cpu.stat").read_text().splitlines()
     )
     assert int(told["nr_throttled"]) > 0
+
+
+def test_a_task_has_no_more_processes_than_it_may(setup):
+    group = open_group(setup, "task/0", Limits(processes=20))
+    script = "i=0; while [ $i -lt 40 ]; do sleep 600 >/dev/null 2>&1 & i=$((i+1)); echo $i; done"
+    task = Task(group, "/bin/sh", "-c", script)
+
+    assert (2, "19") == (task.end(), task.out.split()[-1])
+    assert group.processes_refused()
+    assert group.kill()
+
+
+def test_what_starts_itself_again_and_again_is_killed(setup):
+    group = open_group(setup, "task/0", Limits(1_000, 256 * MEBIBYTE, 50))
+    task = Task(
+        group, "/bin/bash", "-c", "bomb() { bomb | bomb & }; bomb 2>/dev/null; echo; sleep 600"
+    )
+    task.line()
+
+    assert group.kill()
+    assert -signal.SIGKILL == task.end()
+    assert () == group.processes()
+
+
+def test_a_task_has_at_most_a_quarter_of_the_processes_that_there_can_be(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "pids.max").write_text("max\n")
+    (tmp_path / "pids.max").write_text("400\n")
+    setup = LimitSetup({PIDS: str(tmp_path / "own")}, "bough-x")
+    most = Path(open_group(setup, "a", Limits(processes=2**40)).folders[PIDS], "pids.max")
+    assert "100" == most.read_text()
+
+    (tmp_path / "pids.max").write_text("max\n")
+    open_group(setup, "a", Limits(processes=2**40))
+    assert str(most_processes()) == most.read_text()
+    assert most_processes() <= int(Path("/proc/sys/kernel/pid_max").read_text()) // 4
 
 
 def test_no_limit_is_no_limit(setup):
@@ -211,6 +248,7 @@ def test_a_machine_without_control_groups_counts_only(tmp_path, monkeypatch):
         (
             "CPUs are counted but not enforced: this machine has no control groups",
             "memory is counted but not enforced: this machine has no control groups",
+            "tasks may have as many processes as they like: this machine has no control groups",
         ),
     ) == choose_limits(LocalOptions(tmp_path))
 
@@ -219,7 +257,7 @@ def test_control_groups_that_cannot_be_changed_count_only(tmp_path, monkeypatch)
     tree = Hierarchy((UNIFIED,), tmp_path / "mount", tmp_path / "mount" / "own")
     tree.own.mkdir(parents=True)
     for each in tree.ancestors():
-        (each / "cgroup.subtree_control").write_text("pids\n")
+        (each / "cgroup.subtree_control").write_text("io\n")
     (tree.own / "cgroup.subtree_control").unlink()
     monkeypatch.setattr(limits_module, "find_hierarchies", lambda: (tree,))
 
@@ -227,26 +265,55 @@ def test_control_groups_that_cannot_be_changed_count_only(tmp_path, monkeypatch)
 
     assert setup is None
     assert [
-        f"{what} counted but not enforced: {tree.own} cannot be used (No such file or directory)"
-        for what in ("CPUs are", "memory is")
+        f"{what}: {tree.own} cannot be used (No such file or directory)"
+        for what in (
+            "CPUs are counted but not enforced",
+            "memory is counted but not enforced",
+            "tasks may have as many processes as they like",
+        )
     ] == list(warnings)
+
+
+@pytest.mark.parametrize(("allowed", "place"), [(True, "mount"), (False, "slice")])
+def test_with_version_2_all_controllers_are_had_in_one_place(tmp_path, monkeypatch, allowed, place):
+    """Of those that are delegated further down there are fewer."""
+    mount = tmp_path / "mount"
+    tree = Hierarchy((UNIFIED,), mount, mount / "slice" / "own")
+    tree.own.mkdir(parents=True)
+    (mount / "cgroup.subtree_control").write_text("cpu memory pids\n")
+    (mount / "slice" / "cgroup.subtree_control").write_text("memory pids\n")
+
+    def try_out(setup: LimitSetup) -> None:
+        if not allowed and {str(mount / setup.name)} == set(setup.parents.values()):
+            raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(limits_module, "find_hierarchies", lambda: (tree,))
+    monkeypatch.setattr(limits_module, "_try_out", try_out)
+
+    setup, warnings = choose_limits(LocalOptions(tmp_path))
+
+    assert setup is not None
+    parent = str((mount if place == "mount" else mount / "slice") / setup.name)
+    controllers = {MEMORY, PIDS} | ({CPU} if allowed else set())
+    assert dict.fromkeys(controllers, parent) == setup.parents
+    assert ([] if allowed else ["CPUs"]) == [each.split()[0] for each in warnings]
 
 
 def test_limits_of_version_2_are_written_in_its_words(tmp_path):
     folder = tmp_path / "task-a"
     folder.mkdir()
-    names = ("memory.max", "memory.swap.max", "memory.oom.group", "cpu.max")
+    names = ("memory.max", "memory.swap.max", "memory.oom.group", "cpu.max", "pids.max")
     for name in names:
         (folder / name).touch()
     (folder / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
 
     group = open_group(
-        LimitSetup({CPU: str(tmp_path), MEMORY: str(tmp_path)}, "bough-x"),
+        LimitSetup(dict.fromkeys((CPU, MEMORY, PIDS), str(tmp_path)), "bough-x"),
         "a",
-        Limits(1_500, 64 * MEBIBYTE),
+        Limits(1_500, 64 * MEBIBYTE, 1_000),
     )
 
-    assert [str(64 * MEBIBYTE), "0", "1", "150000 100000"] == [
+    assert [str(64 * MEBIBYTE), "0", "1", "150000 100000", "1000"] == [
         (folder / name).read_text() for name in names
     ]
     assert not group.memory_killed()

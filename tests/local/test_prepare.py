@@ -304,7 +304,8 @@ def test_a_task_that_only_holds_its_gpus_sleeps(desk):
 
 
 def test_limits_are_what_was_asked_for(desk, tmp_path):
-    assert Limits(2_000, 2**30) == desk.prepare(cpu_milli=2_000, memory_bytes=2**30).limits
-    assert Limits() == Desk(tmp_path / "b").prepare().limits
+    limits = desk.prepare(cpu_milli=2_000, memory_bytes=2**30).limits
+    assert Limits(2_000, 2**30, 32_768) == limits
+    assert Limits(processes=32_768) == Desk(tmp_path / "b").prepare().limits
     switched_off = Desk(tmp_path / "c", limits=False)
     assert Limits() == switched_off.prepare(cpu_milli=2_000, memory_bytes=2**30).limits

@@ -16,6 +16,7 @@ import socket
 import stat
 from pathlib import Path
 
+from bough.backends.local.cgroups import PIDS
 from bough.backends.local.command import Command, ViewKind
 from bough.backends.local.faults import lacks_room
 from bough.backends.local.limits import Group
@@ -82,6 +83,8 @@ def _become(
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
         if group is not None:
             group.add(os.getpid())
+        if command.limits.processes is not None and (group is None or PIDS not in group.folders):
+            _leave_processes()
         argv = enter(command)
         # A change of account has undone it.
         die_with_parent()
@@ -92,6 +95,17 @@ def _become(
     except BaseException as error:  # whatever it is, it is told, and ends here
         _tell(channel, error)
     os._exit(127)
+
+
+def _leave_processes() -> None:
+    """Where nothing else bounds them: a task cannot have all processes that its user may have.
+
+    So the server can still start what it needs. It does not hold for root.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    if most != resource.RLIM_INFINITY:
+        bound = most * 3 // 4
+        resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
 
 
 def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:

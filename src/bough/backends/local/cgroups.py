@@ -11,7 +11,7 @@ import msgspec
 
 from bough.backends.local.mounts import Mounted, read_mounts
 
-CPU, MEMORY = "cpu", "memory"
+CPU, MEMORY, PIDS = "cpu", "memory", "pids"
 UNIFIED = "unified"
 _MOUNTS = Path("/proc/self/mountinfo")
 _OWN = Path("/proc/self/cgroup")

@@ -51,6 +51,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     cpu_milli: int | None = None
     memory_bytes: int | None = None
+    #: With all their threads.
+    processes: int | None = None
 
 
 class Bounds(msgspec.Struct, frozen=True):

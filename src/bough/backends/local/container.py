@@ -16,6 +16,7 @@ import msgspec
 from bough.backends.local.command import Account, Command, Limits, Mount
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.layout import SEEN_TEMPORARY, Layout
+from bough.backends.local.limits import most_processes
 from bough.backends.local.options import SEARCH_PATH
 from bough.backends.local.paths import shown, write_new
 from bough.model.recipe import Recipe
@@ -140,6 +141,8 @@ def _limit_options(limits: Limits) -> tuple[str, ...]:
         options += ("--cpus", f"{limits.cpu_milli / 1_000:.3f}")
     if limits.memory_bytes is not None:
         options += ("--memory", str(limits.memory_bytes))
+    if limits.processes is not None:
+        options += ("--pids-limit", str(min(limits.processes, most_processes())))
     return tuple(options)
 
 

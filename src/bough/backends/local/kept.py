@@ -92,6 +92,7 @@ class KeptTask:
         self._since = 0
         self._exit: tuple[int | None, int | None] = (None, None)
         self._ran = False
+        self._refused = False
 
     @property
     def name(self) -> str:
@@ -210,6 +211,8 @@ class KeptTask:
     def end(self, exit_code: int | None, number: int | None) -> None:
         """Its process has ended, and is not yet waited for, so that its number is its own."""
         self._exit = (exit_code, number)
+        # Looked at now, since what is ended from here on may start nothing, either.
+        self._refused = exit_code != 0 and self._group_refused()
         if not self._ended_by_notice:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -305,8 +308,11 @@ class KeptTask:
         if self.out_of_memory:
             return "It used more memory than it may, and was killed."
         if number is None:
-            return ""
+            return "It wanted more processes than it may have." if self._refused else ""
         return f"It was killed by signal {number} ({_signal_name(number)})."
+
+    def _group_refused(self) -> bool:
+        return self.group is not None and self.group.processes_refused()
 
     @property
     def _ended_by_notice(self) -> bool:

@@ -1,10 +1,10 @@
-"""CPU and memory of tasks, enforced by the kernel's control groups where this machine allows it.
+"""CPU, memory and the number of processes of tasks, enforced by the kernel's control groups.
 
 Each attempt has a group of its own, below one that is named after the backend's folder. With
 version 1 that is a group in the tree of each controller; groups are made below the one that this
 process is in, so that its own limits hold for its tasks too. With version 2 a group that has
 processes can have none below it with controllers, so the nearest one above is taken that can.
-Must not know what the processes do.
+What the machine does not allow is not enforced. Must not know what the processes do.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ import hashlib
 import os
 import signal
 import subprocess
+from itertools import combinations
 from pathlib import Path
 from urllib.parse import unquote
 
 import msgspec
 
-from bough.backends.local.cgroups import CPU, MEMORY, Hierarchy, controlling, find_hierarchies
+from bough.backends.local.cgroups import (
+    CPU,
+    MEMORY,
+    PIDS,
+    Hierarchy,
+    controlling,
+    find_hierarchies,
+)
 from bough.backends.local.command import Limits
 from bough.backends.local.data import safe_name
 from bough.backends.local.options import LocalOptions
@@ -30,7 +38,16 @@ _PERIOD_US = 100_000
 _LEAST_QUOTA_US = 1_000
 _SWEEPS = 1_000
 _TRIES = 100
-_SHOWN = {CPU: "CPUs are", MEMORY: "memory is"}
+#: In the order in which they matter where not all can be had.
+_CONTROLLERS = (MEMORY, PIDS, CPU)
+_SHOWN = {
+    CPU: "CPUs are counted but not enforced",
+    MEMORY: "memory is counted but not enforced",
+    PIDS: "tasks may have as many processes as they like",
+}
+#: The part of all processes that the machine can have which one task may have at most.
+_SHARE = 4
+_KERNEL = Path("/proc/sys/kernel")
 
 
 class LimitSetup(msgspec.Struct, frozen=True):
@@ -56,6 +73,9 @@ class Group(msgspec.Struct, frozen=True):
 
     def kill(self) -> bool:
         """Kill all that is in it; whether nothing is left."""
+        if PIDS in self.folders:
+            # What is killed starts nothing new meanwhile.
+            _write_if_there(Path(self.folders[PIDS], "pids.max"), "0")
         for folder in self._distinct():
             with contextlib.suppress(OSError):
                 Path(folder, "cgroup.kill").write_text("1")
@@ -64,7 +84,8 @@ class Group(msgspec.Struct, frozen=True):
             if not pids:
                 return True
             for each in pids:
-                with contextlib.suppress(ProcessLookupError):
+                # What has the rights of its program's owner is not ours to kill.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(each, signal.SIGKILL)
             os.sched_yield()
         return False
@@ -88,15 +109,19 @@ class Group(msgspec.Struct, frozen=True):
 
     def memory_killed(self) -> bool:
         """Whether something in it was killed because it used more memory than it may."""
-        folder = self.folders.get(MEMORY)
-        if folder is None:
-            return False
-        for name in ("memory.events", "memory.oom_control"):
-            for line in _read(Path(folder, name)).splitlines():
-                word, _, number = line.partition(" ")
-                if word == "oom_kill" and number.strip().isdigit():
-                    return int(number) > 0
-        return False
+        files = ("memory.events", "memory.oom_control")
+        return any(self._count(MEMORY, each, "oom_kill") for each in files)
+
+    def processes_refused(self) -> bool:
+        """Whether something in it could not be started because there were too many processes."""
+        return self._count(PIDS, "pids.events", "max") > 0
+
+    def _count(self, controller: str, name: str, event: str) -> int:
+        """How often something has happened, as a file of the group tells."""
+        folder = self.folders.get(controller)
+        text = "" if folder is None else _read(Path(folder, name))
+        pairs = (line.partition(" ")[::2] for line in text.splitlines())
+        return sum(int(number) for word, number in pairs if word == event and number.isdigit())
 
     def _distinct(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.folders.values()))
@@ -109,7 +134,8 @@ def choose_limits(options: LocalOptions) -> tuple[LimitSetup | None, tuple[str, 
     name = parent_name(options)
     parents: dict[str, str] = {}
     faults: dict[str, str] = {}
-    trees = {each: controlling(find_hierarchies(), each) for each in (CPU, MEMORY)}
+    wanted = [each for each in _CONTROLLERS if each != PIDS or options.processes is not None]
+    trees = {each: controlling(find_hierarchies(), each) for each in wanted}
     for controllers, tree in _attempts(trees):
         if parents.keys().isdisjoint(controllers):
             found, fault = _find_parent(tree, controllers, name)
@@ -118,9 +144,7 @@ def choose_limits(options: LocalOptions) -> tuple[LimitSetup | None, tuple[str, 
             else:
                 parents |= dict.fromkeys(controllers, found)
     warnings = tuple(
-        f"{_SHOWN[each]} counted but not enforced: {faults[each]}"
-        for each in (CPU, MEMORY)
-        if each not in parents
+        f"{_SHOWN[each]}: {faults[each]}" for each in sorted(wanted) if each not in parents
     )
     mounts = {str(each.mount): None for each in trees.values() if each is not None}
     return (LimitSetup(parents, name, tuple(mounts)) if parents else None), warnings
@@ -158,6 +182,14 @@ def make_group(group: Group, limits: Limits) -> None:
         _limit_memory(Path(folders[MEMORY]), limits.memory_bytes)
     if limits.cpu_milli is not None and CPU in folders:
         _limit_cpu(Path(folders[CPU]), limits.cpu_milli)
+    if limits.processes is not None and PIDS in folders:
+        _limit_processes(Path(folders[PIDS]), limits.processes)
+
+
+def most_processes() -> int:
+    """How many processes and threads one task may have at most, whatever was told."""
+    kernel = (int((_KERNEL / each).read_text()) for each in ("pid_max", "threads-max"))
+    return max(1, min(kernel) // _SHARE)
 
 
 def find_groups(setup: LimitSetup) -> dict[str, Group]:
@@ -192,11 +224,10 @@ def _attempts(
     trees: dict[str, Hierarchy | None],
 ) -> list[tuple[tuple[str, ...], Hierarchy | None]]:
     """What to try, in order: with version 2 a process is in one group for all controllers."""
-    cpu, memory = trees[CPU], trees[MEMORY]
-    alone: list[tuple[tuple[str, ...], Hierarchy | None]] = [((MEMORY,), memory), ((CPU,), cpu)]
-    if cpu is None or cpu != memory or not cpu.unified:
-        return alone
-    return [((CPU, MEMORY), cpu), *alone]
+    unified = [each for each, tree in trees.items() if tree is not None and tree.unified]
+    sizes = range(len(unified), 1, -1)
+    together = [each for size in sizes for each in combinations(unified, size)]
+    return [(each, trees[each[0]]) for each in (*together, *((alone,) for alone in trees))]
 
 
 def _find_parent(
@@ -232,7 +263,7 @@ def _try_out(setup: LimitSetup) -> None:
     """Make a group, put a process into it, and remove it."""
     group = plan_group(setup, f"trial {os.getpid()}")
     try:
-        make_group(group, Limits(1_000, 64 * 2**20))
+        make_group(group, Limits(1_000, 64 * 2**20, 64))
         with subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) as child:
             group.add(child.pid)
             if child.pid not in group.processes():
@@ -265,6 +296,13 @@ def _limit_cpu(folder: Path, cpu_milli: int) -> None:
     _write_if_there(folder / "cpu.cfs_quota_us", str(quota_us))
 
 
+def _limit_processes(folder: Path, processes: int) -> None:
+    """What is above may have a limit too, of which the task leaves the most to others."""
+    above = (_read(each / "pids.max").strip() for each in folder.parents)
+    others = (int(each) // _SHARE for each in above if each.isdigit())
+    (folder / "pids.max").write_text(str(max(1, min(processes, most_processes(), *others))))
+
+
 def _controllers(folder: Path) -> tuple[str, ...]:
     """Which controllers a group is of, told by its files."""
     return tuple(
@@ -272,6 +310,7 @@ def _controllers(folder: Path) -> tuple[str, ...]:
         for controller, names in (
             (CPU, ("cpu.max", "cpu.cfs_quota_us")),
             (MEMORY, ("memory.max", "memory.limit_in_bytes")),
+            (PIDS, ("pids.max",)),
         )
         if any((folder / name).exists() for name in names)
     )

@@ -13,6 +13,9 @@ MEBIBYTE = 2**20
 #: Where tasks find programs, unless they say otherwise.
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+#: More than any useful task has, and few enough that the machine goes on.
+PROCESSES = 32_768
+
 
 class LocalOptions(msgspec.Struct, frozen=True):
     """The settings of the local backend."""
@@ -27,8 +30,11 @@ class LocalOptions(msgspec.Struct, frozen=True):
     hidden: tuple[Path, ...] = ()
     #: Give each task a private view where the machine allows it.
     private: bool = True
-    #: Enforce CPU and memory where the machine allows it.
+    #: Enforce CPU, memory and the number of processes where the machine allows it.
     limits: bool = True
+    #: How many processes and threads a task may have, and a quarter of what the machine can have
+    #: at most; `None`: as many as there can be.
+    processes: int | None = PROCESSES
     #: Run tasks as the user who submitted them; only for a server that runs as root.
     as_user: bool = False
     #: The program that runs images, as `docker` or `podman`; `None`: images are not used.

@@ -102,7 +102,7 @@ def environment_has(pid: int, entry: bytes) -> bool:
 
 
 def send_signal(pid: int, since: int, number: int) -> bool:
-    """Signal a process if it is still the one that started then; whether it was."""
+    """Signal a process if it is still the one that started then; whether it could be."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
@@ -113,7 +113,8 @@ def send_signal(pid: int, since: int, number: int) -> bool:
         if process is None or process.since != since or process.dead:
             return False
         signal.pidfd_send_signal(descriptor, number)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
+        # It is gone, or has the rights of its program's owner and is not ours to signal.
         return False
     finally:
         os.close(descriptor)
