@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.control.fields import (
+    check_exit_actions,
     exit_action,
     read_duration_s,
     read_exit_codes,
@@ -65,6 +66,13 @@ def test_exit_codes_are_ranges_with_both_ends():
     assert ((0, 0), (1, 10), (3006, 3006)) == read_exit_codes("x", "0,1-10, 3006")
     for bad in ("", "a", "1-", "1--2", "1;2"):
         assert refused(read_exit_codes, "x", bad)
+
+
+def test_a_range_of_exit_codes_that_has_none_is_refused():
+    message = refused(check_exit_actions, "Task t: exitActions", {"FAIL": "1,10-2"})
+
+    assert "Task t: exitActions.FAIL: 10-2 has no codes; write 2-10." == message
+    check_exit_actions("Task t: exitActions", {"FAIL": "1,2-10,3-3"})
 
 
 def test_the_first_who_says_anything_about_an_exit_code_decides():

@@ -218,6 +218,34 @@ def test_exit_actions_of_the_task_come_before_the_pools_and_those_before_the_set
     assert T.FAILED_PREEMPTED is found({"FAIL": "3006"}, {"COMPLETE": "3006"})
 
 
+def test_an_exit_action_that_changes_something_is_told():
+    def found(end: Observation, attempt: Task | None = None, **own: str) -> tuple[TaskStatus, str]:
+        spec = TaskSpec("lead", exit_actions=own)
+        told = verdict(attempt or task(), spec, {}, WorkflowSettings(), end)
+        return told.status, told.message
+
+    text = "Task ended with exit code 16. Exit Action: COMPLETE the task for exit code 16."
+    assert (T.COMPLETED, text) == found(seen(16), COMPLETE="0,16")
+    assert (T.COMPLETED, "") == found(seen(0), COMPLETE="0,16")
+    text = "Task ended with exit code 0. Exit Action: FAIL the task for exit code 0."
+    assert (T.FAILED, text) == found(seen(0), FAIL="0")
+    assert (T.FAILED, "Task ended with exit code 2.") == found(seen(2), FAIL="2")
+    text = "Task was preempted. Exit Action: FAIL the task for exit code 3006."
+    told = task(releasing="preempt")
+    assert (T.FAILED_PREEMPTED, text) == found(seen(143), told, FAIL="3006")
+
+
+def test_what_ended_well_and_is_not_tried_again_is_completed():
+    fields = {"default_exit_actions": {"RESCHEDULE": "0"}, "max_retry_per_task": 1}
+    before = (task(T.RESCHEDULED),)
+
+    assert judge(task(), seen(0), **fields).again
+    found = judge(task(retry_id=1), seen(0), before, **fields)
+
+    text = "Task ended with exit code 0. No exit action applied due to retry limit 1."
+    assert Verdict(E.COMPLETE, 0, text) == found
+
+
 def test_what_was_told_for_good_ends_so_whatever_its_exit_code():
     cases = [
         (CANCEL, T.FAILED_CANCELED, 143, False),

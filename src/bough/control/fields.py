@@ -63,7 +63,9 @@ def check_exit_actions(what: str, actions: dict[str, str]) -> None:
         if action not in EXIT_ACTIONS:
             known = ", ".join(EXIT_ACTIONS)
             raise Invalid(f"{what}: the exit action {_shown(action)} does not exist; use {known}.")
-        read_exit_codes(f"{what}.{action}", codes)
+        for low, high in read_exit_codes(f"{what}.{action}", codes):
+            if low > high:
+                raise Invalid(f"{what}.{action}: {low}-{high} has no codes; write {high}-{low}.")
 
 
 def exit_action(exit_code: int, *sources: dict[str, str]) -> str | None:

@@ -137,16 +137,20 @@ def verdict(
     code = _highest(_CODES.get(cause, 0), seen)
     text = _said(task, cause, seen)
     action = exit_action(code, spec.exit_actions, pool_actions, settings.default_exit_actions)
-    if action == "COMPLETE" or (action is None and code == 0):
+    if code == 0 and action in ("COMPLETE", None):
         return Verdict(TaskEvent.COMPLETE, code, seen.message)
+    acted = f"{text} Exit Action: {action} the task for exit code {code}."
+    if action == "COMPLETE":
+        return Verdict(TaskEvent.COMPLETE, code, acted)
     if action != "RESCHEDULE":
-        return Verdict(cause, code, text)
+        expected = action is None or (cause is TaskEvent.FAIL and code != 0)
+        return Verdict(cause, code, text if expected else acted)
     limit = _limit(cause, settings)
     if limit is not None and _used(cause, earlier) >= limit:
-        return Verdict(cause, code, f"{text} No exit action applied due to retry limit {limit}.")
-    text = f"{text} Exit Action: RESCHEDULE the task for exit code {code}."
+        text = f"{text} No exit action applied due to retry limit {limit}."
+        return Verdict(TaskEvent.COMPLETE if code == 0 else cause, code, text)
     own_fault = cause in (TaskEvent.FAIL, TaskEvent.CANNOT_START)
-    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, text, again=True)
+    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, acted, again=True)
 
 
 def follow_lead(lead: TaskStatus, seen: Observation | None = None) -> Verdict:
