@@ -48,6 +48,8 @@ TEMPLATES = {
     "internals by filter": ("{{ ''|attr('__class__') }}", "__class__"),
     "internals by format": ("{{ '{0.__class__}'.format('') }}", "__class__"),
     "globals": ("{{ cycler.__init__.__globals__ }}", "'__init__' must not be used"),
+    "a repeated placeholder": (
+        f"{LOOP}{{{{host:{'a' * 100_000}}}}}{END}", "gives more than 4,194,304 characters"),
     "an include": ("{% include '/etc/passwd' %}", "cannot include, import or extend"),
     "an import": ("{% import 'os' as os %}", "cannot include, import or extend"),
     "half a character": ("{{ '\\ud800' }}", "half of a surrogate pair"),
@@ -133,6 +135,28 @@ WRONG = {
     "many groups of replicas": (
         MANY + "".join(f"  - {{name: t{i}, replicas: 900}}\n" for i in range(900)),
         "tasks or more; at most 1000 are allowed"),
+    "large replicas": (
+        TASK % f"replicas: 1000, files: [{{path: a, contents: {'x' * 100_000}}}]",
+        "take 100,374,000 bytes or more"),
+    "many variables of replicas": (
+        TASK % f"replicas: 1000, environment: {{{', '.join(f'A{i}: b' for i in range(9_000))}}}",
+        "bytes or more, each replica with its own files"),
+    "many nodes of replicas": (
+        (ASKING % f"nodesExcluded: [{', '.join(f'n{i}' for i in range(9_000))}]").replace(
+            "name: a", "name: a, replicas: 1000"),
+        "bytes or more, each replica with its own files"),
+    "many levels": (
+        ASKING % f"topology: [{', '.join(f'{{key: k{i}}}' for i in range(20_000))}]",
+        "workflow.resources.default.topology: has 20000 levels; at most 16 are possible"),
+    "many regexes": (
+        TASK % f"inputs: [{', '.join(f'{{url: s3://b, regex: a{i}}}' for i in range(2_000))}]",
+        "has 2000 regexes; at most 1000 are possible"),
+    "many tags": (
+        "".join(f"%TAG !t{i}! tag:x\n" for i in range(100_000)) + f"--- {NAMED % 'x'}",
+        "more than 100 %TAG directives"),
+    "a platform in colour": (ASKING % 'platform: "\\e[31m"', "platform: '\\x1b[31m' has char"),
+    "a long image": (TASK % f"image: {'x' * 600}", "has 600 characters; at most 512 are possible"),
+    "a node of two lines": (ASKING % 'nodesExcluded: [a, "b\\nc"]', "nodesExcluded[1]: 'b\\nc'"),
     "no list": ("workflow: {name: x, tasks: {name: a}}", "expected a list"),
     "no mapping": ("workflow: [1]", "expected a mapping"),
     "nothing": ("", "one YAML document, not 0"),
@@ -172,6 +196,20 @@ def test_more_than_a_thousand_unknown_fields_are_not_all_listed(team: House):
 def test_additions_are_checked_as_what_they_are_added_to(team: House, query: str, message: str):
     status, found = team.refused("POST", f"{PATH}?{query}", {"file": TASK % "lead: true"})
     assert (400, True) == (status, message in found), found
+
+
+def test_a_long_variable_for_many_tasks_is_refused(team: House):
+    text = TASK % "replicas: 1000"
+    query = f"env_vars=A={'x' * 30_000}"
+    status, found = team.refused("POST", f"{PATH}?{query}", {"file": text})
+    assert (400, True) == (status, "30,001,000 characters with all 1000 tasks" in found), found
+
+
+@pytest.mark.parametrize("field", ["file", "uploaded_templated_spec"])
+def test_a_template_that_would_change_a_terminal_is_refused(team: House, field: str):
+    body = {"file": TASK % "lead: true", field: "# {# \x1b[2J #}\n" + TASK % "lead: true"}
+    status, found = team.refused("POST", PATH, body)
+    assert (400, True) == (status, "line 1: the character U+001B must not stand" in found), found
 
 
 def test_a_value_of_the_environment_may_have_anything_but_nul(team: House):

@@ -89,6 +89,20 @@ def test_tags_of_others_are_refused(text: str):
     assert "is not supported" in refusal(text)
 
 
+@pytest.mark.parametrize("ended", ["\n", "\r", "\r\n", "\x85", "\u2028"])
+def test_only_so_many_tags_are_declared(ended: str):
+    """The parser takes a time for them that grows with the square of their number."""
+    declared = [f"%TAG !t{number}! tag:x{ended}" for number in range(composer.MAXIMUM_TAGS)]
+
+    assert [["%TAG"]] == values("".join((*declared, f"---{ended}- '%TAG'{ended}")))
+    more = "".join((*declared, f"%TAG !t! tag:y{ended}", "--- 1"))
+    assert "some.yaml: more than 100 %TAG directives" == refusal(more)
+
+
+def test_a_long_name_of_an_alias_is_not_repeated():
+    assert len(refusal("*" + "a" * 100_000)) < 200
+
+
 def test_tags_that_only_repeat_the_type_are_accepted():
     assert values("a: !!map {b: !!seq [!!str 5]}") == [{"a": {"b": ["5"]}}]
 

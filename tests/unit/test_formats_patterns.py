@@ -36,6 +36,8 @@ def test_a_repeat_of_what_can_be_matched_in_several_ways_is_refused(pattern: str
         ("a\x07", "cannot be shown"),
         ("a\nb", "cannot be shown"),
         ("a" * 257, "has 257 characters"),
+        # Sets of characters that are large take long; paths are bytes.
+        (r"(?i)[\u0100-\U0010ffff]", "is no regular expression: bad escape"),
     ],
 )
 def test_what_is_no_pattern_is_refused(pattern: str, message: str):

@@ -83,17 +83,26 @@ def test_what_tasks_fill_in_survives():
 
     assert "output" not in template.text
     assert "host" not in template.text
-    assert text == template.restore(template.text)
+    assert text == template.restore(template.text, 1_000)
 
 
 def test_characters_that_look_like_marks_stay_what_they_are():
     text = "\ue0000\ue000 {{output}} {{ x }}"
     template = read_template(text, {})
 
-    assert text == template.restore(template.text)
+    assert text == template.restore(template.text, 1_000)
     assert f"{template.mark}7{template.mark}" == template.restore(
-        f"{template.mark}7{template.mark}"
+        f"{template.mark}7{template.mark}", 1_000
     )
+
+
+def test_what_is_long_and_comes_again_and_again_is_refused_before_it_is_there():
+    template = read_template(f"{{% for i in x %}}{{{{host:{'a' * 1_000}}}}}{{% endfor %}}", {})
+    mark = f"{template.mark}0{template.mark}"
+
+    assert 100 * 1_009 == len(template.restore(100 * mark, 100 * 1_009))
+    with pytest.raises(Invalid, match="gives more than 4,000,000 characters"):
+        template.restore(1_000_000 * mark, 4_000_000)
 
 
 def test_lines_are_those_of_the_template():

@@ -67,7 +67,7 @@ def render(text: str, variables: Sequence[str] = (), strings: Sequence[str] = ()
         raise _refusal(template, answer)
     unused = [name for name in given if name not in answer["used"]]
     return Rendered(
-        text=template.restore(answer["text"]),
+        text=template.restore(answer["text"], CHARACTERS),
         template=text,
         warnings=tuple(f"The template does not use {name}, which is set." for name in unused),
     )

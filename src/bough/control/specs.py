@@ -12,7 +12,7 @@ import msgspec
 from bough.control.fields import check_exit_actions
 from bough.control.makeup import make_up
 from bough.errors import Invalid
-from bough.formats.composer import Unreadable
+from bough.formats.composer import Unreadable, find_forbidden
 from bough.formats.documents import locate
 from bough.formats.workflow import (
     MAXIMUM_PROBLEMS,
@@ -20,6 +20,7 @@ from bough.formats.workflow import (
     WorkflowRead,
     read_workflow,
 )
+from bough.formats.workflow_group import MAXIMUM_BYTES
 from bough.formats.workflow_values import MAXIMUM_LABELS, label_fault, variable_fault
 from bough.model.problem import Problem, Severity
 from bough.model.recipe import Recipe
@@ -40,6 +41,8 @@ def read_spec(
     that came of a template is told with the lines, which nobody has seen.
     """
     shown = None if template is None else text
+    if template is not None:
+        _check_template(template)
     try:
         read = read_workflow(text, maximum_tasks=maximum_tasks, uploading=uploading)
     except Unreadable as error:
@@ -65,6 +68,7 @@ def with_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> Workfl
         fault = variable_fault(name, value)
         if fault is not None:
             raise Invalid(f"The environment cannot have {name[:80]!r}: {fault}.")
+    _check_environment(spec, variables)
 
     def add(task: TaskSpec) -> TaskSpec:
         recipe = task.launch or Recipe()
@@ -73,6 +77,17 @@ def with_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> Workfl
         return msgspec.structs.replace(task, launch=launch)
 
     return _with_tasks(spec, add) if variables else spec
+
+
+def _check_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> None:
+    """Every task keeps its own, so that few that are long become much."""
+    tasks = sum(len(group.tasks) for group in spec.groups)
+    size = tasks * sum(len(name) + len(value) for name, value in variables.items())
+    if size > MAXIMUM_BYTES:
+        raise Invalid(
+            f"The environment that is added has {size:,} characters with all {tasks} tasks; at "
+            f"most {MAXIMUM_BYTES:,} are possible."
+        )
 
 
 def with_environment_of(spec: WorkflowSpec, earlier: Iterable[GroupSpec]) -> WorkflowSpec:
@@ -110,6 +125,17 @@ def _with_tasks(spec: WorkflowSpec, change: Callable[[TaskSpec], TaskSpec]) -> W
         for group in spec.groups
     )
     return msgspec.structs.replace(spec, groups=groups)
+
+
+def _check_template(template: str) -> None:
+    """A template is shown to others as it is, and never read as YAML itself."""
+    found = find_forbidden(template)
+    if found is not None:
+        line = template.count("\n", 0, found) + 1
+        raise Invalid(
+            f"The template is not valid: line {line}: the character U+{ord(template[found]):04X} "
+            "must not stand in YAML."
+        )
 
 
 def _made_up(read: WorkflowRead, spec: WorkflowSpec) -> tuple[WorkflowSpec, list[Problem]]:
@@ -164,7 +190,7 @@ def _invalid(problems: Sequence[Problem], shown: str | None) -> Invalid:
     """One error for all; with the lines of the text, if they are to be shown."""
     rows = None if shown is None else shown.split("\n")
     lines = [
-        f"line {each.line}: {each.field}: {each.message}{_row(rows, each.line)}"
+        f"line {each.line}: {each.field or 'the document'}: {each.message}{_row(rows, each.line)}"
         for each in problems
         if each.severity is Severity.ERROR
     ]

@@ -33,8 +33,12 @@ MAXIMUM_DEPTH = 64
 MAXIMUM_SCALAR = 1 << 20
 #: Mappings, sequences, keys and scalars in one stream, aliases counted as what they stand for.
 MAXIMUM_VALUES = 10_000_000
+#: Tags that a stream declares. The parser compares each of them with all before it.
+MAXIMUM_TAGS = 100
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Where a tag is declared: at the beginning of what the parser takes for a line.
+_TAG = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%TAG")
 #: Characters that no YAML may hold.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
@@ -91,6 +95,7 @@ def compose(
 ) -> Iterator[tuple[Value, int]]:
     """Read the documents of a stream, each with the line on which it starts."""
     composer = _Composer(source, MAXIMUM_VALUES if maximum_values is None else maximum_values)
+    _check_tags(text, source)
     try:
         for event in _events(text):
             if isinstance(event, ScalarEvent):
@@ -109,6 +114,17 @@ def compose(
         raise _syntax_error(error, source) from None
     except yaml.reader.ReaderError as error:
         raise _character_error(error, text, source) from None
+
+
+def find_forbidden(text: str) -> int | None:
+    """Where a character stands that no YAML may hold; `None`: there is none."""
+    found = _FORBIDDEN.search(text)
+    return None if found is None else found.start()
+
+
+def _check_tags(text: str, source: str) -> None:
+    if "%TAG" in text and sum(1 for _ in _TAG.finditer(text)) > MAXIMUM_TAGS:
+        raise Unreadable(f"more than {MAXIMUM_TAGS} %TAG directives", source)
 
 
 def _events(text: str) -> Iterator[Event]:
@@ -175,7 +191,7 @@ class _Composer:
         anchored = self._anchors.get(event.anchor or "")
         if anchored is None:
             raise self._refuse(
-                event, f"the alias *{event.anchor} stands for nothing defined above it"
+                event, f"the alias *{(event.anchor or '')[:60]} stands for nothing defined above it"
             )
         self._count(event, anchored.size)
         if len(self._frames) + anchored.height > MAXIMUM_DEPTH:

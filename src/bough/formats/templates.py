@@ -59,14 +59,27 @@ class Template(NamedTuple):
     #: The lines of `default-values`, which the text lacks: the first, and how many.
     cut: tuple[int, int]
 
-    def restore(self, rendered: str) -> str:
-        """The rendered text with everything that had to survive in its place."""
+    def restore(self, rendered: str, most: int) -> str:
+        """The rendered text with everything that had to survive in its place.
+
+        A mark is short and may stand for something long, as often as a template repeats it; more
+        characters than `most` are refused before they are there.
+        """
         if not self.kept:
             return rendered
+        size = len(rendered)
 
         def original(found: re.Match[str]) -> str:
+            nonlocal size
             number = int(found[1])
-            return self.kept[number] if number < len(self.kept) else found[0]
+            if number >= len(self.kept):
+                return found[0]
+            size += len(self.kept[number]) - len(found[0])
+            if size > most:
+                raise Invalid(
+                    f"The template cannot be rendered: gives more than {most:,} characters."
+                )
+            return self.kept[number]
 
         return re.sub(f"{self.mark}([0-9]{{1,9}}){self.mark}", original, rendered)
 

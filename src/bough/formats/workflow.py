@@ -36,6 +36,8 @@ MAXIMUM_VALUES = 100_000
 MAXIMUM_PROBLEMS = 100
 #: Names among which one is looked for that was probably meant.
 SUGGESTED = 50
+#: Regular expressions of its inputs, outputs and checkpoints.
+MAXIMUM_REGEXES = 1_000
 #: Tasks, where nobody says how many.
 MAXIMUM_TASKS = 1_000
 
@@ -74,7 +76,7 @@ def read_workflow(
     spec: WorkflowSpec | None = None
     groups: list[ReadGroup] = []
     with suppress(Enough):
-        _check_characters(reading)
+        _check_values(reading)
         fields = reading.fields()
         fields.ignore("default-values")
         _check_version(fields)
@@ -129,23 +131,17 @@ def _read_groups(fields: Fields, limits: Limits) -> list[ReadGroup]:
     fields.ignore("tasks", "groups")
     groups: list[ReadGroup] = []
     entries = fields.children(name)
-    count = len(entries)
+    # Each has at least one task.
+    count, written_bytes = len(entries), 0
+    limits.check(count, written_bytes)
     for entry in entries:
-        _check_count(count, limits)
         groups.append(read(entry, limits))
-        count += len(groups[-1].spec.tasks) - 1
-    _check_count(count, limits)
+        tasks, more_bytes = groups[-1].size
+        count, written_bytes = count + tasks - 1, written_bytes + more_bytes
+        limits.check(count, written_bytes)
     if not groups:
         fields.error(name, "a workflow has at least one task")
     return groups
-
-
-def _check_count(count: int, limits: Limits) -> None:
-    """Whoever asks for far too much gets a short answer, before all of it is read."""
-    if count > limits.maximum_tasks:
-        raise Invalid(
-            f"The workflow has {count} tasks or more; at most {limits.maximum_tasks} are allowed."
-        )
 
 
 def _check_names(groups: Sequence[ReadGroup]) -> None:
@@ -211,8 +207,12 @@ def _read_from(member: ReadTask) -> Iterator[tuple[int, str]]:
             yield index, each.task
 
 
-def _check_characters(reading: Reading) -> None:
-    """No text may have the character NUL, which YAML can write as an escape."""
+def _check_values(reading: Reading) -> None:
+    """No text may have the character NUL, which YAML can write as an escape; nor too many regexes.
+
+    Whether a regex is right is found out by what takes long enough to be counted.
+    """
+    regexes = 0
     waiting: list[tuple[FieldPath, Value]] = [((), reading.document.value)]
     while waiting:
         path, value = waiting.pop()
@@ -220,8 +220,13 @@ def _check_characters(reading: Reading) -> None:
             for name in value:
                 if "\0" in name:
                     reading.error(path, f"the name {name[:60]!r} contains the character NUL")
+            regexes += "regex" in value
             waiting.extend(((*path, name), each) for name, each in value.items())
         elif isinstance(value, LinedList):
             waiting.extend(((*path, index), each) for index, each in enumerate(value))
         elif isinstance(value, str) and "\0" in value:
             reading.error(path, "contains the character NUL, which no text may have")
+    if regexes > MAXIMUM_REGEXES:
+        raise Invalid(
+            f"The workflow has {regexes} regexes; at most {MAXIMUM_REGEXES} are possible."
+        )

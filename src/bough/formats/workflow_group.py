@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from bough.errors import Invalid
 from bough.formats.kai_podgroup import GANG_FIELDS, read_gang
 from bough.formats.workflow_resources import Arrangement, Wanted, arrange, unique_name
 from bough.formats.workflow_task import ReadTask, read_task
@@ -35,6 +36,15 @@ class ReadGroup(NamedTuple):
     #: How its gang is made up; `None`: all of its tasks are needed, and nothing more is said.
     gang: PodGroup | None = None
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many tasks it has, and the bytes that they take where they are kept."""
+        return _size(self.members)
+
+
+#: What a workflow may take where it is kept, all its tasks written out.
+MAXIMUM_BYTES = 16 << 20
+
 
 class Limits(NamedTuple):
     """What holds for all tasks of a workflow."""
@@ -44,10 +54,24 @@ class Limits(NamedTuple):
     #: Files may still be on the machine of the one who submits.
     uploading: bool
 
+    def check(self, count: int, written_bytes: int) -> None:
+        """Whoever asks for far too much gets a short answer, before all of it is read."""
+        if count > self.maximum_tasks:
+            raise Invalid(
+                f"The workflow has {count} tasks or more; at most {self.maximum_tasks} are allowed."
+            )
+        if written_bytes > MAXIMUM_BYTES:
+            raise Invalid(
+                f"The tasks of the workflow take {written_bytes:,} bytes or more, each replica "
+                "with its own files, arguments, environment and resources written out; at most "
+                f"{MAXIMUM_BYTES:,} are possible."
+            )
+
 
 def read_lone_task(fields: Fields, limits: Limits) -> ReadGroup:
     """A task that is in no group is one by itself."""
     member = _read_member(fields, limits, lone=True)
+    limits.check(member.times, member.written_bytes)
     return _gather(fields, f"{member.task.name}-group", (member,), None)
 
 
@@ -56,7 +80,9 @@ def read_group(fields: Fields, limits: Limits) -> ReadGroup:
     # Every group starts together, with or without it.
     fields.boolean("barrier", default=True)
     entries = fields.children("tasks")
+    limits.check(len(entries), 0)
     members = tuple(_read_member(each, limits, lone=len(entries) == 1) for each in entries)
+    limits.check(*_size(members))
     name = read_name(fields)
     leads = sum(member.task.lead for member in members)
     if members and leads != 1:
@@ -67,6 +93,10 @@ def read_group(fields: Fields, limits: Limits) -> ReadGroup:
     read = _gather(fields, name, members, written)
     ignore = fields.boolean("ignoreNonleadStatus", default=True)
     return read._replace(spec=msgspec.structs.replace(read.spec, ignore_nonlead_status=ignore))
+
+
+def _size(members: tuple[ReadTask, ...]) -> tuple[int, int]:
+    return sum(each.times for each in members), sum(each.written_bytes for each in members)
 
 
 def _read_gang(fields: Fields, name: str, maximum: int) -> PodGroup | None:

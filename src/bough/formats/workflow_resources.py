@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from bough.formats.workflow_values import folded
+from bough.formats.workflow_values import folded, read_word, read_words
 from bough.model.cluster import Resources
 from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import SubGroupSpec
@@ -25,6 +25,8 @@ DEFAULT_DOMAIN = "default"
 #: More than any machine has; larger numbers are mistakes.
 _MOST = {"gpu": 10**6, "cpu": 10**9, "memory": 2**60, "storage": 2**60}
 _LONGEST_NAME = 63
+#: More levels than any topology has.
+MAXIMUM_LEVELS = 16
 
 
 class Requirement(StrEnum):
@@ -179,8 +181,8 @@ def _read_wanted(fields: Fields) -> Wanted:
     return Wanted(
         requests=Resources(amounts["gpu"], amounts["cpu"], amounts["memory"]),
         storage_bytes=amounts["storage"],
-        platform=fields.optional_text("platform"),
-        nodes_excluded=fields.texts("nodesExcluded"),
+        platform=read_word(fields, "platform"),
+        nodes_excluded=read_words(fields, "nodesExcluded"),
         levels=tuple(_read_levels(fields)),
     )
 
@@ -196,9 +198,15 @@ def _read_amount(fields: Fields, name: str) -> int:
 
 def _read_levels(fields: Fields) -> Iterator[Level]:
     seen: set[str] = set()
-    for each in fields.children("topology"):
-        key = each.text("key")
-        domain = each.optional_text("group") or DEFAULT_DOMAIN
+    levels = fields.children("topology")
+    if len(levels) > MAXIMUM_LEVELS:
+        fields.error("topology", f"has {len(levels)} levels; at most {MAXIMUM_LEVELS} are possible")
+        for each in levels:
+            each.ignore(*each.names())
+        return
+    for each in levels:
+        key = read_word(each, "key", required=True) or ""
+        domain = read_word(each, "group") or DEFAULT_DOMAIN
         if key in seen:
             each.error("key", f"{key[:60]!r} stands here twice")
         seen.add(key)

@@ -22,6 +22,7 @@ from bough.formats.workflow_values import (
     read_path,
     read_regex,
     read_url,
+    read_word,
     variable_fault,
 )
 from bough.model.recipe import (
@@ -72,6 +73,16 @@ class ReadTask(NamedTuple):
     replicas: Replicas | None
 
     @property
+    def times(self) -> int:
+        """How many tasks it stands for."""
+        return 1 if self.replicas is None else self.replicas.most
+
+    @property
+    def written_bytes(self) -> int:
+        """What all of them take where they are kept, each with everything that it says."""
+        return self.times * len(msgspec.json.encode(self.task))
+
+    @property
     def tasks(self) -> tuple[TaskSpec, ...]:
         """All tasks that it stands for. Of replicas, the first is the lead."""
         if self.replicas is None:
@@ -119,7 +130,7 @@ def read_task(
 def _read_recipe(fields: Fields, *, uploading: bool) -> Recipe:
     environment = read_environment(fields)
     return Recipe(
-        image=fields.optional_text("image"),
+        image=read_word(fields, "image"),
         command=read_arguments(fields, "command"),
         args=read_arguments(fields, "args"),
         environment=environment,

@@ -23,6 +23,8 @@ MAXIMUM_SECONDS = 3_650 * 86_400
 #: What a system takes as one argument or variable of a program.
 MAXIMUM_ARGUMENT_BYTES = 128 * 1024 - 1
 MAXIMUM_PATH = 4_095
+#: A name of something that is known elsewhere: a platform, a node, an image.
+MAXIMUM_WORD = 512
 
 _NAME = re.compile(r"[a-zA-Z](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\Z")
 _LABEL_PART = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z")
@@ -162,6 +164,34 @@ def _parse_duration_s(text: str) -> int:
         raise Invalid(
             f"{text[:40]!r} is no duration; write it like 90s, 15m, 8h, 2d, or as PT8H"
         ) from None
+
+
+def word_fault(text: str) -> str | None:
+    """What is wrong with a name of something that is known elsewhere; `None`: nothing."""
+    if len(text) > MAXIMUM_WORD:
+        return f"{text[:60]!r} has {len(text)} characters; at most {MAXIMUM_WORD} are possible"
+    if not text.isprintable():
+        return f"{text[:60]!r} has characters that cannot be shown"
+    return None
+
+
+def read_word(fields: Fields, name: str, *, required: bool = False) -> str | None:
+    """A name of something that is known elsewhere, or None."""
+    text = fields.text(name) if required else fields.optional_text(name)
+    fault = None if text is None else word_fault(text)
+    if fault is not None:
+        fields.error(name, fault)
+    return text
+
+
+def read_words(fields: Fields, name: str) -> tuple[str, ...]:
+    """Several such names."""
+    words = fields.texts(name)
+    for index, word in enumerate(words):
+        fault = word_fault(word)
+        if fault is not None:
+            fields.reading.error((*fields.path, name, index), fault)
+    return words
 
 
 def read_path(fields: Fields, name: str) -> str:
