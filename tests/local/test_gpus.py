@@ -140,6 +140,26 @@ def test_gpus_that_are_offered_come_with_cpus_and_memory_and_a_warning(tmp_path)
     ) == warning
 
 
+def test_gpus_are_offered_where_there_are_none(nvidia_smi, tmp_path):
+    options = LocalOptions(tmp_path, gpus_if_none=8)
+    nvidia_smi("true")
+    (machine,), (warning,) = find_machine(options)
+    assert (8, True) == (machine.gpus, warning.startswith("8 GPUs are offered"))
+
+    nvidia_smi("echo '0, GPU-a, NVIDIA A100, 10 MiB'")
+    (machine,), warnings = find_machine(options)
+    assert (1, ()) == (machine.gpus, warnings)
+
+
+def test_no_gpus_are_made_up_where_those_that_are_there_cannot_be_asked(nvidia_smi, tmp_path):
+    nvidia_smi("echo driver mismatch >&2; exit 18")
+
+    (machine,), (warning,) = find_machine(LocalOptions(tmp_path, gpus_if_none=8))
+
+    assert 0 == machine.gpus
+    assert "nvidia-smi failed with exit code 18: no GPUs were found (driver mismatch)" == warning
+
+
 def test_nodes_that_are_told_are_offered_as_they_are(tmp_path):
     nodes = (Machine("a", gpus=8), Machine("b", gpus=4))
 

@@ -83,6 +83,15 @@ database_option = click.option(
     help="Run tasks in their images with it, like docker or podman. Else images are not used.",
 )
 @click.option(
+    "--task-processes",
+    metavar="N",
+    type=click.IntRange(min=100),
+    default=32_768,
+    show_default=True,
+    help="How many processes and threads a task may have, where the machine can enforce it; never "
+    "more than a quarter of what the machine can have.",
+)
+@click.option(
     "--keep-days",
     type=click.IntRange(0, 36_500),
     default=30,

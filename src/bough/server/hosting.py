@@ -58,19 +58,17 @@ def _local(
     settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
 ) -> Iterator[Host]:
     from bough.backends.local import LocalBackend, LocalOptions  # noqa: PLC0415
-    from bough.backends.local.gpus import find_gpus  # noqa: PLC0415
 
-    gpus = settings.gpus
-    if gpus is None and settings.nodes is None and not find_gpus()[0]:
-        gpus = DEFAULT_GPUS
     options = LocalOptions(
         folder=settings.data / "local",
-        gpus=gpus,
+        gpus=settings.gpus,
+        gpus_if_none=DEFAULT_GPUS,
         nodes=() if settings.nodes is None else _machines(settings.nodes),
-        hidden=(settings.data,),
+        hidden=_hidden(settings),
         private=settings.private,
         as_user=settings.as_user,
         container_runner=settings.container_runner,
+        processes=settings.task_processes,
         log_bytes=settings.log_bytes,
         keep_days=settings.keep_days,
         data_folders=settings.data_folders,
@@ -81,6 +79,18 @@ def _local(
         yield Host(backend, backend.warnings)
     finally:
         backend.close()
+
+
+def _hidden(settings: Settings) -> tuple[Path, ...]:
+    """What no task may see: the server's data, its database, and how its user has logged in."""
+    from bough.client.login import login_path  # noqa: PLC0415
+
+    found = [settings.data, Path(login_path()).parent]
+    database = settings.address
+    if database.startswith("sqlite") or "://" not in database:
+        path = database.split(":///", 1)[-1].partition("?")[0]
+        found += (Path(path + each) for each in ("", "-wal", "-shm", "-journal"))
+    return tuple(found)
 
 
 def _go_first() -> None:

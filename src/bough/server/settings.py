@@ -18,6 +18,8 @@ MAXIMUM_BODY_BYTES = 8 << 20
 #: What is kept of the log of one attempt, and for how long after its end.
 LOG_BYTES = 64 << 20
 KEEP_DAYS = 30
+#: Processes and threads that one task may have.
+TASK_PROCESSES = 32_768
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -42,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True):
     private: bool = True
     as_user: bool = False
     container_runner: str | None = None
+    task_processes: int = TASK_PROCESSES
     log_bytes: int = LOG_BYTES
     keep_days: int = KEEP_DAYS
     data_folders: tuple[Path, ...] = ()

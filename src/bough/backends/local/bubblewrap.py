@@ -56,9 +56,13 @@ def _machine(view: View) -> list[str]:
             options += ("--symlink", os.readlink(entry.path), entry.path)
         elif entry.is_dir(follow_symlinks=False):
             options += ("--ro-bind", entry.path, entry.path)
-    for each in view.hidden:
-        if Path(each).parts[1:2] and Path(each).parts[1] not in taken and Path(each).is_dir():
-            options += ("--tmpfs", each, "--remount-ro", each)
+    for each in map(Path, view.hidden):
+        if not each.parts[1:2] or each.parts[1] in taken:
+            continue
+        if each.is_dir():
+            options += ("--tmpfs", str(each), "--remount-ro", str(each))
+        elif each.exists():
+            options += ("--dev-bind", os.devnull, str(each))
     return options
 
 

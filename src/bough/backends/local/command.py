@@ -42,7 +42,7 @@ class View(msgspec.Struct, frozen=True):
     root: str
     kind: ViewKind = ViewKind.NAMESPACES
     mounts: tuple[Mount, ...] = ()
-    #: Folders that are empty for it: the server's data.
+    #: Folders and files that are empty for it: the server's data.
     hidden: tuple[str, ...] = ()
 
 

@@ -50,6 +50,9 @@ def find_machine(
     if options.gpus is not None:
         return _offer(machine, options.gpus)
     gpus, warnings = find_gpus() if found is None else found
+    if not gpus and not warnings and options.gpus_if_none:
+        # Where GPUs are there and only cannot be asked, nobody should think that they can be used.
+        return _offer(machine, options.gpus_if_none)
     labels = machine.labels | _product(gpus)
     return (msgspec.structs.replace(machine, gpus=len(gpus), labels=labels),), warnings
 

@@ -116,11 +116,14 @@ class _Root:
             parts = Path(each).parts[1:]
             if not parts or parts[0] in self._taken:
                 continue
-            with contextlib.suppress(FileNotFoundError):
-                descriptor = open_below(self.descriptor, parts)
-                os.close(descriptor)
+            with contextlib.suppress(FileNotFoundError), self._opened(parts[:-1]) as above:
+                mode = os.stat(parts[-1], dir_fd=above, follow_symlinks=False).st_mode
                 target = "/".join((self._path, *parts))
-                kernel.mount("none", target, "tmpfs", _flags(kernel.MS_RDONLY), "size=4k,mode=555")
+                if stat.S_ISDIR(mode):
+                    nothing = _flags(kernel.MS_RDONLY)
+                    kernel.mount("none", target, "tmpfs", nothing, "size=4k,mode=555")
+                elif not stat.S_ISLNK(mode):
+                    kernel.mount(os.devnull, target, "", kernel.MS_BIND)
 
     def show_devices(self) -> None:
         """Give it the devices that every program may use, and the accelerators."""

@@ -24,9 +24,11 @@ class LocalOptions(msgspec.Struct, frozen=True):
     folder: Path
     #: The GPUs to offer, whatever the machine has; `None`: those that are found.
     gpus: int | None = None
+    #: The GPUs to offer where there are none, and nothing went wrong while looking for them.
+    gpus_if_none: int = 0
     #: Nodes to offer instead, all of them on this machine.
     nodes: tuple[Machine, ...] = ()
-    #: Folders that no task may see, such as the server's data.
+    #: Folders and files that no task may see, such as the server's data.
     hidden: tuple[Path, ...] = ()
     #: Give each task a private view where the machine allows it.
     private: bool = True
