@@ -302,6 +302,28 @@ def test_a_preempted_gang_has_notice_and_holds_its_gpus_until_it_is_gone(slow):
     assert [(1, T.RUNNING)] * 4 == now(slow, low)
 
 
+@pytest.mark.parametrize("first", ["task-0", "task-1"])
+def test_a_preempted_gang_comes_again_as_a_whole_with_its_lead(slow, first):
+    """Whatever the others say about it themselves, and whoever of them is gone first."""
+    members = (
+        TaskSpec("task-0", Resources(gpus=4), lead=True),
+        TaskSpec("task-1", Resources(gpus=4), exit_actions={"FAIL": "3006"}),
+    )
+    low = slow.submit(0, "p", LOW, spec=WorkflowSpec("gang", (GroupSpec("group", members),)))
+    slow.settle()
+    high = later(slow, 8, "p", HIGH)
+    slow.settle()
+    attempts = {task.name: task.attempt for task in slow.tasks(low)}
+    slow.backend.let_go(attempts[first])
+    slow.settle()
+    slow.backend.let_go()
+    slow.settle()
+    slow.finish(high)
+
+    assert [(1, T.RUNNING)] * 2 == now(slow, low)
+    assert [T.FAILED_PREEMPTED, T.RUNNING] == history(slow, low, "task-1")
+
+
 def test_room_that_is_made_for_somebody_is_not_taken_by_who_comes_later(slow):
     low = gang(slow, LOW, tasks=1, gpus=8)
     normal = later(slow, 8, "p", NORMAL)

@@ -30,7 +30,7 @@ from bough.model.backend import Observation, Sight
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
 from bough.model.transitions import TaskEvent
-from bough.model.workflow import ExitCode, Group, Task, TaskStatus
+from bough.model.workflow import QUEUED, ExitCode, Group, Task, TaskStatus
 from bough.store import pools as pool_store
 from bough.store import tasks as task_store
 
@@ -125,7 +125,7 @@ def _note(
         actions = {} if pool is None else pool.default_exit_actions
         found = verdict(task, spec, actions, settings, observation, case.earlier(task))
     case.end(task, found.event, found.message, found.exit_code, observation.at_ms)
-    if found.again:
+    if found.again or _comes_along(case, group, task, found):
         case.retry(task)
     _involve_others(case, group, task, found, observation)
 
@@ -136,6 +136,14 @@ def _follows(task: Task, lead: Task) -> bool:
         # The group had done what it is for before its time was over.
         return True
     return not is_final(task.releasing)
+
+
+def _comes_along(case: Case, group: Group, task: Task, found: Verdict) -> bool:
+    """Whether another attempt follows only as the lead waits for one: then all start again."""
+    if task.releasing is None or not group.spec.ignore_nonlead_status:
+        return False
+    waits = any(each.lead and each.status in QUEUED for each in case.latest(group))
+    return waits and found.event in _OWN_FAILURES
 
 
 def _involve_others(
