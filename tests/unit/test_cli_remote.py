@@ -77,6 +77,12 @@ def test_details_and_hint_of_an_error_are_printed(osmo: Osmo, server: Answering)
     assert expected == osmo("pool", "list").errors
 
 
+def test_a_detail_that_the_message_has_is_not_said_twice(osmo: Osmo, server: Answering):
+    body = {"message": "Wrong: a: is 1", "error_code": "USER", "details": ["a: is 1"]}
+    server.answer("GET", "/api/pool_quota", body, 400)
+    assert "Error message: Wrong: a: is 1\nError code: 400\n" == osmo("pool", "list").errors
+
+
 def test_who_is_not_known_is_told_how_to_log_in(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/pool_quota", {"message": "Who?", "error_code": "USER"}, 401)
     assert "bough login URL" in osmo("pool", "list").errors

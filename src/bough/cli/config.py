@@ -92,7 +92,10 @@ def update(kind: str, name: str | None, file: str, description: str, format_type
 def set_fields(
     kind: str, fields: tuple[str, ...], name: str | None, description: str, format_type: str
 ) -> None:
-    """Change single fields. A value is JSON where it can be read as such, else text."""
+    """Change single fields. A value is JSON where it can be read as such, else text.
+
+    An object is merged into what is there; null takes a field away: platforms='{"h100": null}'.
+    """
     changes = {field: _value(text) for field, text in read_pairs("FIELD", fields).items()}
     answer = client().configs.update(kind, changes, name, description)
     echo(answer, format_type, lambda _: f"{_title(kind, name)} is updated.")

@@ -160,7 +160,9 @@ def echo_failure(error: BoughError, format_type: str) -> None:
         return
     first, *rest = message.splitlines() or [""]
     click.echo(f"Error message: {printable(first)}", err=True)
-    for line in (*rest, *(f"  {detail}" for detail in error.details)):
+    # The message has the first detail, so that one alone says nothing new.
+    details = error.details if "".join(error.details) not in message else ()
+    for line in (*rest, *(f"  {detail}" for detail in details)):
         click.echo(printable(line), err=True)
     click.echo(f"Error code: {code}", err=True)
     if error.hint:

@@ -276,9 +276,6 @@ def _stream(lines: Iterator[str], heading: str, format_type: str) -> None:
     if format_type == "json":
         echo([line.rstrip("\n") for line in lines], format_type, str)
         return
-    first = next(lines, None)
     click.echo(heading)
-    if first is not None:
-        click.echo(first, nl=False)
     for line in lines:
         click.echo(line, nl=False)

@@ -91,8 +91,13 @@ class Transport:
     def lines(
         self, path: str, query: Query | None = None, *, headers: Mapping[str, str] | None = None
     ) -> Iterator[str]:
-        """The lines of a stream as they come, with their ends; it may stay open for long."""
-        connection = self._open("GET", path, query, headers=headers)
+        """The lines of a stream as they come, with their ends; it may stay open for long.
+
+        The stream is open when this returns: that nothing has come yet is no reason to doubt it.
+        """
+        return self._lines(self._open("GET", path, query, headers=headers))
+
+    def _lines(self, connection: Connection) -> Iterator[str]:
         try:
             connection.wait_for_ever()
             lines = connection.lines()
