@@ -331,7 +331,7 @@ def test_what_is_no_text_is_shown_as_far_as_it_is():
 
 def test_an_error_before_a_stream_is_an_error(server: Answering):
     with pytest.raises(errors.NotFound):
-        list(Client(server.address).workflows.logs("w-1"))
+        Client(server.address).workflows.logs("w-1")
 
 
 def test_logs_are_asked_for_as_servers_expect(server: Answering):
