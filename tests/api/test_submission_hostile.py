@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.api.house import House
@@ -230,12 +231,57 @@ def test_ten_megabytes_are_too_large(team: House):
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"file": "\xff"}', b'{"file": "\\ud800"}', b'{"file": 5}', b"[]", b"{", b'"x"', b"\xff\xfe"],
-)
+    [
+        b'{"file": "\xff"}', b'{"file": "\\ud800"}', b'{"file": 5}', b"[]", b"{", b'"x"',
+        b"\xff\xfe", b'{"file": "\\u0000"}', b'{"file": "a\\\\\\u0000"}',
+        b'{"file":' + b"[" * 99_999 + b"]" * 99_999,
+        b'{"file": "x", "more":' + b'{"a":' * 99_999 + b"1" + b"}" * 100_000,
+    ],
+)  # fmt: skip
 def test_a_body_that_is_no_submission_is_refused(team: House, body: bytes):
     headers = {"content-type": "application/json"}
     response = team.ask("POST", PATH, content=body, headers=headers)
     assert (400, True) == (response.status_code, "message" in json.loads(response.text))
+
+
+def test_text_that_looks_like_an_escaped_nul_is_text(team: House):
+    text = TASK % "args: ['\\u0000', '\\\\u0000']"
+    assert "x-1" == team.send("POST", PATH, {"file": text})["name"]
+
+
+def test_what_is_wrong_with_a_parameter_is_said_with_its_name(team: House):
+    response = team.ask("POST", f"{PATH}?priority=URGENT", json={"file": TASK % "lead: true"})
+    assert "query priority: Invalid enum value 'URGENT'" == response.json()["message"]
+
+
+def test_a_body_that_never_comes_is_no_failure_of_the_server(
+    team: House, caplog: pytest.LogCaptureFixture
+):
+    secret = team.secrets["admin"].encode()
+    scope = {
+        "type": "http", "method": "POST", "path": PATH, "raw_path": PATH.encode(),
+        "query_string": b"", "root_path": "", "scheme": "http", "http_version": "1.1",
+        "headers": [(b"authorization", b"Bearer " + secret), (b"content-length", b"100")],
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+    received = iter(
+        [
+            {"type": "http.request", "body": b'{"file":', "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+    )
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(received)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    anyio.run(team.application, scope, receive, send)
+
+    assert 400 == sent[0]["status"]
+    assert [] == [each for each in caplog.records if each.levelname == "ERROR"]
 
 
 @pytest.mark.parametrize("query", ["workflow_id=nobody-7", "workflow_id=%F0%9F%8C%B3"])

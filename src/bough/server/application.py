@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from litestar import Litestar, Request, Router
 from litestar.datastructures import State
+from litestar.exceptions import InternalServerException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import BaseRoute, HTTPRoute
@@ -52,6 +54,10 @@ _MODULES = (
 )
 
 
+#: The character NUL as JSON writes it; an escaped backslash before it makes it plain text.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
 class _NoPages(Router):
     """The description is a route like every other (`system`); there are no pages beside it."""
 
@@ -96,12 +102,16 @@ def routes(application: Litestar) -> list[tuple[str, str, Permit | None]]:
 
 async def _check_body(request: Request[Any, Any, Any]) -> None:
     """No name or text can have the character NUL, and not every database can keep it."""
-    body = await request.body()
+    try:
+        body = await request.body()
+    except InternalServerException:
+        # That is how the framework says that who sent it has gone.
+        raise Invalid("The body is not complete; the connection was closed.") from None
     try:
         body.decode()
     except UnicodeDecodeError as error:
         raise Invalid(f"The body is not UTF-8 text: byte {error.start} cannot be read.") from None
-    if b"\\u0000" in body:
+    if b"\\u0000" in body and _NUL.search(body):
         raise Invalid("The body contains the character NUL, which no text may have.")
 
 

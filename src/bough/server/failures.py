@@ -15,7 +15,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
-from bough.errors import BoughError, Refused, Unavailable
+from bough.errors import BoughError, Invalid, Refused, Unavailable
 from bough.server.shapes import ErrorBody
 
 LOG = logging.getLogger(__name__)
@@ -72,6 +72,13 @@ def answer_http(_request: Request[Any, Any, Any], error: HTTPException) -> Respo
     return Response(body, status_code=status, headers=error.headers)
 
 
+def answer_depth(request: Request[Any, Any, Any], error: RecursionError) -> Response[ErrorBody]:
+    """A body that is nested deeper than it can be read, or else a bug."""
+    if "deserializing" in str(error):
+        return answer_error(request, Invalid("The body is nested too deep to be read."))
+    return answer_bug(request, error)
+
+
 def answer_bug(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
     """What should not have happened."""
     number = secrets.token_hex(4)
@@ -103,7 +110,8 @@ def _details(error: ValidationException) -> tuple[str, ...]:
     found: list[str] = []
     for each in extra:
         if isinstance(each, dict):
-            what = " ".join(str(each[key]) for key in ("source", "key") if each.get(key))
+            names = [each[key] for key in ("source", "key") if each.get(key)]
+            what = " ".join(str(getattr(name, "value", name)) for name in names)
             found.append(f"{what}: {each.get('message', '')}" if what else str(each["message"]))
     return tuple(found) or (str(error.detail),)
 
@@ -114,5 +122,6 @@ def handlers() -> dict[Any, Any]:
         BoughError: answer_error,
         HTTPException: answer_http,
         msgspec.ValidationError: answer_bug,
+        RecursionError: answer_depth,
         Exception: answer_bug,
     }

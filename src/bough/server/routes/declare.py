@@ -10,7 +10,6 @@ from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import Annotated, Any
 
-from anyio import to_thread
 from litestar import MediaType, Request, delete, get, patch, post, put
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
@@ -21,6 +20,7 @@ from bough.control.site import Site
 from bough.model.access import Action, Actor
 from bough.server.permission import Scope, permit
 from bough.server.shapes import ErrorBody
+from bough.server.turns import AT_ONCE, take_turn
 
 Visit = Request[Actor, Any, State]
 
@@ -50,11 +50,14 @@ _ERRORS = {
 class Declared:
     """A handler with all that is declared about it. Each application makes its own of it."""
 
-    def __init__(self, fn: Callable[..., Any], method: str, path: str, options: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], method: str, path: str, options: Any, at_once: int = AT_ONCE
+    ) -> None:
         self.fn = fn
         self._method = method
         self._path = path
         self._options = options
+        self._at_once = at_once
 
     def make(self) -> HTTPRouteHandler:
         """A handler of the framework, which registers one only once."""
@@ -63,10 +66,10 @@ class Declared:
             operation_id=self.fn.__name__,
             summary=(self.fn.__doc__ or "").partition("\n")[0],
             **self._options,
-        )(self.fn if iscoroutinefunction(self.fn) else _threaded(self.fn))
+        )(self.fn if iscoroutinefunction(self.fn) else _threaded(self.fn, self._at_once))
 
 
-def _threaded(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _threaded(fn: Callable[..., Any], at_once: int) -> Callable[..., Any]:
     """Use cases wait for the database, so they run in threads.
 
     The framework can do that too, but wraps a handler again for every further one of its path.
@@ -74,7 +77,8 @@ def _threaded(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fn)
     async def run(**arguments: Any) -> Any:
-        return await to_thread.run_sync(partial(fn, **arguments))
+        user = arguments["request"].user.name
+        return await take_turn(user, partial(fn, **arguments), at_once)
 
     return run
 
@@ -87,11 +91,13 @@ def route(
     *,
     status: int = 200,
     answer: Any = None,
+    at_once: int = AT_ONCE,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], Declared]:
     """Declare a handler. Success is 200 unless it says otherwise, for POST and DELETE too.
 
-    `answer` is the type of what is sent, where the handler does not say it.
+    `answer` is the type of what is sent, where the handler does not say it; `at_once` how many
+    such requests of one user are worked on at a time.
     """
     responses = {
         code: ResponseSpec(ErrorBody, description=text, generate_examples=False)
@@ -100,7 +106,7 @@ def route(
     if answer is not None:
         responses[status] = ResponseSpec(answer, generate_examples=False)
     options |= {"opt": permit(action, scope), "status_code": status, "responses": responses}
-    return lambda fn: Declared(fn, method, path, options)
+    return lambda fn: Declared(fn, method, path, options, at_once)
 
 
 def text_route(

@@ -27,9 +27,17 @@ from bough.server.workflow_shapes import (
 )
 
 VALIDATED = "Workflow validation succeeded."
+#: Of one user at one time: templates may take long, and others wait for theirs.
+SUBMISSIONS = 4
 
 
-@route("POST", "/api/pool/{pool:str}/workflow", Action.WORKFLOW_CREATE, Scope.POOL)
+@route(
+    "POST",
+    "/api/pool/{pool:str}/workflow",
+    Action.WORKFLOW_CREATE,
+    Scope.POOL,
+    at_once=SUBMISSIONS,
+)
 def submit(
     request: Visit,
     pool: FromPath[str],
