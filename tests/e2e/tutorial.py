@@ -38,7 +38,7 @@ _LOOKS = re.compile(
 _VARYING = (
     (re.compile(r"[A-Z][a-z]{2} \d\d, \d{4} \d\d:\d\d UTC"), "Jan 01, 2026 10:00 UTC"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?"), "2026-01-01T10:00:00"),
-    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"), "2026-01-01 10:00"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?"), "2026-01-01 10:00"),
     (re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"), "2026/01/01 10:00:00"),
     (re.compile(r"step \d+"), "step 7"),
     (re.compile(r"\b\d+\.\d+\b"), "0.01"),
