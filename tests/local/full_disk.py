@@ -6,6 +6,7 @@ The folder is a small disk of its own.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
@@ -19,7 +20,20 @@ from tests.local.bench import Bench, processes_of, until
 _FILL = "cat /dev/zero > fill 2> /dev/null; cat /dev/zero > more 2> /dev/null; "
 
 
+class Kept(logging.Handler):
+    """Keeps what the server's log says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
 def main(folder: Path) -> None:
+    kept = Kept()
+    logging.getLogger("bough").addHandler(kept)
     bench = Bench(folder)
     result: dict[str, object] = {}
     script = "echo before; " + _FILL + "seq 3000; exit 4"
@@ -48,6 +62,7 @@ def main(folder: Path) -> None:
     result["forgotten"] = _forget(bench, first)
     result["large"] = _start_too_large(bench)
     result["tight"] = _start_with_little_room(bench, folder / "filler")
+    result["warnings"] = kept.lines
     bench.end()
     json.dump(result, sys.stdout)
 
@@ -62,14 +77,20 @@ def _start_too_large(bench: Bench) -> list[str]:
 
 def _start_with_little_room(bench: Bench, filler: Path) -> list[str]:
     """It is taken on, and started as soon as there is room."""
-    room = os.statvfs(filler.parent)
-    filler.write_bytes(bytes(room.f_bavail * room.f_frsize - 2**19))
+
+    def room() -> int:
+        found = os.statvfs(filler.parent)
+        return found.f_bavail * found.f_frsize
+
+    # What was written before is removed by now, or soon.
+    until(lambda: room() > 2**20)
+    filler.write_bytes(bytes(room() - 2**19))
     launch = bench.shell("echo fourth")
     bench.start(launch)
-    time.sleep(1)
-    before = bench.wait(launch.attempt, *Sight).sight
+    time.sleep(6)
+    before = bench.wait(launch.attempt, *Sight)
     filler.unlink()
-    return [before.value, bench.wait_over(launch.attempt).sight.value]
+    return [before.sight.value, before.message, bench.wait_over(launch.attempt).sight.value]
 
 
 def _forget(bench: Bench, attempt: str) -> bool:

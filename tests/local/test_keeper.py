@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -140,6 +141,23 @@ def test_a_warden_that_is_killed_is_replaced(bench: Bench) -> None:
     assert Sight.RUNNING is bench.wait_running(first).sight
 
 
+def test_a_keeper_that_stands_still_goes_on_when_its_task_is_to_end(bench: Bench) -> None:
+    attempt = bench.run_shell("sleep 1000")
+    bench.wait_running(attempt)
+    os.kill(_keeper(bench, attempt), signal.SIGSTOP)
+    bench.stop(attempt)
+    assert 137 <= (bench.wait_over(attempt).exit_code or 0) <= 143
+
+
+def test_a_word_to_a_keeper_that_does_not_listen_yet_does_not_end_it(bench: Bench) -> None:
+    process = bench.backend._warden._process
+    assert process is not None
+    bench.wait_over(bench.run("true"))
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (ignored,) = re.findall(r"SigIgn:\s*([0-9a-f]+)", status)
+    assert int(ignored, 16) & 1 << (signal.SIGUSR1 - 1)
+
+
 def test_an_interrupt_from_the_keyboard_reaches_no_task(bench: Bench) -> None:
     attempt = bench.run_shell("sleep 1000")
     bench.wait_running(attempt)
@@ -173,7 +191,7 @@ def test_a_keeper_that_fails_says_so(bench: Bench) -> None:
     launch = bench.shell("true")
     folder = bench.options.folder / "attempts" / launch.attempt.replace("/", "-")
     folder.mkdir(mode=0o700)
-    (folder / "task").symlink_to("/nowhere/at/all")
+    (folder / "secrets.json").mkdir()
     bench.start(launch)
     seen = bench.wait_over(launch.attempt)
     assert Sight.UNSTARTABLE is seen.sight

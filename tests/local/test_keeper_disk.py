@@ -78,5 +78,16 @@ def test_what_cannot_be_made_ready_is_lost_and_not_at_fault(told: dict[str, obje
     assert large[1].endswith("No space left on device")
 
 
-def test_it_is_not_begun_while_there_is_little_room(told: dict[str, object]) -> None:
-    assert ["starting", "ended"] == told["tight"]
+def test_it_is_not_begun_while_there_is_little_room_and_it_is_said_why(
+    told: dict[str, object],
+) -> None:
+    text = "The disk of the machine is full: tasks are started when there is room again."
+    assert ["starting", text, "ended"] == told["tight"]
+
+
+def test_the_servers_log_says_once_that_it_waits_for_room(told: dict[str, object]) -> None:
+    lines = told["warnings"]
+    assert isinstance(lines, list)
+    assert ["The disk of the machine is full", "There is room on the disk again"] == [
+        each.partition(":")[0] for each in lines
+    ]

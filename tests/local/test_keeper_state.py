@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bough.backends.local import state as state_module
 from bough.backends.local.logs import find_segments
 from bough.backends.local.processes import (
     children,
@@ -98,6 +99,28 @@ def test_one_at_a_time_holds_an_attempt(path: Path) -> None:
     assert not look(path)[1]
     assert second.take()
     second.close()
+
+
+def test_a_keeper_that_comes_while_somebody_looks_is_seen(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what it has just begun would count as left behind."""
+    hold = Hold(path)
+    held = state_module._held
+
+    def come(descriptor: int) -> bool:
+        before = held(descriptor)
+        if hold.take():
+            hold.write(Kept(1, 2))
+            hold.write(Begun(3, 4))
+        return before
+
+    monkeypatch.setattr(state_module, "_held", come)
+    state, is_held = look(path)
+    assert state is not None
+    assert (True, Begun(3, 4)) == (is_held, state.begun)
+    hold.close()
+    assert not look(path)[1]
 
 
 def test_looking_does_not_take_what_is_looked_at(path: Path) -> None:

@@ -8,6 +8,7 @@ know why a task runs.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import signal
 import sys
@@ -45,6 +46,8 @@ from bough.errors import Invalid, Unavailable
 from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import Machine
 
+LOG = logging.getLogger(__name__)
+
 #: How often everything is looked at again, whatever was heard; and how much of the time at most.
 _LOOK_S = 1.0
 _LOOK_SHARE = 20
@@ -52,6 +55,8 @@ _LOOK_SHARE = 20
 _ASK_S = 5.0
 #: How long to wait for the server before this one to end.
 _LOCK_S = 5.0
+_NO_ROOM = "The disk of the machine is full: tasks are started when there is room again."
+_ROOM_AGAIN = "There is room on the disk again: tasks are started."
 
 
 def _nothing() -> None:
@@ -93,6 +98,7 @@ class LocalBackend:
         #: By the name of the folder.
         self._known: dict[str, Known] = {}
         self._look_at = 0.0
+        self._has_room = True
         self._server_lock = _occupy(self._folders, self._folder_mode)
         self._find_all()
         if limits is not None:
@@ -308,12 +314,17 @@ class LocalBackend:
         """Ask for a keeper; where the disk is full, only when there is room again."""
         if not names:
             return
-        if self._folders.has_room():
+        room = self._folders.has_room()
+        if room:
             self._warden.keep(names)
+        if room is not self._has_room:
+            self._has_room = room
+            LOG.warning("%s", _ROOM_AGAIN if room else f"{_NO_ROOM} ({self._folders.root})")
         now = time.monotonic()
         for name in names:
             known = self._known[name]
             known.asked_at, known.together = now, tuple(names)
+            known.waits = "" if room else _NO_ROOM
 
     def _tell(self, known: Known, told: Told) -> None:
         """Have it written that an attempt is to end, and wake its keeper."""
@@ -328,7 +339,9 @@ class LocalBackend:
             write_state(known.folder.state, told)
         kept = state.kept
         if known.held and kept is not None:
-            send_signal(kept.pid, kept.pid_since, signal.SIGUSR1)
+            # Somebody may have made it stand still.
+            for number in (signal.SIGUSR1, signal.SIGCONT):
+                send_signal(kept.pid, kept.pid_since, number)
         self._look(known)
 
 

@@ -29,6 +29,8 @@ class Known(msgspec.Struct):
     #: When a keeper was asked for, by the monotonic clock, and for which others with it.
     asked_at: float | None = None
     together: tuple[str, ...] = ()
+    #: Why none was asked for yet, in words.
+    waits: str = ""
 
     @property
     def attempt(self) -> str:
@@ -71,7 +73,8 @@ class Known(msgspec.Struct):
             )
         if begun is not None and begun.started_ms is not None:
             return Observation(self.attempt, Sight.RUNNING, begun.started_ms)
-        return Observation(self.attempt, Sight.STARTING, self.state.accepted.accepted_ms)
+        since = self.state.accepted.accepted_ms
+        return Observation(self.attempt, Sight.STARTING, since, message=self.waits)
 
     def _judge(self, state: State, boot: str, now_ms: int) -> Over | None:
         """What became of an attempt without a keeper; `None`: nothing yet."""

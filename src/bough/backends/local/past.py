@@ -69,7 +69,8 @@ class Past:
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             order = decode_order(self._folders.of(name).launch.read_bytes())
             made = results_folder(self._options, order.workflow_id, order.launch.name)
-            if made.stat().st_mtime * 1_000 < last_ms:
+            # Of all times of a folder this is the one that its task cannot have set.
+            if made.stat().st_ctime * 1_000 < last_ms:
                 made.rename(self._throw(name))
                 made.parent.rmdir()
 

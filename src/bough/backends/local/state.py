@@ -131,9 +131,15 @@ def look(path: Path) -> tuple[State | None, bool]:
     except FileNotFoundError:
         return None, False
     try:
-        # In this order: a keeper that ends meanwhile has written what there is to know before.
-        held = _held(descriptor)
-        return _get(descriptor), held
+        while True:
+            # In this order: a keeper that ends meanwhile has written what there is to know before.
+            held = _held(descriptor)
+            state = _get(descriptor)
+            if held or state is None or state.kept is None:
+                return state, held
+            # One that came meanwhile has written that, too; it is there, or has ended since.
+            if not _held(descriptor) and _get(descriptor) == state:
+                return state, False
     finally:
         os.close(descriptor)
 

@@ -32,7 +32,8 @@ from bough.model.backend import Sight
 
 def main(descriptor: int) -> None:
     """Fork a keeper for each line, until there is nobody to write one."""
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    # The last one is for keepers, and must not end one that does not listen yet.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
     # Nobody waits for keepers.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
