@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bough.control import progress, settings, timeouts, workflows
+from bough.control.application import apply
+from bough.core.cycle.plan import plan
 from bough.model.backend import Observation, Sight
 from bough.model.cluster import Resources
+from bough.model.policy import OSMO
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
@@ -193,3 +196,21 @@ def test_the_same_end_is_noted_once(slow):
     assert [(1, T.SCHEDULING), (0, T.FAILED_BACKEND_ERROR)] == [
         (each.retry_id, each.status) for each in slow.tasks(workflow, every=True)
     ]
+
+
+def test_what_is_cancelled_while_a_plan_is_made_waits_for_nothing(slow):
+    submit(slow)
+    waiting = later(slow, 1, "p", NORMAL)
+    picture = slow.scheduler._photographer.take()
+    decided = plan(picture.snapshot, OSMO)
+    assert [f"{waiting.workflow_id}/group"] == [each.workload for each in decided.waits]
+    workflows.cancel(slow.site, slow.admin, waiting.workflow_id)
+
+    apply(slow.site, picture, decided)
+
+    (group,) = workflows.get_workflow(slow.site, slow.admin, waiting.uuid).groups
+    assert (T.FAILED_CANCELED, None, None) == (
+        group.status,
+        group.wait_reason,
+        group.wait_message,
+    )

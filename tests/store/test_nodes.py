@@ -151,6 +151,24 @@ def test_a_gang_starts_again_as_a_whole_with_its_lead(world):
     assert {TaskStatus.RUNNING} == {task.status for task in world.tasks(workflow)}
 
 
+def test_a_gang_on_several_nodes_of_which_one_vanishes_comes_again_where_there_is_room(world):
+    offered = tuple(big_machine(1, name) for name in ("one", "two", "three"))
+    world.backend.offer(offered)
+    world.pool("p", 3)
+    workflow = gang(world, tasks=2)
+    world.settle()
+    (lead,) = [task for task in world.tasks(workflow) if task.lead]
+
+    left = tuple(each for each in offered if each.name != lead.node)
+    world.backend.offer(left)
+    world.settle()
+
+    assert {(1, TaskStatus.RUNNING)} == {(t.retry_id, t.status) for t in world.tasks(workflow)}
+    assert {each.name for each in left} == {task.node for task in world.tasks(workflow)}
+    ended = {t.name: t.status for t in world.tasks(workflow, every=True) if t.status.finished}
+    assert {"task-0": TaskStatus.FAILED_EVICTED, "task-1": TaskStatus.RESCHEDULED} == ended
+
+
 def test_a_gang_goes_on_while_one_that_is_not_its_lead_comes_again(world):
     world.backend.offer(big_machine(1, name) for name in ("one", "two", "three"))
     world.pool("p", 3)

@@ -104,7 +104,10 @@ def write_waits(
         for uuid, reason, message in waits
     ]
     if rows:
-        query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
+        # What has ended meanwhile waits for nothing.
+        query = sa.update(GROUPS).where(
+            GROUPS.c.uuid == sa.bindparam("key_uuid"), GROUPS.c.status.in_(_UNFINISHED)
+        )
         connection.execute(query, rows)
 
 
