@@ -284,6 +284,32 @@ def test_a_body_that_never_comes_is_no_failure_of_the_server(
     assert [] == [each for each in caplog.records if each.levelname == "ERROR"]
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("add=%1B%5B31m", "'\\x1b[31m' cannot be a tag"),
+        ("add=a%0Ab", "'a\\nb' cannot be a tag"),
+        ("add=", "'' cannot be a tag"),
+        ("add=" + "x" * 101, "it has 1 to 100 characters"),
+        ("&".join(f"add={number}" for number in range(101)), "would have 101 tags; at most 100"),
+    ],
+)
+def test_tags_that_are_none_are_refused(team: House, query: str, message: str):
+    name = team.submit(1)
+    status, found = team.refused("POST", f"/api/workflow/{name}/tag?{query}")
+    assert (400, True) == (status, message in found), found
+
+
+def test_what_is_said_about_a_cancellation_is_one_line_and_not_long(team: House):
+    name = team.submit(1)
+    path = f"/api/workflow/{name}/cancel?message="
+    status, found = team.refused("POST", path + "x" * 2_001)
+    assert (400, True) == (status, "has 2001 characters; at most 2000" in found), found
+    team.send("POST", path + "no%0D%0Aneed%1B%5B2J %E2%80%AEof it")
+    expected = "Task was canceled by user: admin. no need [2J of it"
+    assert expected == team.get(f"/api/workflow/{name}")["failure_message"]
+
+
 @pytest.mark.parametrize("query", ["workflow_id=nobody-7", "workflow_id=%F0%9F%8C%B3"])
 def test_an_unknown_workflow_cannot_be_submitted_again(team: House, query: str):
     assert 404 == team.ask("POST", f"{PATH}?{query}").status_code

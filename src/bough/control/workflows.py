@@ -18,6 +18,7 @@ from bough.control.lifecycle import CANCEL
 from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.statuses import HEARTBEAT_WINDOW_MS
+from bough.control.tags import check_tags
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.record import StoredEvent
@@ -29,6 +30,9 @@ from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.workflows import Filter
+
+#: What one can say about why something is cancelled.
+LONGEST_MESSAGE = 2_000
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -119,6 +123,7 @@ def cancel(
 
     What nobody will see end, as its node is gone or its backend away, is over at once by force.
     """
+    message = _one_line(message)
     with site.store.write() as connection:
         _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
         case = open_case(site, connection, name)
@@ -164,6 +169,7 @@ def tag(
         if before is None:
             raise NotFound(f"Workflow {name} not found.")
         tags = tuple(sorted(({*before.tags} | {*add}) - {*remove}))
+        check_tags(add, kept=len(tags))
         after = msgspec.structs.replace(before, tags=tags)
         workflow_store.update(connection, after)
         subject = f"workflow/{before.workflow_id}"
@@ -182,6 +188,16 @@ def _require(
     found = pool_store.find(connection, workflow.pool)
     authorise(actor, action, resource_of(found or workflow.pool), site.role_names)
     return workflow
+
+
+def _one_line(message: str) -> str:
+    """What somebody says to others, in a line that changes nobody's terminal."""
+    if len(message) > LONGEST_MESSAGE:
+        raise Invalid(
+            f"The message has {len(message)} characters; at most {LONGEST_MESSAGE} are possible."
+        )
+    shown = "".join(each if each.isprintable() else " " for each in message)
+    return " ".join(shown.split())
 
 
 def _is_away(site: Site, connection: sa.Connection, case: Case, task: Task) -> bool:
