@@ -9,10 +9,10 @@ from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
 TABLE = """\
-Node   Status     Tasks   GPU [#]   CPU [#]   Memory       Pools       Backend
-==============================================================================
-n1     READY      2       3/8       7.5/64    96Gi/512Gi   pool1, ui   local
-n2     CORDONED   0       0/8       0/64      0Gi/512Gi    -           local
+Node   Status     Tasks   GPU [#]   CPU [#]   Memory [Gi]   Pools       Backend
+===============================================================================
+n1     READY      2       3/8       7.5/64    96/511        pool1, ui   local
+n2     CORDONED   0       0/8       0/64      0/512         -           local
 """
 
 
@@ -42,7 +42,8 @@ BUSY = line(
     tasks=2,
     used_gpu=3,
     used_cpu=7.5,
-    used_memory="96Gi",
+    memory="524287Mi",
+    used_memory="95.5Gi",
     pools=["pool1", "ui"],
 )
 

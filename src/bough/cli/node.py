@@ -8,6 +8,7 @@ import click
 
 from bough.cli.output import count
 from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.resource_text import whole_amount
 from bough.cli.ruled import NOTHING, render_ruled
 
 
@@ -69,14 +70,19 @@ def render_nodes(nodes: Any) -> str:
             each["tasks"],
             f"{each['used_gpu']}/{each['gpu']}",
             f"{_number(each['used_cpu'])}/{_number(each['cpu'])}",
-            f"{each['used_memory']}/{each['memory']}",
+            _memory(each),
             each["pools"] or NOTHING,
             each["backend"],
         )
         for each in nodes
     ]
-    header = ("Node", "Status", "Tasks", "GPU [#]", "CPU [#]", "Memory", "Pools", "Backend")
+    header = ("Node", "Status", "Tasks", "GPU [#]", "CPU [#]", "Memory [Gi]", "Pools", "Backend")
     return render_ruled(header, rows)
+
+
+def _memory(node: Any) -> str:
+    used = whole_amount(node["used_memory"], "memory", up=True)
+    return f"{used}/{whole_amount(node['memory'], 'memory', up=False)}"
 
 
 def _drained(answer: Any) -> str:

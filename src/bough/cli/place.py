@@ -26,7 +26,7 @@ NO = 3
     required=True,
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="A file or folder with the Nodes. May be repeated.",
+    help="A file or folder with the Nodes. Repeatable.",
 )
 @click.option("--topology", metavar="NAME", help="Draw the nodes by this topology.")
 @click.option("--spread", is_flag=True, help="Take emptier nodes first, instead of fuller ones.")

@@ -26,7 +26,7 @@ pool.add_command(subpool)
 
 
 @pool.command("list")
-@click.option("--pool", "-p", "pools", multiple=True, help="Only this pool; may be repeated.")
+@click.option("--pool", "-p", "pools", multiple=True, help="Only this pool; repeatable.")
 @click.option(
     "--mode",
     "-m",

@@ -51,7 +51,7 @@ def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     metavar="RESOURCE=AMOUNT",
     required=True,
     multiple=True,
-    help="How much of what: gpu=4, cpu=1500m, memory=16Gi. May be repeated.",
+    help="How much of what: gpu=4, cpu=1500m, memory=16Gi. Repeatable.",
 )
 @click.option("--flavor", help="Only this flavor; without it the first that fits is taken.")
 @format_option

@@ -65,6 +65,18 @@ def render_node(answer: Any, only_pool: str | None, only_platform: str | None) -
     return "\n\n".join(parts) or "There are no resources to view."
 
 
+def whole_amount(value: Any, key: str, *, up: bool) -> int:
+    """A whole number of cores, GPUs or Gi; what cannot be read is 0."""
+    text = str(value if value is not None else 0)
+    factor = _SUFFIXES.get(text[-2:], 1)
+    try:
+        number = float(text.removesuffix(text[-2:]) if factor > 1 else text) * factor
+    except ValueError:
+        return 0
+    divisor = _GIBI if key in _BYTES else 1
+    return int(-(-number // divisor)) if up else int(number // divisor)
+
+
 def _node_lines(
     node: Any, pools: Sequence[str]
 ) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
@@ -80,7 +92,10 @@ def _node_lines(
             pool,
             platform,
             [
-                (_amount(used.get(key), key, up=True), _amount(size.get(key), key, up=False))
+                (
+                    whole_amount(used.get(key), key, up=True),
+                    whole_amount(size.get(key), key, up=False),
+                )
                 for _, key in _COLUMNS
             ],
         )
@@ -94,15 +109,3 @@ def _parent_of_one(pool: str, pools: Sequence[str]) -> bool:
 def _pair(pair: Sequence[int], mode: str) -> str:
     used, size = pair
     return f"{used}/{size}" if mode == "used" else str(size - used)
-
-
-def _amount(value: Any, key: str, *, up: bool) -> int:
-    """A whole number of cores, GPUs or Gi; what cannot be read is 0."""
-    text = str(value if value is not None else 0)
-    factor = _SUFFIXES.get(text[-2:], 1)
-    try:
-        number = float(text.removesuffix(text[-2:]) if factor > 1 else text) * factor
-    except ValueError:
-        return 0
-    divisor = _GIBI if key in _BYTES else 1
-    return int(-(-number // divisor)) if up else int(number // divisor)

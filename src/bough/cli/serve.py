@@ -63,7 +63,7 @@ database_option = click.option(
     metavar="NETWORK",
     multiple=True,
     help="Believe x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. "
-    "May be repeated.",
+    "Repeatable.",
 )
 @click.option(
     "--private/--not-private",
@@ -104,7 +104,7 @@ database_option = click.option(
     metavar="DIR",
     multiple=True,
     type=click.Path(file_okay=False, exists=True, resolve_path=True),
-    help="A folder that tasks may read and write by file:// URLs. May be repeated.",
+    help="A folder that tasks may read and write by file:// URLs. Repeatable.",
 )
 def serve(
     data: str,

@@ -29,7 +29,7 @@ follow_option = click.option(
     "--follow/--no-follow",
     "-f",
     default=None,
-    help="Until the workflow ends, as text always does if not told otherwise; or up to now.",
+    help="Go on until the workflow ends, as text does; or print what there is, as JSON does.",
 )
 
 
@@ -144,7 +144,7 @@ def _pages(
 
 @workflow.command()
 @click.argument("name", metavar="ID")
-@click.option("--verbose", "-v", is_flag=True, help="Earlier attempts too.")
+@click.option("--verbose", "-v", is_flag=True, help="Earlier attempts and exit codes, too.")
 @format_option
 def query(name: str, verbose: bool, format_type: str) -> None:
     """Show one workflow with its tasks."""
@@ -155,7 +155,7 @@ def query(name: str, verbose: bool, format_type: str) -> None:
 @workflow.command()
 @click.argument("names", metavar="ID...", nargs=-1, required=True)
 @click.option("--message", "-m", help="Why; it is kept with the workflow.")
-@click.option("--force", "-f", is_flag=True, help="Do not wait for tasks to end.")
+@click.option("--force", "-f", is_flag=True, help="End tasks at once, without a grace period.")
 @format_option
 @click.pass_context
 def cancel(
@@ -191,8 +191,8 @@ def cancel(
 @click.argument("name", metavar="ID")
 @click.option("--task", "-t", help="Only this task.")
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
-@click.option("--error", "errors", is_flag=True, help="What tasks wrote as errors.")
-@click.option("-n", "lines", type=click.IntRange(1), help="Only the last lines.")
+@click.option("--error", "errors", is_flag=True, help="Only what tasks wrote to standard error.")
+@click.option("-n", "lines", metavar="LINES", type=click.IntRange(1), help="Only the last lines.")
 @follow_option
 @long_format_option
 def logs(
@@ -252,7 +252,15 @@ def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
 
 
 @workflow.command()
-@click.option("--workflow", "-w", "names", metavar="ID", multiple=True, required=True)
+@click.option(
+    "--workflow",
+    "-w",
+    "names",
+    metavar="ID",
+    multiple=True,
+    required=True,
+    help="The workflow; repeatable.",
+)
 @click.option("--add", "-a", multiple=True, help="A tag to add; repeatable.")
 @click.option("--remove", "-r", multiple=True, help="A tag to remove; repeatable.")
 @format_option

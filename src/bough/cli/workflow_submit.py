@@ -71,7 +71,7 @@ def _spec_options(function: Any) -> Any:
 @click.option(
     "--priority",
     type=PRIORITIES,
-    help="HIGH and NORMAL stay within the quota; LOW may exceed it and may be preempted.",
+    help="HIGH and NORMAL (if not said) stay within the quota; LOW may exceed it and be preempted.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print the spec as it would be submitted.")
 @format_option
@@ -123,7 +123,7 @@ def validate(file: str, priority: str | None, format_type: str, **spec: Any) -> 
 
 @click.command(cls=ServerCommand)
 @click.argument("name", metavar="ID")
-@pool_option
+@click.option("--pool", "-p", help="The pool, or subpool; the one it was in if not.")
 @format_option
 def restart(name: str, pool: str | None, format_type: str) -> None:
     """Submit a failed workflow again. Groups that were completed are left out."""
