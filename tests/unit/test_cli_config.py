@@ -116,6 +116,34 @@ def test_an_object_is_deleted(osmo: Osmo, server: Answering):
     assert (0, "ROLE r is deleted.\n", "") == osmo("config", "delete", "ROLE", "r")
 
 
+def test_a_pool_that_is_not_there_is_not_said_to_be_deleted(osmo: Osmo, server: Answering):
+    server.answer("DELETE", "/api/configs/pool/tema")
+    assert 2 == osmo("config", "delete", "POOL", "tema").code
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "SUBPOOL"),
+        ("set", "SUBPOOL", "--name", "team--a", "quota=3"),
+        ("update", "SUBPOOL", "team--a", "-f", "-"),
+        ("delete", "SUBPOOL", "team--a"),
+    ],
+)
+def test_subpools_are_left_to_their_own_commands(
+    osmo: Osmo, server: Answering, arguments: tuple[str, ...]
+):
+    ended = osmo("config", *arguments)
+    assert 2 == ended.code
+    assert "osmo pool subpool" in ended.errors
+    assert [] == server.asked
+
+
+def test_a_name_that_is_not_configured_is_named(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/configs/pool", {"pools": {}})
+    assert "Error message: POOL has no tema.\n" in osmo("config", "show", "POOL", "tema").errors
+
+
 def test_changes_are_listed(osmo: Osmo, server: Answering):
     server.answer("GET", HISTORY, {"configs": [revision("POOL", 3)]})
     server.answer("GET", HISTORY, {"configs": []})

@@ -89,6 +89,15 @@ def test_a_drain_says_what_becomes_of_what_runs(osmo: Osmo, server: Answering):
     assert {"leave": ["true"]} == server.last.query
 
 
+def test_a_name_that_is_misspelled_does_not_keep_others_from_being_drained(
+    osmo: Osmo, server: Answering
+):
+    server.answer("POST", "/api/node/n1/drain", {"node": line("n1"), "told": 0, "left": 0})
+    ended = osmo("node", "drain", "m1", "n1")
+    assert (2, "Node n1 takes nothing new; nothing runs on it.\n") == ended[:2]
+    assert "Error code: 404" in ended.errors
+
+
 def test_a_node_that_is_not_there_is_an_error(osmo: Osmo, server: Answering):
     body = {"message": "Node none not found.", "error_code": "USER", "workflow_id": None}
     server.answer("POST", "/api/node/none/cordon", body, status=404)

@@ -60,6 +60,7 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
     """Show what is configured of a kind. It is all or one name, now or after a revision."""
     kind, revision = what
     if revision is None:
+        _refuse_subpools(kind)
         answer: Any = client().configs.get(kind)
     else:
         found = client().configs.history(kinds=(kind,), revision=revision, with_data=True)
@@ -67,7 +68,7 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
             raise NotFound(f"{kind} has no revision {revision}.")
         answer = found[0].get("data")
     for name in names:
-        answer = _step(answer, name)
+        answer = _step(answer, name, kind if revision is None else f"{kind}:{revision}")
     echo(answer, "json" if format_type == "text" else format_type, str, indent=4)
 
 
@@ -79,6 +80,7 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
 @format_option
 def update(kind: str, name: str | None, file: str, description: str, format_type: str) -> None:
     """Change some fields, of one object of a kind where it has several."""
+    _refuse_subpools(kind)
     answer = client().configs.update(kind, _read(file), name, description)
     echo(answer, format_type, lambda _: f"{_title(kind, name)} is updated.")
 
@@ -96,6 +98,7 @@ def set_fields(
 
     An object is merged into what is there; null takes a field away: platforms='{"h100": null}'.
     """
+    _refuse_subpools(kind)
     changes = {field: _value(text) for field, text in read_pairs("FIELD", fields).items()}
     answer = client().configs.update(kind, changes, name, description)
     echo(answer, format_type, lambda _: f"{_title(kind, name)} is updated.")
@@ -107,7 +110,12 @@ def set_fields(
 @format_option
 def delete(kind: str, name: str, format_type: str) -> None:
     """Remove one object of a kind."""
-    answer = client().configs.delete(kind, name)
+    _refuse_subpools(kind)
+    asked = client()
+    if kind == "POOL":
+        # The server takes what is not there for deleted, which hides a name that is misspelled.
+        asked.pools.get(name)
+    answer = asked.configs.delete(kind, name)
     echo(answer, format_type, lambda _: f"{_title(kind, name)} is deleted.")
 
 
@@ -181,7 +189,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def _step(answer: Any, name: str) -> Any:
+def _refuse_subpools(kind: str) -> None:
+    """Subpools are no configuration but have a life, of which only the history is here."""
+    if kind == "SUBPOOL":
+        raise click.UsageError("SUBPOOL has only a history here; see `osmo pool subpool --help`.")
+
+
+def _step(answer: Any, name: str, where: str) -> Any:
     """Into an answer by name, past the level that has all objects of a kind."""
     if isinstance(answer, dict) and name not in answer:
         for key in _NAMED:
@@ -191,7 +205,7 @@ def _step(answer: Any, name: str) -> Any:
     if isinstance(answer, list):
         answer = {each.get("name"): each for each in answer if isinstance(each, dict)}
     if not isinstance(answer, dict) or name not in answer:
-        raise NotFound(f"There is no {name} in it.")
+        raise NotFound(f"{where} has no {name}.")
     return answer[name]
 
 

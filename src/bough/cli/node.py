@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from bough.cli.output import count
-from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.remote import ServerGroup, client, echo, echo_failure, format_option, try_all
 from bough.cli.resource_text import whole_amount
 from bough.cli.ruled import NOTHING, render_ruled
 
@@ -28,21 +29,21 @@ def list_nodes(format_type: str) -> None:
 @node.command()
 @click.argument("names", metavar="NODE...", nargs=-1, required=True)
 @format_option
-def cordon(names: tuple[str, ...], format_type: str) -> None:
+@click.pass_context
+def cordon(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
     """Let nothing new onto nodes; what runs goes on."""
-    asked = client().nodes
-    for name in names:
-        echo(asked.cordon(name), format_type, lambda _, name=name: f"Node {name} is cordoned.")
+    ask = client().nodes.cordon
+    _tell_each(context, names, format_type, ask, lambda name, _: f"Node {name} is cordoned.")
 
 
 @node.command()
 @click.argument("names", metavar="NODE...", nargs=-1, required=True)
 @format_option
-def uncordon(names: tuple[str, ...], format_type: str) -> None:
+@click.pass_context
+def uncordon(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
     """Let work onto nodes again."""
-    asked = client().nodes
-    for name in names:
-        echo(asked.uncordon(name), format_type, lambda _, name=name: f"Node {name} takes work.")
+    ask = client().nodes.uncordon
+    _tell_each(context, names, format_type, ask, lambda name, _: f"Node {name} takes work.")
 
 
 @node.command()
@@ -51,12 +52,17 @@ def uncordon(names: tuple[str, ...], format_type: str) -> None:
     "--leave", is_flag=True, help="Let what runs go on to its end, instead of moving it elsewhere."
 )
 @format_option
-def drain(names: tuple[str, ...], leave: bool, format_type: str) -> None:
+@click.pass_context
+def drain(context: click.Context, names: tuple[str, ...], leave: bool, format_type: str) -> None:
     """Empty nodes. Nothing new comes, and what runs starts again elsewhere, or ends there."""
     asked = client().nodes
-    for name in names:
-        answer: Any = asked.drain(name, leave=leave)
-        echo(answer, format_type, _drained)
+    _tell_each(
+        context,
+        names,
+        format_type,
+        lambda name: asked.drain(name, leave=leave),
+        lambda _, answer: _drained(answer),
+    )
 
 
 def render_nodes(nodes: Any) -> str:
@@ -78,6 +84,22 @@ def render_nodes(nodes: Any) -> str:
     ]
     header = ("Node", "Status", "Tasks", "GPU [#]", "CPU [#]", "Memory [Gi]", "Pools", "Backend")
     return render_ruled(header, rows)
+
+
+def _tell_each(
+    context: click.Context,
+    names: tuple[str, ...],
+    format_type: str,
+    ask: Callable[[str], Any],
+    render: Callable[[str, Any], str],
+) -> None:
+    """Do it with every node, and say what came of each."""
+    try_all(
+        context,
+        names,
+        lambda name: echo(ask(name), format_type, lambda answer: render(name, answer)),
+        lambda _, error: echo_failure(error, format_type),
+    )
 
 
 def _memory(node: Any) -> str:

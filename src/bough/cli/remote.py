@@ -7,7 +7,7 @@ Exit codes: 0 done, 1 a workflow was refused, 2 another error (wrong usage too),
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -110,6 +110,26 @@ def echo(answer: Any, format_type: str, render: Callable[[Any], str], indent: in
         text = render(answer)
         if text:
             click.echo(text)
+
+
+def try_all(
+    context: click.Context,
+    names: Sequence[str],
+    attempt: Callable[[str], None],
+    failed: Callable[[str, BoughError], None],
+) -> None:
+    """Do something with each of several, also after one could not be done; then end with 2."""
+    missed = False
+    for name in names:
+        try:
+            attempt(name)
+        except BoughError as error:
+            if error.http_status >= 500 or isinstance(error, Refused):
+                raise
+            missed = True
+            failed(name, error)
+    if missed:
+        context.exit(ERROR)
 
 
 def choose_pool(asked: Client, pool: str | None) -> str:

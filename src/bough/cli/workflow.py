@@ -10,7 +10,6 @@ import click
 from bough.cli import workflow_submit
 from bough.cli.output import printable
 from bough.cli.remote import (
-    ERROR,
     PRIORITIES,
     ServerGroup,
     client,
@@ -18,10 +17,11 @@ from bough.cli.remote import (
     echo_failure,
     format_option,
     long_format_option,
+    try_all,
 )
 from bough.cli.statuses import WORKFLOW_STATUSES
 from bough.cli.workflow_text import render_list, render_query, render_why
-from bough.errors import BoughError, Refused
+from bough.errors import BoughError
 
 #: The most that a server gives at once.
 PAGE = 1_000
@@ -167,24 +167,20 @@ def cancel(
 ) -> None:
     """End workflows. All are tried, and exit code 2 says that one could not be."""
     asked = client()
-    failed = False
-    for name in names:
-        try:
-            answer = asked.workflows.cancel(name, message=message, force=force)
-        except BoughError as error:
-            if error.http_status >= 500 or isinstance(error, Refused):
-                raise
-            failed = True
-            error.message = f"Workflow cancelation failed for workflow {name}: {error.message}"
-            if format_type == "json":
-                echo_failure(error, format_type)
-            else:
-                click.echo(printable(error.message), err=True)
+
+    def attempt(name: str) -> None:
+        answer = asked.workflows.cancel(name, message=message, force=force)
+        told = f"Cancel job for workflow {name} is submitted!"
+        echo(answer, format_type, lambda _: told, indent=4)
+
+    def failed(name: str, error: BoughError) -> None:
+        error.message = f"Workflow cancelation failed for workflow {name}: {error.message}"
+        if format_type == "json":
+            echo_failure(error, format_type)
         else:
-            told = f"Cancel job for workflow {name} is submitted!"
-            echo(answer, format_type, lambda _, told=told: told, indent=4)
-    if failed:
-        context.exit(ERROR)
+            click.echo(printable(error.message), err=True)
+
+    try_all(context, names, attempt, failed)
 
 
 @workflow.command()
