@@ -106,7 +106,7 @@ def write_waits(
     if rows:
         # What has ended meanwhile waits for nothing.
         query = sa.update(GROUPS).where(
-            GROUPS.c.uuid == sa.bindparam("key_uuid"), GROUPS.c.status.in_(_UNFINISHED)
+            GROUPS.c.uuid == sa.bindparam("key_uuid"), GROUPS.c.ended_ms.is_(None)
         )
         connection.execute(query, rows)
 
