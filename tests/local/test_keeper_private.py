@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,26 @@ import msgspec
 import pytest
 
 from bough.backends.local import backend as backend_module
+from bough.backends.local.cgroups import PIDS
 from bough.backends.local.limits import choose_limits, find_groups
 from bough.backends.local.state import read_state
 from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until
+
+#: Mounts the control group that it is in, in namespaces of its own, and lifts what it finds there.
+_LIFT = """
+import contextlib, ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+libc.unshare(0x10000000 | 0x00020000 | 0x02000000)
+for kind, options in ((b"cgroup", b"pids"), (b"cgroup2", None)):
+    folder = f"{sys.argv[1]}-{kind.decode()}"
+    os.mkdir(folder)
+    libc.mount(b"none", folder.encode(), kind, ctypes.c_ulong(0), options)
+    with contextlib.suppress(OSError), open(f"{folder}/pids.max", "w") as file:
+        file.write("max")
+print("done", flush=True)
+time.sleep(1000)
+"""
 
 
 @pytest.fixture
@@ -171,3 +188,14 @@ def test_without_control_groups_a_task_leaves_processes_to_the_server(
         assert [expected] == bench.texts(attempt)
     finally:
         bench.end()
+
+
+def test_a_task_that_makes_namespaces_cannot_change_its_limits(sealed: Bench) -> None:
+    attempt = sealed.run(sys.executable, "-I", "-S", "-c", _LIFT, "groups")
+    until(lambda: sealed.texts(attempt))
+    setup, _ = choose_limits(sealed.options)
+    assert setup is not None
+    folder = find_groups(setup)[attempt].folders[PIDS]
+    assert Path(folder, "pids.max").read_text().strip().isdigit()
+    sealed.stop(attempt)
+    sealed.wait_over(attempt)

@@ -33,6 +33,9 @@ from bough.backends.local.data import safe_name
 from bough.backends.local.options import LocalOptions
 
 _PREFIX = "task-"
+#: In which its processes are. A task that makes namespaces can mount the group that it is in, and
+#: write to it; so the limits are those of the one above, which it cannot reach.
+_INNER = "inner"
 _PERIOD_US = 100_000
 #: The kernel takes no less.
 _LEAST_QUOTA_US = 1_000
@@ -69,7 +72,9 @@ class Group(msgspec.Struct, frozen=True):
     def add(self, pid: int) -> None:
         """Let a process, and all that it will start, be in it."""
         for folder in self._distinct():
-            Path(folder, "cgroup.procs").write_text(str(pid))
+            inner = Path(folder, _INNER)
+            inner.mkdir(exist_ok=True)
+            (inner / "cgroup.procs").write_text(str(pid))
 
     def kill(self) -> bool:
         """Kill all that is in it; whether nothing is left."""
@@ -119,8 +124,11 @@ class Group(msgspec.Struct, frozen=True):
     def _count(self, controller: str, name: str, event: str) -> int:
         """How often something has happened, as a file of the group tells."""
         folder = self.folders.get(controller)
-        text = "" if folder is None else _read(Path(folder, name))
-        pairs = (line.partition(" ")[::2] for line in text.splitlines())
+        if folder is None:
+            return 0
+        # With version 1 a group does not count what happens in those below it.
+        texts = [_read(Path(folder, below, name)) for below in ("", _INNER)]
+        pairs = (line.partition(" ")[::2] for line in "".join(texts).splitlines())
         return sum(int(number) for word, number in pairs if word == event and number.isdigit())
 
     def _distinct(self) -> tuple[str, ...]:
