@@ -19,7 +19,7 @@ import msgspec
 
 from bough.backends.local import kernel
 from bough.backends.local.command import Command
-from bough.backends.local.view import enter
+from bough.backends.local.view import enter, environment_of
 from bough.errors import BoughError
 
 PATIENCE_S = 60.0
@@ -99,7 +99,7 @@ def _main(text: str, user: str, old: str) -> None:
         sys.stderr.write(error.message)
         sys.stderr.flush()
         os._exit(UNSTARTABLE)
-    os.execvpe(argv[0], argv, command.environment)  # noqa: S606 - this is what it is for
+    os.execvpe(argv[0], argv, environment_of(command))  # noqa: S606 - this is what it is for
 
 
 def mounts_spread(command: Command, ready: Path) -> bool:
@@ -114,7 +114,7 @@ def mounts_spread(command: Command, ready: Path) -> bool:
     if task == 0:
         os.setsid()
         argv = enter(command)
-        os.execvpe(argv[0], argv, command.environment)  # noqa: S606 - this is what it is for
+        os.execvpe(argv[0], argv, environment_of(command))  # noqa: S606 - this is what it is for
     wait_for(ready)
     during = Path("/proc/self/mountinfo").read_text()
     os.killpg(task, signal.SIGKILL)

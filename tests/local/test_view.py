@@ -120,6 +120,17 @@ def test_a_task_writes_nothing_but_its_own_files(room):
         assert (folder / name / "bough-test").exists()
 
 
+def test_variables_of_a_task_change_nothing_outside_of_its_view(room):
+    outside = room.path / "outside"
+    outside.mkdir()
+    own = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{outside}/loaded", "ODD": "a\nb=--c", "NO": ""}
+
+    code, out, _ = room.run('printf "%s|" "$LD_DEBUG" "$ODD" "$NO"', environment=own)
+
+    assert (0, True) == (code, "files|a\nb=--c||" in out)
+    assert [] == list(outside.iterdir())
+
+
 def test_the_data_of_the_server_is_empty_for_it(room):
     secret = room.path / "local" / "secret"
     secret.parent.mkdir(parents=True)

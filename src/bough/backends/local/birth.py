@@ -22,7 +22,7 @@ from bough.backends.local.faults import lacks_room
 from bough.backends.local.limits import Group
 from bough.backends.local.processes import die_with_parent
 from bough.backends.local.trace import learn_senders
-from bough.backends.local.view import enter
+from bough.backends.local.view import enter, environment_of
 from bough.errors import BoughError
 
 READY, GO, FAILED, NO_ROOM = b"R", b"G", b"E", b"0"
@@ -91,7 +91,7 @@ def _become(
         channel.sendall(READY)
         if channel.recv(1) != GO:
             os._exit(1)
-        _execute(argv, command.environment)
+        _execute(argv, environment_of(command))
     except BaseException as error:  # whatever it is, it is told, and ends here
         _tell(channel, error)
     os._exit(127)

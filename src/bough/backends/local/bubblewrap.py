@@ -17,6 +17,10 @@ from bough.backends.local.paths import shown
 
 PROGRAM = "bwrap"
 _RESTORE = ("/usr/bin/env", "--default-signal", "--")
+#: By which the processes of a task are found.
+_OUTER = ("BOUGH_ATTEMPT",)
+#: What bubblewrap takes, with some to spare.
+_MOST_ARGUMENTS = 8_500
 
 
 def wrap(command: Command, view: View) -> tuple[str, ...]:
@@ -28,6 +32,8 @@ def wrap(command: Command, view: View) -> tuple[str, ...]:
         raise Unstartable(f'the program {shown(command.argv[0])} must not have "=" in its name')
     return (
         program,
+        "--args",
+        str(_tell_variables(command.environment)),
         "--unshare-pid",
         "--unshare-ipc",
         "--die-with-parent",
@@ -44,6 +50,30 @@ def wrap(command: Command, view: View) -> tuple[str, ...]:
         *_RESTORE,
         *command.argv,
     )
+
+
+def outer_environment(command: Command) -> dict[str, str]:
+    """What bubblewrap itself is started with.
+
+    It runs outside of the view, where the task's own variables could make it load or write
+    anything (`LD_PRELOAD`, `LD_DEBUG_OUTPUT`).
+    """
+    return {name: command.environment[name] for name in _OUTER if name in command.environment}
+
+
+def _tell_variables(environment: dict[str, str]) -> int:
+    """A file in memory by which bubblewrap sets the task's variables; others cannot read it."""
+    words = [word for name, value in environment.items() for word in ("--setenv", name, value)]
+    if len(words) > _MOST_ARGUMENTS:
+        raise Unstartable(
+            f"environment: {len(environment)} variables are more than bubblewrap can set; write "
+            "them to a file (files:) instead"
+        )
+    descriptor = os.memfd_create("variables", 0)
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(b"".join(os.fsencode(word) + b"\0" for word in words))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _machine(view: View) -> list[str]:

@@ -17,7 +17,7 @@ import msgspec
 from bough.backends.local.command import Command, Mount, View, ViewKind
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.layout import SEEN_WORK
-from bough.backends.local.view import enter
+from bough.backends.local.view import enter, environment_of
 
 _TIMEOUT_S = 30
 _SECRET = "secret"  # noqa: S105 - the name of a folder
@@ -78,7 +78,7 @@ def main(text: str) -> None:
     except Unstartable as error:
         sys.exit(error.message)
     try:
-        os.execve(argv[0], argv, command.environment)  # noqa: S606 - this is what it is for
+        os.execve(argv[0], argv, environment_of(command))  # noqa: S606 - this is what it is for
     except OSError as error:
         sys.exit(f"{argv[0]}: {error.strerror}")
 

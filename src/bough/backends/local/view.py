@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from bough.backends.local import kernel
-from bough.backends.local.bubblewrap import wrap
+from bough.backends.local.bubblewrap import outer_environment, wrap
 from bough.backends.local.command import Account, Command, View, ViewKind
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.namespaces import build
@@ -56,7 +56,7 @@ def choose_view(options: LocalOptions) -> tuple[ViewKind | None, tuple[str, ...]
 
 
 def enter(command: Command) -> tuple[str, ...]:
-    """Become the process that is to run a task; what to execute with the task's environment.
+    """Become the process that is to run a task; what to execute, with `environment_of` it.
 
     Called in a forked process with one thread. It may return in a process that was forked off;
     the one that called it then stays, and ends as the task does.
@@ -68,6 +68,14 @@ def enter(command: Command) -> tuple[str, ...]:
         raise Unstartable(
             f"the task's own view of the machine cannot be made: {error.strerror}{where}"
         ) from error
+
+
+def environment_of(command: Command) -> dict[str, str]:
+    """What to start with that which was entered: the task itself, or what gives it its own."""
+    view = command.view
+    if view is not None and view.kind is ViewKind.BUBBLEWRAP:
+        return outer_environment(command)
+    return command.environment
 
 
 def _enter(command: Command) -> tuple[str, ...]:
