@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from bough.cli.serve import serve
+from bough.model.settings import WorkflowSettings
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -19,3 +22,20 @@ def test_every_variable_that_a_page_names_exists():
 
 def _variables(file: Path) -> list[str]:
     return re.findall(r"\bBOUGH_[A-Z_]+\b", file.read_text(encoding="utf-8"))
+
+
+def test_every_option_of_the_server_is_on_its_page():
+    page = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
+    options = [name for each in serve.params for name in each.opts]
+
+    assert "--port" in options
+    assert [] == [name for name in options if f"`{name}" not in page]
+
+
+def test_every_setting_is_on_the_page_of_the_server_and_no_other_is_named():
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
+    settings = {name.removesuffix("_s") for name in WorkflowSettings.__struct_fields__}
+    named = re.findall(r"setting `(\w+)|config set WORKFLOW (\w+)=", "\n".join(pages.values()))
+
+    assert [] == [name for name in sorted(settings) if f"`{name}`" not in pages["server.md"]]
+    assert {"termination_grace"} <= {one or other for one, other in named} <= settings
