@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +13,17 @@ from bough.client import Client
 from bough.client.transport import read_address
 
 
-def ask_raw(answer: bytes, *, scheme: str = "http") -> object:
+def cancel(client: Client) -> object:
+    return client.workflows.cancel("w-1")
+
+
+def read_logs(client: Client) -> list[str]:
+    return list(client.workflows.logs("w-1"))
+
+
+def ask_raw(
+    answer: bytes, *, scheme: str = "http", ask: Callable[[Client], object] = cancel
+) -> object:
     """What the client makes of an answer that is sent as it is, in two parts."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -29,7 +40,7 @@ def ask_raw(answer: bytes, *, scheme: str = "http") -> object:
         thread.start()
         try:
             address = f"{scheme}://127.0.0.1:{listening.getsockname()[1]}"
-            return Client(address, timeout_s=5).workflows.cancel("w-1")
+            return ask(Client(address, timeout_s=5))
         finally:
             thread.join()
 
@@ -76,6 +87,13 @@ def test_what_is_no_answer_is_an_error_in_words(answer: bytes):
 def test_an_answer_that_breaks_off_is_a_lost_connection(answer: bytes):
     with pytest.raises(errors.Unavailable) as caught:
         ask_raw(answer)
+    assert caught.value.message.endswith(" was lost.")
+    assert "it is not known whether it was done: look before you ask again" == caught.value.hint
+
+
+def test_a_stream_that_breaks_off_may_be_asked_for_again():
+    with pytest.raises(errors.Unavailable) as caught:
+        ask_raw(OK + b"Transfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n", ask=read_logs)
     assert caught.value.message.endswith(" was lost.")
     assert "tasks go on" in caught.value.hint
 

@@ -24,6 +24,7 @@ PAUSE_S = 0.2
 #: Characters that stand for themselves in every part of an address.
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PORTS = {"http": 80, "https": 443}
+_UNSURE = "it is not known whether it was done: look before you ask again"
 _LOST = "it may be starting again: tasks go on meanwhile; ask again when it answers"
 _HINT = "is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_SERVER"
 
@@ -109,7 +110,7 @@ class Transport:
     def _ask(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
         connection = self._open(method, path, query, body)
         try:
-            content: bytes = self._guard(connection.read)
+            content: bytes = self._guard_sent(method, connection.read)
         finally:
             connection.close()
         try:
@@ -138,13 +139,22 @@ class Transport:
         )
         try:
             sent = self._headers | dict(headers or {})
-            self._guard(lambda: connection.ask(method, target, sent, content))
+            self._guard_sent(method, lambda: connection.ask(method, target, sent, content))
             if connection.status >= 300:
                 raise failure(connection.status, self._guard(connection.read))
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _guard_sent(self, method: str, work: Any) -> Any:
+        """The same for a request that the server may have got; what it asked for may be done."""
+        try:
+            return self._guard(work)
+        except Unavailable as error:
+            if method != "GET":
+                error.hint = _UNSURE
+            raise
 
     def _guard(self, work: Any) -> Any:
         """Do something on the network, and say in words what is wrong with it."""
