@@ -58,7 +58,8 @@ def test_a_workflow_that_waits_says_why(osmo: Osmo, server: Answering):
     document = {**WORKFLOW, "submitted_by": "alice", "groups": [group]}
     server.answer("GET", "/api/workflow/wf-1", document)
     shown = osmo("workflow", "query", "wf-1").output.splitlines()
-    assert ["", "Waiting:", "  g: it needs 2 GPUs (quota)"] == shown[-3:]
+    more = "Waiting (more: bough workflow why wf-1):"
+    assert ["", more, "  g: it needs 2 GPUs (quota)"] == shown[-3:]
 
 
 @pytest.mark.parametrize("command", ["workflow", "task"])

@@ -90,7 +90,8 @@ def _messages(answer: Any, *, verbose: bool) -> list[str]:
     if {message for _, message in told} - {answer.get("failure_message")}:
         lines += ["", "Messages:", *_said(told)]
     if waits:
-        lines += ["", "Waiting:", *_said(waits)]
+        name = printable(answer["name"])
+        lines += ["", f"Waiting (more: bough workflow why {name}):", *_said(waits)]
     return lines
 
 
