@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from bough.backends.local import backend as backend_module
-from bough.backends.local.cgroups import PIDS
+from bough.backends.local.cgroups import MEMORY, PIDS
 from bough.backends.local.limits import choose_limits, find_groups
 from bough.backends.local.state import read_state
 from bough.model.backend import Sight
@@ -118,7 +118,7 @@ def test_nothing_is_left_of_the_limits_of_what_is_over(sealed: Bench) -> None:
 
 
 def test_a_task_that_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
-    _limit_memory_or_skip(sealed)
+    _limit_or_skip(sealed, MEMORY)
     launch = sealed.launch("/usr/bin/tail", "/dev/zero")
     sealed.start(msgspec.structs.replace(launch, memory_bytes=32 * 2**20))
     seen = sealed.wait_over(launch.attempt)
@@ -126,7 +126,7 @@ def test_a_task_that_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
 
 
 def test_a_task_that_may_use_less_memory_than_its_start_takes_is_told_so(sealed: Bench) -> None:
-    _limit_memory_or_skip(sealed)
+    _limit_or_skip(sealed, MEMORY)
     launch = sealed.launch("/bin/true")
     sealed.start(msgspec.structs.replace(launch, memory_bytes=2**17))
     seen = sealed.wait_over(launch.attempt)
@@ -145,16 +145,10 @@ def test_a_task_whose_keeper_is_killed_leaves_no_group(sealed: Bench) -> None:
     assert setup is None or {} == find_groups(setup)
 
 
-def _limit_memory_or_skip(sealed: Bench) -> None:
-    setup, _ = choose_limits(sealed.options)
-    if setup is None or "memory" not in setup.parents:
-        assert os.environ.get("CI") != "true", "memory cannot be limited on this machine"
-        pytest.skip("NOT TESTED: memory cannot be limited on this machine")
-
-
 def test_a_task_that_starts_itself_again_and_again_is_bounded_and_ended(tmp_path: Path) -> None:
     bench = Bench(tmp_path, private=True, limits=True, processes=60)
     try:
+        _limit_or_skip(bench, PIDS)
         bomb = bench.run("bash", "-c", "bomb() { bomb | bomb & }; bomb 2>/dev/null; sleep 1000")
         beside = bench.run_shell("echo beside")
         assert 0 == bench.wait_over(beside).exit_code
@@ -168,6 +162,7 @@ def test_a_task_that_starts_itself_again_and_again_is_bounded_and_ended(tmp_path
 def test_a_task_that_has_too_many_processes_is_told_so(tmp_path: Path) -> None:
     bench = Bench(tmp_path, private=True, limits=True, processes=30)
     try:
+        _limit_or_skip(bench, PIDS)
         many = bench.run_shell("for each in $(seq 50); do sleep 1000 & done")
         over = bench.wait_over(many)
         assert (2, "It wanted more processes than it may have.") == (over.exit_code, over.message)
@@ -191,6 +186,7 @@ def test_without_control_groups_a_task_leaves_processes_to_the_server(
 
 
 def test_a_task_that_makes_namespaces_cannot_change_its_limits(sealed: Bench) -> None:
+    _limit_or_skip(sealed, PIDS)
     attempt = sealed.run(sys.executable, "-I", "-S", "-c", _LIFT, "groups")
     until(lambda: sealed.texts(attempt))
     setup, _ = choose_limits(sealed.options)
@@ -199,3 +195,11 @@ def test_a_task_that_makes_namespaces_cannot_change_its_limits(sealed: Bench) ->
     assert Path(folder, "pids.max").read_text().strip().isdigit()
     sealed.stop(attempt)
     sealed.wait_over(attempt)
+
+
+def _limit_or_skip(bench: Bench, controller: str) -> None:
+    setup, _ = choose_limits(bench.options)
+    if setup is None or controller not in setup.parents:
+        text = f"{controller} cannot be limited on this machine"
+        assert os.environ.get("CI") != "true", text
+        pytest.skip(f"NOT TESTED: {text}")
