@@ -105,6 +105,13 @@ def test_what_is_long_and_comes_again_and_again_is_refused_before_it_is_there():
         template.restore(1_000_000 * mark, 4_000_000)
 
 
+@pytest.mark.parametrize("blank", ["\xa0", "\u3000", "\x85", "\u2028"])
+def test_a_blank_that_yaml_does_not_know_begins_no_defaults(blank: str):
+    """As it is pasted from elsewhere; a name of a field ends only before blanks of YAML."""
+    assert {} == read_template(f"default-values:{blank}{{a: 1}}\n", {}).values
+    assert not is_template(f"default-values:{blank}")
+
+
 def test_lines_are_those_of_the_template():
     template = read_template("a: 1\ndefault-values:\n  b: 2\n\nc: 3\n", {})
 

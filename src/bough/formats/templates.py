@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from bough.errors import Invalid
 from bough.formats.composer import LinedDict, LinedList, Unreadable, compose
@@ -38,7 +38,7 @@ _HIDING = re.compile(r"\{#|\{%[-+]?\s*raw\s*[-+]?%\}")
 _END_OF_COMMENT = re.compile(r"#\}")
 _END_OF_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
 _DEFAULTS = re.compile(
-    r"^(?:default-values|\"default-values\"|'default-values')[ \t]*:(?=\s|\Z)", re.MULTILINE
+    r"^(?:default-values|\"default-values\"|'default-values')[ \t]*:(?=[ \t\r\n]|\Z)", re.MULTILINE
 )
 #: What ends the block: the next field at the margin, another document, or a statement.
 _NEXT = re.compile(r"^(?:---|\.\.\.|\{[%#{]|[A-Za-z_\"'][^\n:]*:(?:[ \t\r]|$))", re.MULTILINE)
@@ -184,7 +184,8 @@ def _read_defaults(text: str, start: int, end: int) -> dict[str, Plain]:
         raise Invalid(
             f"The template's default-values on line {error.line}: {error.reason}."
         ) from None
-    values = cast("LinedDict", documents[0])["default-values"] if documents else None
+    found = documents[0] if documents else LinedDict()
+    values = found.get("default-values") if isinstance(found, LinedDict) else found
     if values is None:
         return {}
     if not isinstance(values, LinedDict):
