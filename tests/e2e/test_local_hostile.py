@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -25,7 +26,9 @@ from tests.e2e.local import (
 @pytest.fixture(scope="module")
 def host() -> Iterator[Local]:
     """A server whose data is where tasks would see it, if nothing hid it."""
-    folder = Path(tempfile.mkdtemp(prefix="bough-", dir="/var/tmp"))
+    # Not in /tmp or /var/tmp, of which tasks have their own.
+    base = "/var/lib" if os.geteuid() == 0 else str(Path.home())
+    folder = Path(tempfile.mkdtemp(prefix="bough-", dir=base))
     folder.chmod(0o755)
     try:
         with serving_locally(folder, 8) as local:
