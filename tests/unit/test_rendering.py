@@ -68,6 +68,18 @@ def test_a_variable_that_is_not_set_is_named_with_its_line(text: str, line: int)
     assert "--set missing=VALUE" in caught.value.hint
 
 
+def test_filters_that_import_something_late_work_once_everything_is_given_up():
+    text = "{{ x|striptags }} {{ x|pprint }} {{ x|wordwrap(2) }} {{ x|urlize }} {{ x|tojson }}"
+
+    rendered = render(f"{{% set x = '<b>x' %}}{text}").text
+    assert "x '<b>x' <b\n>x &lt;b&gt;x \"\\u003cb\\u003ex\"" == rendered
+
+
+def test_what_is_said_about_files_of_the_machine_is_not_told():
+    with pytest.raises(Invalid, match="line 1: it needs something that a template cannot have"):
+        render("{{ 'x'.encode('no-such-encoding') }}")
+
+
 def test_nothing_random_is_in_a_template():
     for text in ("{{ [1, 2]|random }}", "{{ lipsum() }}"):
         with pytest.raises(Invalid):

@@ -88,6 +88,9 @@ def explain(error: Exception) -> dict[str, Any]:
         message = "it is nested too deep"
     elif isinstance(error, MemoryError):
         message = "it takes too much memory"
+    elif isinstance(error, OSError):
+        # What it says is about the files of this machine.
+        message = "it needs something that a template cannot have"
     message = message.removesuffix(".") or type(error).__name__
     return {"error": message[:300], "line": line}
 
@@ -104,7 +107,11 @@ def line_of(trace: TracebackType | None) -> int:
 
 def warm_up() -> None:
     """Import what Jinja imports when it needs it, which is too late once everything is given up."""
-    late = ("{{ [1]|pprint }}{{ 'a b'|wordwrap(1) }}", "{% include 'x' %}", "{{ ''.__class__ }}")
+    late = (
+        "{{ [1]|pprint }}{{ 'a b'|wordwrap(1) }}{{ '<a>'|striptags }}",
+        "{% include 'x' %}",
+        "{{ ''.__class__ }}",
+    )
     for text in late:
         with contextlib.suppress(Exception):
             render(text, {}, 100)
