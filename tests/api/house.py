@@ -12,11 +12,10 @@ from bough.backends.virtual import VirtualBackend
 from bough.control import tokens
 from bough.control.loop import Bell
 from bough.control.site import Site
-from bough.server.application import make_application
+from bough.server.application import keep, make_application
 from bough.server.engine import Engine
 from bough.server.gate import Gate
 from bough.server.identity import Desk
-from bough.server.metrics import Gauges
 from bough.store import Store
 from tests.store.world import Time, big_machine
 
@@ -58,7 +57,7 @@ def _application(desk: Desk, engine: Engine, **options: Any) -> Litestar:
     if key not in _MADE:
         _MADE[key] = make_application(desk, engine, **options)
     made = _MADE[key]
-    made.state.update({"desk": desk, "engine": engine, "gauges": Gauges(desk.site, engine)})
+    made.state.update(keep(desk, engine))
     return made
 
 

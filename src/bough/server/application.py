@@ -77,16 +77,19 @@ def make_application(
         openapi_config=_description(),
         request_max_body_size=maximum_body_bytes,
         logging_config=None,
-        state=State(
-            {
-                "desk": desk,
-                "engine": engine,
-                "gauges": Gauges(desk.site, engine),
-                "explainer": Explainer(desk.site),
-            }
-        ),
+        state=State(keep(desk, engine)),
         debug=False,
     )
+
+
+def keep(desk: Desk, engine: Engine) -> dict[str, Any]:
+    """What routes find in the application, by name."""
+    return {
+        "desk": desk,
+        "engine": engine,
+        "gauges": Gauges(desk.site, engine),
+        "explainer": Explainer(desk.site),
+    }
 
 
 def routes(application: Litestar) -> list[tuple[str, str, Permit | None]]:
