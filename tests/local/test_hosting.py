@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import tempfile
 from collections.abc import Iterator
@@ -37,6 +38,16 @@ def outcome(settings: Settings, script: str) -> list[str]:
         host.backend.forget(("task/0",))
     assert part is not None
     return [line.text for line in part.lines]
+
+
+def test_it_is_said_that_tasks_can_be_everybody_where_their_machine_is_believed(
+    folder: Path,
+) -> None:
+    networks = ("10.0.0.0/8", "127.0.0.1/32", "::/0")
+    settings = Settings(folder, gpus=1, trusted_proxies=tuple(map(ipaddress.ip_network, networks)))
+    with open_host(settings, now_ms, lambda: None) as host:
+        told = [each for each in host.warnings if "every task can be everybody" in each]
+    assert ["127.0.0.1/32", "::/0"] == [each.split()[2] for each in told]
 
 
 @pytest.mark.parametrize("url", ["{}", "sqlite:///{}"])

@@ -92,6 +92,14 @@ def test_a_task_whose_keeper_is_killed_is_lost_and_nothing_of_it_is_left(bench: 
     assert 0 == bench.wait_over(again).exit_code
 
 
+def test_a_task_whose_folder_is_gone_is_ended_before_it_counts_as_lost(bench: Bench) -> None:
+    attempt = bench.run_shell("sleep 1000")
+    bench.wait_running(attempt)
+    (bench.options.folder / "attempts" / attempt.replace("/", "-")).rename(bench.path / "elsewhere")
+    assert Sight.LOST is bench.wait_over(attempt).sight
+    assert [] == processes_of(attempt)
+
+
 def test_a_stranger_with_the_number_of_a_lost_task_is_left_alone(bench: Bench) -> None:
     attempt = bench.run_shell("sleep 1000")
     bench.wait_running(attempt)
@@ -179,6 +187,12 @@ def test_a_task_finds_signals_and_files_as_usual(bench: Bench) -> None:
     assert [0, 0] == signals
     # Its three streams, and the folder that is being listed.
     assert ["4", "0022"] == texts[2:]
+
+
+def test_a_task_goes_before_the_server_where_memory_runs_out(bench: Bench) -> None:
+    attempt = bench.run_shell("cat /proc/self/oom_score_adj")
+    bench.wait_over(attempt)
+    assert ["200"] == bench.texts(attempt)
 
 
 def test_a_task_has_a_session_of_its_own(bench: Bench) -> None:

@@ -125,6 +125,17 @@ def test_a_task_that_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
     assert (137, "memory" in seen.message) == (seen.exit_code, True)
 
 
+def test_a_task_of_which_a_child_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
+    _limit_or_skip(sealed, MEMORY)
+    greedy = f"{sys.executable} -I -S -c 'bytearray(2**28)'"
+    launch = sealed.launch("/bin/sh", "-c", f"{greedy}; exit 3")
+    sealed.start(msgspec.structs.replace(launch, memory_bytes=2**26))
+    seen = sealed.wait_over(launch.attempt)
+    # With version 2 all processes of a task are killed with the one.
+    who = "It" if seen.signal == signal.SIGKILL else "A process of it"
+    assert f"{who} used more memory than it may, and was killed." == seen.message
+
+
 def test_a_task_that_may_use_less_memory_than_its_start_takes_is_told_so(sealed: Bench) -> None:
     _limit_or_skip(sealed, MEMORY)
     launch = sealed.launch("/bin/true")

@@ -5,6 +5,7 @@ Backends are imported when they are chosen: what one of them needs, the others d
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -76,7 +77,7 @@ def _local(
     _go_first()
     backend = LocalBackend(options, now_ms, wake)
     try:
-        yield Host(backend, backend.warnings)
+        yield Host(backend, (*backend.warnings, *_about_proxies(settings)))
     finally:
         backend.close()
 
@@ -91,6 +92,17 @@ def _hidden(settings: Settings) -> tuple[Path, ...]:
         path = database.split(":///", 1)[-1].partition("?")[0]
         found += (Path(path + each) for each in ("", "-wal", "-shm", "-journal"))
     return tuple(found)
+
+
+def _about_proxies(settings: Settings) -> tuple[str, ...]:
+    """A task can send requests from this machine, too."""
+    own = ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")
+    return tuple(
+        f"requests from {each} are believed whoever they say they are from, and tasks on this "
+        "machine can send such requests: every task can be everybody; have the proxy elsewhere"
+        for each in settings.trusted_proxies
+        if any(address in each for address in own)
+    )
 
 
 def _go_first() -> None:

@@ -27,6 +27,8 @@ from bough.errors import BoughError
 
 READY, GO, FAILED, NO_ROOM = b"R", b"G", b"E", b"0"
 _CHANNEL = 3
+#: Where memory runs out, tasks go before the server and others, also if that one is protected.
+_OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
 _MESSAGE_BYTES = 4_000
 #: What Python changes for itself, and a task is to find as usual.
 _SIGNALS = (
@@ -117,6 +119,8 @@ def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(0o022)
+    with contextlib.suppress(OSError):
+        _OOM_SCORE_FILE.write_text(_OOM_SCORE)
     nothing = os.open(os.devnull, os.O_RDONLY)
     # First out of the way of each other, then to where they belong.
     copies = [os.dup(each) for each in (nothing, *descriptors)]

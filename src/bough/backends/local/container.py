@@ -65,7 +65,7 @@ def contain(command: Command, containment: Containment) -> Command:
     )
     runner_environment = {"PATH": os.environ.get("PATH", SEARCH_PATH)} | {
         name: os.environ[name]
-        for name in ("HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST")
+        for name in ("HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST")
         if name in os.environ
     }
     return msgspec.structs.replace(

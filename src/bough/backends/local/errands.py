@@ -49,7 +49,12 @@ def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
     if before:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(  # noqa: S603 - made by this backend
-                before, stdin=subprocess.DEVNULL, timeout=_COMMAND_S, check=False
+                before,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_COMMAND_S,
+                check=False,
             )
     for each in copies:
         copy_files(each)

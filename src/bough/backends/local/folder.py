@@ -62,6 +62,11 @@ class AttemptFolder(msgspec.Struct, frozen=True):
         return self.path / "group.json"
 
     @property
+    def cleaning(self) -> Path:
+        """The program that ends it where its processes are not all: its container."""
+        return self.path / "cleaning.json"
+
+    @property
     def task(self) -> Path:
         """What the task itself can see."""
         return self.path / "task"

@@ -123,6 +123,9 @@ class KeptTask:
     def fork(self, command: Command, limit: tuple[int, int]) -> None:
         """Make the process that becomes the task."""
         self.command = command
+        if command.clean_up:
+            # For whoever finds it without a keeper.
+            write_whole(self.folder.cleaning, msgspec.json.encode(command.clean_up))
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
         for reading, writing in pipes:
             os.set_blocking(reading, False)
@@ -306,7 +309,8 @@ class KeptTask:
             return "It was told to end before it was started."
         number = self._exit[1]
         if self.out_of_memory:
-            return "It used more memory than it may, and was killed."
+            who = "It" if number == signal.SIGKILL else "A process of it"
+            return f"{who} used more memory than it may, and was killed."
         if number is None:
             return "It wanted more processes than it may have." if self._refused else ""
         return f"It was killed by signal {number} ({_signal_name(number)})."

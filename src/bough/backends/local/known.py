@@ -5,6 +5,8 @@ Must not know the other attempts, nor who asks.
 
 from __future__ import annotations
 
+import subprocess
+
 import msgspec
 
 from bough.backends.local.folder import AttemptFolder
@@ -31,6 +33,8 @@ class Known(msgspec.Struct):
     together: tuple[str, ...] = ()
     #: Why none was asked for yet, in words.
     waits: str = ""
+    #: Ends what is left of it and is not its process.
+    cleaner: subprocess.Popen[bytes] | None = None
 
     @property
     def attempt(self) -> str:
@@ -49,8 +53,9 @@ class Known(msgspec.Struct):
             return
         state, self.held = look(self.folder.state)
         if state is None:
-            over = Over(Sight.LOST.value, now_ms, message=_DELETED)
-            self.state = msgspec.structs.replace(self.state, over=over)
+            if self._end_left():
+                over = Over(Sight.LOST.value, now_ms, message=_DELETED)
+                self.state = msgspec.structs.replace(self.state, over=over)
             return
         self.state = state
         if state.over is None and not self.held:
@@ -81,15 +86,36 @@ class Known(msgspec.Struct):
         if state.accepted.boot != boot:
             return Over(Sight.LOST.value, now_ms, message=_RESTARTED)
         if state.begun is not None:
-            left = left_of(self.attempt, state.begun.pid, state.begun.pid_since)
-            kill_all(left)
             over = Over(Sight.LOST.value, now_ms, message=_GONE)
-            # The next look tells whether that was all.
-            return over if not left and self._clear() else None
+            return over if self._end_left() and self._clean() else None
         if state.told is not None:
             over = Over(Sight.ENDED.value, now_ms, message=_UNSTARTED)
             return over if self._clear() else None
         return None
+
+    def _end_left(self) -> bool:
+        """End what still lives of it; whether nothing did, for which it is looked at again."""
+        begun = self.state.begun
+        pid, since = (0, 0) if begun is None else (begun.pid, begun.pid_since)
+        left = left_of(self.attempt, pid, since)
+        kill_all(left)
+        return not left and self._clear()
+
+    def _clean(self) -> bool:
+        """Run the program that ends what is not its process; whether that is done."""
+        if self.cleaner is None:
+            try:
+                argv = msgspec.json.decode(self.folder.cleaning.read_bytes(), type=tuple[str, ...])
+                self.cleaner = subprocess.Popen(  # noqa: S603 - made by this backend
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            except (OSError, msgspec.DecodeError):
+                # There is none, or it is not there any more.
+                return True
+        return self.cleaner.poll() is not None
 
     def _clear(self) -> bool:
         """End what is in its control group, and remove that; whether nothing is left of it."""

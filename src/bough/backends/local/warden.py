@@ -20,6 +20,8 @@ _TIMEOUT_S = 10.0
 _STOP_S = 5.0
 _PROCESS = "bough.backends.local.wardenship"
 _LOG_BYTES = 2**20
+#: Where programs are found, and what container runners need; tasks have none of it.
+_PASSED = ("PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST")
 
 
 class Warden:
@@ -51,8 +53,7 @@ class Warden:
                 stdout=log,
                 stderr=log,
                 pass_fds=(theirs.fileno(),),
-                # Nothing of the server's environment, which may have secrets, goes further.
-                env={"PATH": os.defpath, "PYTHONPATH": _search_path()},
+                env=_environment(),
                 cwd="/",
                 start_new_session=True,
             )
@@ -87,6 +88,12 @@ class Warden:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+
+def _environment() -> dict[str, str]:
+    """What of the server's environment, which may have secrets, goes further."""
+    passed = {each: os.environ[each] for each in _PASSED if each in os.environ}
+    return {"PATH": os.defpath} | passed | {"PYTHONPATH": _search_path()}
 
 
 def _search_path() -> str:
