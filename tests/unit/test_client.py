@@ -408,3 +408,15 @@ def test_a_broken_login_file_is_named(login_file: Path):
 def test_a_login_is_forgotten_once():
     store_login(Login("http://host:1"))
     assert [True, False] == [forget_login(), forget_login()]
+
+
+def test_a_login_that_cannot_be_kept_or_forgotten_is_said_in_words(login_file: Path):
+    (login_file / "in the way").mkdir(parents=True)
+    with pytest.raises(errors.Invalid) as kept:
+        store_login(Login("http://host", "secret"))
+    with pytest.raises(errors.Invalid) as forgotten:
+        forget_login()
+    assert f"The login cannot be kept in {login_file}: Is a directory." == kept.value.message
+    assert "BOUGH_TOKEN" in kept.value.hint
+    assert f"{login_file} cannot be removed: Is a directory." == forgotten.value.message
+    assert [login_file] == list(login_file.parent.iterdir())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import NamedTuple
 
 from bough.errors import Invalid, Unavailable
@@ -42,13 +43,21 @@ def find_login() -> Login:
 def store_login(login: Login) -> str:
     """Keep a login for later, where only its owner can read it; where that is."""
     path = login_path()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(login._asdict(), file, indent=2)
-        file.write("\n")
-    os.replace(temporary, path)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(login._asdict(), file, indent=2)
+            file.write("\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise Invalid(
+            f"The login cannot be kept in {path}: {error.strerror}.",
+            hint=f"set {SERVER} and {TOKEN} instead, or XDG_CONFIG_HOME to another folder",
+        ) from None
     return path
 
 
@@ -58,6 +67,8 @@ def forget_login() -> bool:
         os.unlink(login_path())
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise Invalid(f"{login_path()} cannot be removed: {error.strerror}.") from None
     return True
 
 
