@@ -136,6 +136,23 @@ def commands(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(cli.COMMANDS, "conflicting", (__name__, "conflicting"))
 
 
+def test_a_full_disk_is_no_bug():
+    with open("/dev/full", "w") as disk:
+        full = subprocess.run(
+            [sys.executable, "-m", "bough", "--help"],
+            stdout=disk,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert 1 == full.returncode
+    assert [
+        "error: the system refuses: No space left on device",
+        "hint: set BOUGH_DEBUG=1 to see where it happened",
+    ] == full.stderr.splitlines()
+
+
 @pytest.mark.usefixtures("commands")
 def test_a_bug_is_one_line_that_asks_for_a_report(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

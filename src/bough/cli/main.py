@@ -110,6 +110,9 @@ def run(arguments: list[str], name: str = "bough") -> int:
     except BrokenPipeError:
         silence_standard_output()
         return ERROR
+    except OSError as error:
+        silence_standard_output()
+        return _report_system(error)
     return code
 
 
@@ -129,20 +132,35 @@ def _run(arguments: list[str], name: str) -> int:
     except BoughError as error:
         echo_error(error.message, details=error.details, hint=error.hint)
         return ERROR
-    except BrokenPipeError:
+    except OSError:
         raise
     except Exception as error:
         return _report_bug(error)
 
 
-def _report_bug(error: Exception) -> int:
-    if os.environ.get("BOUGH_DEBUG"):
-        import traceback  # noqa: PLC0415  only for bugs
+def _report_system(error: OSError) -> int:
+    """A full disk, a file that nobody may read: no fault of the program, and none of its users."""
+    _debug(error)
+    what = f"{error.filename}: " if error.filename else ""
+    echo_error(
+        f"the system refuses: {what}{error.strerror or error}",
+        hint="set BOUGH_DEBUG=1 to see where it happened",
+    )
+    return ERROR
 
-        traceback.print_exception(error)
+
+def _report_bug(error: Exception) -> int:
+    _debug(error)
     what = f"{type(error).__name__}: {error}"
     echo_error(
         f"this is a bug in Bough, please report it: {what}",
         hint="set BOUGH_DEBUG=1 to see where it happened",
     )
     return ERROR
+
+
+def _debug(error: Exception) -> None:
+    if os.environ.get("BOUGH_DEBUG"):
+        import traceback  # noqa: PLC0415  only for bugs
+
+        traceback.print_exception(error)
