@@ -47,6 +47,19 @@ def test_nobody_passes_who_waits_for_quota_also_where_the_queue_is_the_whole_tre
     assert {"large": "quota", "small": "behind"} == reasons(decide(world))
 
 
+def test_nobody_waits_behind_one_that_no_node_is_large_enough_for() -> None:
+    """It has no quota now, and would have no place when it had; others would wait in vain."""
+    nodes = [node("n", 2), node("m", 2)]
+    running, small = gang("run", "q", on="n"), gang("small", "q", at=1)
+    for large, expected in (
+        (gang("large", "q", gpus=4), {"large": "place"}),
+        (gang("large", "q", pods=4), {"large": "quota", "small": "behind"}),
+        (gang("large", "q", pods=2, gpus=2), {"large": "quota", "small": "behind"}),
+    ):
+        decided = decide(cluster(nodes, [queue("q", 4)], [running, large, small]))
+        assert expected == reasons(decided)
+
+
 def test_a_running_gang_that_lacks_a_pod_is_completed_whoever_waits_before_it() -> None:
     world = cluster(
         [node("n", 3)],

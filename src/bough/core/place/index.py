@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import add, sub
 
-from bough.core.place.bits import positions
+from bough.core.place.bits import mask_of, positions
 from bough.core.place.columns import GPUS, Columns, Row
 from bough.core.place.history import Changes, Returns
 from bough.core.place.magnitudes import Magnitudes
@@ -106,6 +106,16 @@ class Index:
         if not later and idle is not free:
             count = min(count, *(idle[column] // amount for column, amount in shape.wants))
         return max(count, 0)
+
+    def could_fit(self, shape: Shape) -> int:
+        """The nodes that would have room for a pod of a shape if they were empty."""
+        if shape.large_enough is None:
+            shape.large_enough = mask_of(
+                at
+                for at in positions(shape.possible)
+                if all(self.capacity[at][column] >= amount for column, amount in shape.wants)
+            )
+        return shape.large_enough
 
     def may_fit(self, shape: Shape, within: int, *, later: bool = False) -> int:
         """The nodes among these that are not known to be unfit for a shape."""

@@ -20,7 +20,7 @@ from bough.core.place.layout import Layout
 from bough.core.place.parts import Compiler, Part, Run
 from bough.core.place.result import Assignment, Placement, Refusal, Start, Unresolved
 from bough.core.place.search import Search
-from bough.core.place.shapes import Shape
+from bough.core.place.shapes import Shape, is_alike
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Pod
@@ -87,6 +87,26 @@ class Placer(Cluster):
                 return self._settle(tree.root.name, _seats(found), mark, waits=waits)
             gave_up = gave_up or found.gave_up
         return Refusal(gave_up=gave_up)
+
+    def could_take(self, demand: Demand, within: int) -> bool:
+        """Whether enough of its pods would each have room on a node if that were empty.
+
+        What could not be taken so is not taken before there are other nodes.
+        """
+        if demand.children:
+            able = sum(self.could_take(child, within) for child in demand.children)
+            return able >= demand.count
+        able = 0
+        before: Pod | None = None
+        fits = False
+        for pod in demand.pods:
+            if before is None or not is_alike(before, pod):
+                fits = bool(self.index.could_fit(self.index.shapes.of(pod)) & within)
+            before = pod
+            able += fits
+            if able >= demand.count:
+                return True
+        return False
 
     def compile(self, tree: GangTree, demand: Demand, held: Held) -> Part | Refusal:
         """Prepare a demand for the search; refused are constraints that cannot be looked up."""

@@ -26,6 +26,7 @@ class Claim:
         "elastic",
         "ending",
         "gang",
+        "has_nodes",
         "line",
         "name",
         "queue",
@@ -42,6 +43,8 @@ class Claim:
         self._tree: GangTree | None = None
         #: What it wants as long as it holds what it held when it was made; see `wants.wants_of`.
         self.wants: Wants | None = None
+        #: Whether nodes are large enough for that; as long, and for as long as there are no others.
+        self.has_nodes: bool | None = None
         #: Pods that hold a place, pods that were told to give theirs up, whether it wants more.
         self.running: tuple[Pod, ...] = tuple(
             pod for pod in gang.pods if pod.state is PodState.RUNNING

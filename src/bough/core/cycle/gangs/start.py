@@ -84,14 +84,36 @@ class Server:
                 return True
             if taking.found_quota:
                 placeless.append(offer)
+        self._wait(claim, offers, entitled, placeless, refusals)
+        return False
+
+    def _wait(
+        self,
+        claim: Claim,
+        offers: tuple[Offer, ...],
+        entitled: list[Offer],
+        placeless: list[Offer],
+        refusals: list[Refusal],
+    ) -> None:
+        """Say why it waits, and keep its turn.
+
+        Who lacks only a place may be passed, if that is kept; who waits for quota may not, unless
+        no node is large enough for it: whatever quota it had, all others would wait in vain.
+        """
+        first = not placeless and self._is_head(claim, refusals)
+        if first and not self._has_nodes(claim, offers):
+            self.outcome.wait(wait_for_place(claim, offers[0].demand, None))
+            return
         if len(refusals) < len(offers):
             self.outcome.wait(wait_for_place(claim, placeless[0].demand, None))
         elif entitled:
             self.outcome.wait(wait_for_place(claim, entitled[0].demand, refusals[0]))
         else:
             self.outcome.wait(wait_for_quota(self.world, claim, refusals))
-        self._keep_turn(claim, placeless, refusals)
-        return False
+        if first:
+            self._heads[claim.queue, claim.gang.preemptible] = claim
+        elif placeless and not claim.gang.preemptible:
+            self.unplaced[claim.name] = placeless[0]
 
     def _refusal(self, claim: Claim, request: dict[FlavorResource, int]) -> Refusal | None:
         guaranteed = not claim.gang.preemptible
@@ -110,16 +132,20 @@ class Server:
             return self.world.rules.preemptible_takes_victims
         return self.world.ledgers.guaranteed.admits(claim.queue, offer.request)
 
-    def _keep_turn(self, claim: Claim, placeless: list[Offer], refusals: list[Refusal]) -> None:
-        """Who lacks only a place may be passed, if that is kept; who waits for quota may not."""
-        if not placeless:
-            if self.world.rules.strict_within_rank and self._is_head(claim, refusals):
-                self._heads[claim.queue, claim.gang.preemptible] = claim
-        elif not claim.gang.preemptible:
-            self.unplaced[claim.name] = placeless[0]
+    def _has_nodes(self, claim: Claim, offers: tuple[Offer, ...]) -> bool:
+        """Whether the nodes are large enough for its pods."""
+        found = None if self.world.has_changed(claim) else claim.has_nodes
+        if found is None:
+            placer = self.world.placer
+            found = any(placer.could_take(offer.demand, offer.nodes) for offer in offers)
+            if not self.world.has_changed(claim):
+                claim.has_nodes = found
+        return found
 
     def _is_head(self, claim: Claim, refusals: list[Refusal]) -> bool:
         """Whether it waits for quota that it will have one day; who is behind it waits, too."""
+        if not self.world.rules.strict_within_rank:
+            return False
         if claim.gang.preemptible:
             # Where the tree as a whole is full, idle parts of it go to whoever can borrow them.
             tree = self.world.ledgers.total
