@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
 import subprocess
 import sys
 import threading
+from http.client import HTTPConnection
 
 import httpx
 import pytest
@@ -36,6 +38,21 @@ def test_a_server_schedules_answers_and_stops_when_it_is_told_to(data):
         assert server.get("/health") == {"status": "ok", "schedules": True}
         assert 0 == server.stop()
         assert server.token not in server.log
+
+
+def test_who_is_refused_while_still_sending_is_told_why(data):
+    body = b'{"file": "' + b"x" * (20 << 20) + b'"}'
+    with Served(data) as server:
+        for secret, status in ((server.token, 413), ("wrong", 401)) * 2:
+            # As most clients, it first sends everything and then listens.
+            headers = {"authorization": f"Bearer {secret}", "connection": "close"}
+            connection = HTTPConnection(server.address.removeprefix("http://"), timeout=60)
+            connection.request("POST", "/api/pool/default/workflow", body, headers)
+            response = connection.getresponse()
+            assert status == response.status
+            assert json.loads(response.read())["message"]
+            connection.close()
+        assert 200 == server.ask("GET", "/health").status_code
 
 
 def test_an_interrupt_ends_open_streams_and_the_server(data):

@@ -1,21 +1,27 @@
 """Before everything else: paths are tidied, and every request leaves a line in the access log.
 
-The line has neither query nor headers, where secrets may be. Must not know any route.
+The line has neither query nor headers, where secrets may be. Who is refused while still sending is
+listened to for a while, or would never read why. Must not know any route.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from http import HTTPStatus
 from time import perf_counter
 from typing import Any
 
 import msgspec
+from anyio import move_on_after
 
 from bough.server.shapes import ErrorBody
 
 ACCESS_LOG = logging.getLogger("bough.access")
 
+#: How much more is taken of a body that nobody wants, and for how long.
+REST_BYTES = 64 << 20
+REST_S = 10
 _SLASHES = re.compile(r"/{2,}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -37,11 +43,20 @@ class Gate:
         scope = {**scope, "path": _SLASHES.sub("/", scope["path"])}
         started = perf_counter()
         status = 0
+        complete = False
+
+        async def taken() -> Any:
+            nonlocal complete
+            message = await receive()
+            complete = not message.get("more_body", False)
+            return message
 
         async def watched(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if status >= HTTPStatus.BAD_REQUEST and not complete:
+                    await _take_rest(taken)
                 known = {name.lower() for name, _ in message["headers"]}
                 more = [each for each in _HEADERS if each[0] not in known]
                 message = {**message, "headers": [*message["headers"], *more]}
@@ -51,9 +66,20 @@ class Gate:
             if "\0" in scope["path"] or b"%00" in scope.get("query_string", b""):
                 await _refuse(watched)
             else:
-                await self._application(scope, receive, watched)
+                await self._application(scope, taken, watched)
         finally:
             _log(scope, status, perf_counter() - started)
+
+
+async def _take_rest(receive: Any) -> None:
+    """A connection that is closed with something unread is reset, and so is the answer lost."""
+    size = 0
+    with move_on_after(REST_S):
+        while size <= REST_BYTES:
+            message = await receive()
+            size += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
 
 async def _refuse(send: Any) -> None:
