@@ -96,6 +96,14 @@ def test_what_there_is_comes_from_one_option(capsys: pytest.CaptureFixture[str])
     assert "--gpus and --nodes exclude each other." in capsys.readouterr().err
 
 
+def test_the_port_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("BOUGH_PORT", "many")
+    assert 2 == cli.run(["serve"])
+    assert "'many' is not a valid integer" in capsys.readouterr().err
+
+
 def test_an_error_is_one_line_on_standard_error_and_ends_with_1():
     result = bough("quota", "show", "nowhere.yaml")
     assert (result.returncode, result.stdout) == (1, "")

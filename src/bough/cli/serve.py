@@ -23,6 +23,7 @@ database_option = click.option(
     "--database",
     metavar="URL",
     envvar="BOUGH_DATABASE",
+    show_envvar=True,
     help="A database instead of a file in the data folder, like postgresql://user@host/name.",
 )
 
@@ -33,6 +34,8 @@ database_option = click.option(
     "--port",
     default=8265,
     show_default=True,
+    envvar="BOUGH_PORT",
+    show_envvar=True,
     type=click.IntRange(0, 65535),
     help="The port to listen on; 0 takes one that is free.",
 )
