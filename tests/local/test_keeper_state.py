@@ -173,6 +173,20 @@ def test_a_signal_reaches_only_the_process_that_is_meant() -> None:
         assert not send_signal(process.pid, found.since, 9)
 
 
+def test_a_process_of_somebody_else_cannot_be_signalled_and_that_is_no_error() -> None:
+    first = find_process(1)
+    assert first is not None
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setresuid(65_534, 65_534, 65_534)
+            os._exit(send_signal(1, first.since, 0))
+        finally:
+            os._exit(2)
+    assert (child, 0) == os.waitpid(child, 0)
+
+
 def test_what_is_left_is_told_by_its_environment() -> None:
     environment = {"BOUGH_ATTEMPT": "strange/0"}
     with (

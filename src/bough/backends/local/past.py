@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import threading
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ from bough.backends.local.setup import decode_order
 
 #: Deleted at once at most, so that nobody waits for it.
 _AT_ONCE = 50
+#: There may be other files, of the file system or of somebody who looked there.
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class Past:
@@ -45,7 +48,8 @@ class Past:
         """Begin to delete what is too old, some at a time; how many."""
         last_ms = now_ms - self._keep // timedelta(milliseconds=1)
         last = _day(last_ms)
-        days = sorted(each for each in os.listdir(self._folders.past) if each < last)
+        names = (each for each in os.listdir(self._folders.past) if _DAY.fullmatch(each))
+        days = sorted(each for each in names if each < last)
         count = 0
         for day in days[:1]:
             marks = self._folders.past / day
