@@ -213,6 +213,25 @@ def test_a_template_that_would_change_a_terminal_is_refused(team: House, field: 
     assert (400, True) == (status, "line 1: the character U+001B must not stand" in found), found
 
 
+def test_results_of_others_are_for_those_who_may_read_their_workflows(team: House):
+    team.pool("secret", 10)
+    theirs, ours = team.submit(1, "secret"), team.submit(1)
+    user = team.user("curious", "osmo-team-user")
+    text = TASK % "inputs: [{task: '%s:task-0-0'}]"
+
+    status, found = team.refused("POST", PATH, {"file": text % theirs}, user=user)
+    assert (403, f"Task a reads from workflow {theirs}, which curious may not read.") == (
+        status, found,
+    )  # fmt: skip
+    assert "x-1" == team.send("POST", PATH, {"file": text % ours}, user=user)["name"]
+    assert "x-2" == team.send("POST", PATH, {"file": text % theirs})["name"]
+    again = team.ask("POST", f"{PATH}?workflow_id=x-2", user=user)
+    assert 403 == again.status_code
+    assert "reads from workflow job-7, which does not exist" in refusal(team, text % "job-7")
+    many = ", ".join(f"{{task: 'job-{number}:a'}}" for number in range(101))
+    assert "from 101 other workflows; at most 100" in refusal(team, TASK % f"inputs: [{many}]")
+
+
 def test_a_value_of_the_environment_may_have_anything_but_nul(team: House):
     text = TASK % "environment: {A: '=$(x) é', B: \"a\\nb\", C_1: 4}"
     assert "x-1" == team.send("POST", PATH, {"file": text})["name"]

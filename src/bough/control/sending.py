@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import msgspec
 
+from bough.control.access import allows
 from bough.control.rendering import Rendered, render
+from bough.control.scopes import resource_of_workflow
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.control.specs import image_warnings, read_spec, with_environment, with_environment_of
 from bough.control.workflows import get_spec, get_workflow
-from bough.errors import Invalid
-from bough.model.access import Actor
+from bough.errors import Forbidden, Invalid
+from bough.model.access import Action, Actor
 from bough.model.workflow import WorkflowSpec
 from bough.store import people as people_store
+
+#: Other workflows that the tasks of one can read from.
+MAXIMUM_OTHERS = 100
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -50,6 +55,7 @@ def read_sent(
     spec = _read(site, rendered, more.labels, uploading=uploading)
     if not uploading:
         _check_credentials(site, actor, spec)
+        _check_inputs(site, actor, spec)
     return with_environment(spec, more.environment)
 
 
@@ -62,6 +68,7 @@ def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> W
     rendered = Rendered(text, None if template == text else template)
     spec = _read(site, rendered, labels, uploading=False)
     _check_credentials(site, actor, spec)
+    _check_inputs(site, actor, spec)
     spec = with_environment_of(spec, (group.spec for group in earlier.groups))
     return with_environment(spec, more.environment)
 
@@ -91,6 +98,30 @@ def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
                     f"Task {task} uses {key} of the credential {use.name}, which has only "
                     f"{', '.join(keys[use.name])}."
                 )
+
+
+def _check_inputs(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
+    """What other workflows left behind is only for those who may read these workflows."""
+    readers = {
+        each.workflow: task.name
+        for group in spec.groups
+        for task in group.tasks
+        for each in (task.launch.inputs if task.launch is not None else ())
+        if each.workflow is not None
+    }
+    if len(readers) > MAXIMUM_OTHERS:
+        raise Invalid(
+            f"The tasks read from {len(readers)} other workflows; at most {MAXIMUM_OTHERS} are "
+            "possible."
+        )
+    for workflow_id, task in readers.items():
+        resource = resource_of_workflow(site, workflow_id)
+        if resource is None:
+            raise Invalid(f"Task {task} reads from workflow {workflow_id}, which does not exist.")
+        if not allows(actor, Action.WORKFLOW_READ, resource, site.role_names):
+            raise Forbidden(
+                f"Task {task} reads from workflow {workflow_id}, which {actor.name} may not read."
+            )
 
 
 def _read(
