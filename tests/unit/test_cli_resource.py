@@ -195,3 +195,10 @@ def test_a_change_of_nothing_is_wrong_usage(osmo: Osmo, server: Answering):
     assert (2, []) == (osmo("cohort", "update", "x").code, server.asked)
     server.answer("GET", "/api/configs/cohort", [])
     assert "There are no cohorts.\n" == osmo("cohort", "list").output
+
+
+def test_a_cohort_without_a_parent_is_below_the_node_above_all(osmo: Osmo, server: Answering):
+    server.answer("PATCH", "/api/configs/cohort/x", changed())
+    for parent in ((), ("",)):
+        assert 0 == osmo("cohort", "move", "x", *parent).code
+        assert {"parent": None} == server.last.body

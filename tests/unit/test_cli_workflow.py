@@ -193,10 +193,20 @@ def test_the_only_pool_is_the_default(osmo: Osmo, server: Answering, spec: str):
 
 
 def test_without_a_default_one_must_choose(osmo: Osmo, server: Answering, spec: str):
-    server.answer("GET", "/api/profile/settings", {"profile": {"pool": None}})
-    server.answer("GET", "/api/pool", {"pools": {"a": {}, "b": {}}})
+    profile = {"profile": {"pool": None}, "pools": ["a", "b"]}
+    server.answer("GET", "/api/profile/settings", profile)
+    server.answer("GET", "/api/pool", {"pools": {"a": {}, "b": {}, "c": {}}})
     ended = osmo("workflow", "submit", spec)
     assert (2, True) == (ended.code, "No default pool set." in ended.errors)
+    assert "Hint: you may submit to a, b\n" in ended.errors
+
+
+def test_the_only_pool_that_one_reaches_is_the_default(osmo: Osmo, server: Answering, spec: str):
+    profile = {"profile": {"pool": None}, "pools": ["team"]}
+    server.answer("GET", "/api/profile/settings", profile)
+    server.answer("GET", "/api/pool", {"pools": {"team": {}, "b": {}}})
+    server.answer("POST", SUBMIT, SUBMITTED)
+    assert 0 == osmo("workflow", "submit", spec).code
 
 
 # Looking
