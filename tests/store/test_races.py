@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -329,6 +330,20 @@ def _attempt(world: World, operation: str, name: str, number: int) -> None:
             resize(world, 40 + number)()
     except (Invalid, NotFound, Conflict):
         pass
+
+
+def test_several_may_connect_to_a_new_file_at_once(tmp_path):
+    """SQLite refuses without waiting when two begin to write ahead at the same time."""
+    for number in range(200):
+        stores = [Store.open(tmp_path / f"{number}.db") for _ in range(4)]
+
+        def connect(store: Store) -> int:
+            with store.read() as connection:
+                return connection.exec_driver_sql("SELECT 1").scalar_one()
+
+        assert [1] * 4 == at_once(*(partial(connect, store) for store in stores))
+        for store in stores:
+            store.close()
 
 
 def test_two_servers_may_start_at_once(databases):

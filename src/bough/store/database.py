@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from bough.store.turns import WAIT_S, Turns
 
 #: After so long a connection to PostgreSQL is tried before it is used.
 IDLE_S = 1.0
+_RETRY_S = 0.005
 _WRITES = "bough_writes"
 _USED = "bough_used"
 
@@ -150,11 +151,28 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # Transactions are begun by `_begin_sqlite`, not by the driver's own guess.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(cursor)
     # What was answered with success is on the disk.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Let readers and a writer not wait for each other.
+
+    While several connect to a new file at once this is refused, without waiting for the others.
+    """
+    until = monotonic() + WAIT_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > until:
+                raise
+            sleep(_RETRY_S)
+        else:
+            return
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
