@@ -51,8 +51,9 @@ def test_it_is_said_that_tasks_can_be_everybody_where_their_machine_is_believed(
 
 
 @pytest.mark.parametrize("url", ["{}", "sqlite:///{}"])
+@pytest.mark.parametrize("relative", [False, True])
 def test_a_task_sees_neither_the_data_nor_a_database_elsewhere_nor_the_servers_login(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, url: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, url: str, *, relative: bool
 ) -> None:
     view, warnings = choose_view(LocalOptions(folder))
     if view is None and os.environ.get("CI") != "true":
@@ -63,7 +64,9 @@ def test_a_task_sees_neither_the_data_nor_a_database_elsewhere_nor_the_servers_l
         path = folder / each
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("secret\n")
-    settings = Settings(folder / "data", gpus=1, database=url.format(folder / "db" / "bough.db"))
+    monkeypatch.chdir(folder)
+    base = Path() if relative else folder
+    settings = Settings(base / "data", gpus=1, database=url.format(base / "db" / "bough.db"))
 
     found = outcome(settings, f"cd {folder}; cat {' '.join(secrets)} 2>/dev/null; cat db/beside")
 

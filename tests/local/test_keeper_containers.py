@@ -24,8 +24,10 @@ exec "$@"
 """
 
 
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+@pytest.fixture(params=["runner", "programs/runner"])
+def bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Bench]:
     """A server that finds the runner as its user does."""
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -35,7 +37,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
     monkeypatch.setenv("SECRET", "geheim")
-    bench = Bench(tmp_path, container_runner="runner")
+    monkeypatch.chdir(tmp_path)
+    bench = Bench(tmp_path, container_runner=request.param)
     try:
         yield bench
     finally:

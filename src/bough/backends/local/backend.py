@@ -75,7 +75,7 @@ class LocalBackend:
     ) -> None:
         if sys.platform != "linux":
             raise Unavailable("Tasks can only be run on Linux.", hint="use --backend virtual")
-        options = msgspec.structs.replace(options, folder=options.folder.resolve())
+        options = options.resolved()
         self._name = name
         self._now_ms = now_ms
         self._folders = Folders(options.folder)

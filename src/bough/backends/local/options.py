@@ -51,3 +51,14 @@ class LocalOptions(msgspec.Struct, frozen=True):
     bounds: Bounds = Bounds()
     #: Where tasks find programs (`PATH`), unless they say otherwise.
     search_path: str = SEARCH_PATH
+
+    def resolved(self) -> LocalOptions:
+        """The same with paths that mean the same everywhere: keepers have another folder."""
+        runner = self.container_runner
+        return msgspec.structs.replace(
+            self,
+            folder=self.folder.resolve(),
+            hidden=tuple(each.resolve() for each in self.hidden),
+            data_folders=tuple(each.resolve() for each in self.data_folders),
+            container_runner=str(Path(runner).resolve()) if runner and "/" in runner else runner,
+        )
