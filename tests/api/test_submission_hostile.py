@@ -120,6 +120,7 @@ WRONG = {
     "a long regex": (TASK % f"inputs: [{{url: s3://b, regex: {'a' * 2_000}}}]", "at most 256"),
     "a huge number of GPUs": (
         ASKING % f"gpu: 1{'0' * 30}", "more than any machine has"),
+    "less than nothing": (ASKING % "cpu: -1", "cpu: is -1000m, but must not be negative"),
     "a huge memory": (ASKING % "memory: 9e30", "more than any machine has"),
     "a huge integer": ("version: 1" + "0" * 5_000 + "\nworkflow: {}", "expected a whole number"),
     "a huge timeout": (

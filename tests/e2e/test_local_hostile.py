@@ -84,6 +84,29 @@ def test_files_outside_of_the_task_are_not_written(local: Local, path: str):
     assert not Path("/evil").exists()
 
 
+def test_a_spec_of_ten_megabytes_is_refused_in_words(local: Local):
+    large = job(1, files=[{"path": str(number), "contents": "x" * 10**6} for number in range(10)])
+    assert "larger than 8 MiB" in refused(local, large)
+
+
+def test_a_few_lines_cannot_become_gigabytes(local: Local):
+    assert "bytes or more" in refused(
+        local, job(1, replicas=1_000, files=[{"path": "a", "contents": "x" * 10**6}])
+    )
+    loop = "{% for i in range(99999) %}{{host:" + "a" * 10**5 + "}}{% endfor %}"
+    assert "gives more than 4,194,304 characters" in refused(local, job(1, environment={"A": loop}))
+
+
+def test_folders_of_any_depth_are_removed_when_a_task_is_over(local: Local):
+    script = "import os\nfor _ in range(3000): os.mkdir('deep'); os.chdir('deep')"
+    name = local.submit("p", 1, "NORMAL", script=f'cd /tmp; python3 -c "{script}"; cd /; echo made')
+    local.over(name)
+    assert ["[main] made"] == local.log(name)
+    (attempt,) = local._attempts(name)
+    folder = local.folder / "data" / "local" / "attempts" / attempt.replace("/", "-") / "task"
+    local.until(lambda: not (folder / "tmp").exists() and not (folder / "view").exists())
+
+
 def test_files_of_the_machine_are_not_written(local: Local):
     own = job(1, name="files", files=[{"path": "/etc/evil", "contents": "evil"}])
     name = local.send("p", "NORMAL", own)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from bough.formats.quantity import CPU
 from bough.formats.workflow_values import folded, read_word, read_words
 from bough.model.cluster import Resources
 from bough.model.gang import TopologyConstraint
@@ -190,7 +191,8 @@ def _read_wanted(fields: Fields) -> Wanted:
 def _read_amount(fields: Fields, name: str) -> int:
     amount = fields.optional_quantity(name, name) or 0
     if amount < 0:
-        fields.error(name, f"is {amount}, but must not be negative")
+        unit = "m" if name == CPU else ""
+        fields.error(name, f"is {amount}{unit}, but must not be negative")
     elif amount > _MOST[name]:
         fields.error(name, "is more than any machine has")
     return max(amount, 0)
