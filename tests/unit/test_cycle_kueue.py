@@ -347,9 +347,9 @@ def test_why_a_workload_waits_names_the_node_and_the_numbers() -> None:
         waits={"a": [waiting("never", 9)], "b": [waiting("now", 1)]},
     )
     assert WaitReason.EXCEEDS_MAX_QUOTA == wait(decided, "never").reason
-    assert "cohort c is short of 7 f/gpu: T = 2, 2 - 9 < -0" == wait(decided, "never").message
+    assert "cohort c is short of 7 f/gpu: T = 2, 2 - 9 < 0" == wait(decided, "never").message
     assert WaitReason.WAITING_FOR_QUOTA == wait(decided, "now").reason
-    assert "queue b is short of 1 f/gpu: T = 0, 0 - 1 < -0" == wait(decided, "now").message
+    assert "queue b is short of 1 f/gpu: T = 0, 0 - 1 < 0" == wait(decided, "now").message
 
 
 def test_fewer_pods_are_admitted_where_not_all_fit() -> None:

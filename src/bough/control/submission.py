@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from bough.control import admission
 from bough.control.access import authorise, is_admin, require_pool, resource_of
 from bough.control.admission import Door
+from bough.control.cautions import cautions
 from bough.control.drafts import draft_group, draft_tasks, draft_workflow
 from bough.control.estate import unallocated
 from bough.control.recording import audit, happen
@@ -138,7 +139,8 @@ def _enter(
     settings = read_workflow_settings(connection)
     admission.check_form(spec, settings)
     _check_user(connection, actor, settings)
-    return door, settings, (*spec.warnings, *_warnings(site, connection, door))
+    warnings = (*spec.warnings, *cautions(spec, door.pool, settings))
+    return door, settings, (*warnings, *_warnings(site, connection, door))
 
 
 def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:

@@ -64,9 +64,10 @@ class Refusal(msgspec.Struct, frozen=True):
             return f"queue {self.queue} is stopped: {cycle_text(self.cycle)}"
         if self.kind is RefusalKind.NOT_LISTED:
             return f"queue {self.queue} does not list {self.flavor_resource}"
+        limit = f"-{self.borrowing_limit}" if self.borrowing_limit else "0"
         return (
             f"{self.node} is short of {self.deficit} {self.flavor_resource}: "
-            f"T = {self.balance}, {self.balance} - {self.passed} < -{self.borrowing_limit}"
+            f"T = {self.balance}, {self.balance} - {self.passed} < {limit}"
         )
 
 

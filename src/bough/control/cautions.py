@@ -1,0 +1,51 @@
+"""What one should know who submits a workflow, although it is accepted. Must not refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bough.control.fields import read_duration_s, read_exit_codes
+from bough.model.pool import Pool
+from bough.model.settings import WorkflowSettings
+from bough.model.workflow import TaskSpec, WorkflowSpec
+
+#: As many tasks are named at most.
+_NAMED = 3
+#: A process cannot end with more; what is higher is said of it by others.
+_LAST_OWN_CODE = 255
+
+
+def cautions(spec: WorkflowSpec, pool: Pool, settings: WorkflowSettings) -> tuple[str, ...]:
+    """Where it will not go as it is written."""
+    return (*_cut_timeouts(spec, pool), *_unused_retries(spec, settings))
+
+
+def _cut_timeouts(spec: WorkflowSpec, pool: Pool) -> Iterable[str]:
+    for name, asked_s, most in (
+        ("exec_timeout", spec.exec_timeout_s, pool.max_exec_timeout),
+        ("queue_timeout", spec.queue_timeout_s, pool.max_queue_timeout),
+    ):
+        if asked_s is not None and most and read_duration_s(name, most) < asked_s:
+            yield f"{name} is cut to {most}, the most that pool {pool.name} allows."
+
+
+def _unused_retries(spec: WorkflowSpec, settings: WorkflowSettings) -> Iterable[str]:
+    """Tasks that are to be tried again after exit codes of their own, where that is switched off.
+
+    What is preempted or lost comes again in any case.
+    """
+    names = [task.name for group in spec.groups for task in group.tasks if _reschedules_own(task)]
+    if names and settings.max_retry_per_task == 0:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield (
+            f"exitActions of {', '.join(names[:_NAMED])}{more}: RESCHEDULE has no effect on exit "
+            "codes of tasks themselves, because max_retry_per_task is 0; an administrator can "
+            "raise it."
+        )
+
+
+def _reschedules_own(task: TaskSpec) -> bool:
+    codes = task.exit_actions.get("RESCHEDULE")
+    if codes is None:
+        return False
+    return any(first <= _LAST_OWN_CODE for first, _ in read_exit_codes("RESCHEDULE", codes))

@@ -1,0 +1,40 @@
+"""What one is told who submits a workflow that will not go as it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from bough.control.cautions import cautions
+from bough.model.pool import Pool
+from bough.model.settings import WorkflowSettings
+from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
+
+
+def flow(*tasks: TaskSpec, **more: int) -> WorkflowSpec:
+    return WorkflowSpec("job", (GroupSpec("group", tasks),), **more)
+
+
+def test_a_timeout_that_is_cut_is_told():
+    pool = Pool("team", max_exec_timeout="2h", max_queue_timeout="1d")
+    spec = flow(TaskSpec("main"), exec_timeout_s=3 * 3_600, queue_timeout_s=60)
+
+    assert ("exec_timeout is cut to 2h, the most that pool team allows.",) == cautions(
+        spec, pool, WorkflowSettings()
+    )
+
+
+@pytest.mark.parametrize("codes", ["3", "0-2,3006", "200-4000"])
+def test_a_retry_that_is_switched_off_is_told(codes):
+    spec = flow(*(TaskSpec(name, exit_actions={"RESCHEDULE": codes}) for name in "abcd"))
+
+    (found,) = cautions(spec, Pool("team"), WorkflowSettings())
+
+    assert found.startswith("exitActions of a, b, c and 1 more: RESCHEDULE has no effect")
+    assert () == cautions(spec, Pool("team"), WorkflowSettings(max_retry_per_task=1))
+
+
+def test_what_goes_as_it_is_written_needs_no_word():
+    pool = Pool("team", max_exec_timeout="2h")
+    preempted = TaskSpec("main", exit_actions={"RESCHEDULE": "3006", "FAIL": "1"})
+
+    assert () == cautions(flow(preempted, exec_timeout_s=7_200), pool, WorkflowSettings())
