@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 
 from bough.control import progress, settings, timeouts, workflows
 from bough.control.application import apply
@@ -12,6 +13,7 @@ from bough.model.cluster import Resources
 from bough.model.policy import OSMO
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
+from bough.store.schema import GROUPS
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later, statuses
 
@@ -214,3 +216,18 @@ def test_what_is_cancelled_while_a_plan_is_made_waits_for_nothing(slow):
         group.wait_reason,
         group.wait_message,
     )
+
+
+def test_a_workflow_whose_record_is_broken_stops_no_other(slow, caplog):
+    one, other = submit(slow, gpus=1), submit(slow, gpus=1)
+    attempts = [slow.tasks(each)[0].attempt for each in (one, other)]
+    with slow.site.store.write() as connection:
+        wrong = sa.update(GROUPS).where(GROUPS.c.workflow_uuid == one.uuid)
+        connection.execute(wrong.values(status=T.WAITING))
+
+    ends = [Observation(each, Sight.ENDED, slow.time.ms, 0) for each in attempts]
+    known = progress.observe(slow.site, ends)
+
+    assert ((attempts[1],), Status.COMPLETED) == (known, slow.status(other))
+    text = f"the record of workflow {one.uuid} is broken: a group that is WAITING cannot become"
+    assert [True] == [each.getMessage().startswith(text) for each in caplog.records]

@@ -6,6 +6,7 @@ twice. Must not know how anything is run.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import msgspec
@@ -26,6 +27,7 @@ from bough.control.lifecycle import (
 )
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
+from bough.errors import Broken
 from bough.model.backend import Observation, Sight
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
@@ -33,6 +35,8 @@ from bough.model.transitions import TaskEvent
 from bough.model.workflow import QUEUED, ExitCode, Group, Task, TaskStatus
 from bough.store import pools as pool_store
 from bough.store import tasks as task_store
+
+LOG = logging.getLogger(__name__)
 
 #: Workflows that are changed in one transaction, so that others get their turn.
 _AT_ONCE = 200
@@ -58,15 +62,19 @@ def observe(site: Site, observations: Sequence[Observation]) -> tuple[str, ...]:
         if task is not None and _is_news(task, each):
             news.setdefault(task.workflow_uuid, []).append(each)
     ended: set[str] = set()
+    broken: set[str] = set()
     workflows = sorted(news)
     for start in range(0, len(workflows), _AT_ONCE):
         part = {uuid: news[uuid] for uuid in workflows[start : start + _AT_ONCE]}
-        ended |= _write(site, part)
+        ended |= _write_apart(site, part, broken)
     for pool in sorted(ended):
         drain.check_drain(site, pool)
     if news:
         site.wake()
-    return tuple(attempt for attempt, each in seen.items() if each.sight in _OVER)
+    unknown = {each.attempt for uuid in broken for each in news[uuid]}
+    return tuple(
+        attempt for attempt, each in seen.items() if each.sight in _OVER and attempt not in unknown
+    )
 
 
 def note_all(
@@ -93,6 +101,21 @@ def _is_news(task: Task, observation: Observation) -> bool:
     if observation.sight is Sight.RUNNING:
         return task.status is not TaskStatus.RUNNING
     return observation.sight in _OVER
+
+
+def _write_apart(site: Site, news: dict[str, list[Observation]], broken: set[str]) -> set[str]:
+    """The same; a workflow whose record is broken is left as it is, and stops no other."""
+    try:
+        return _write(site, news)
+    except Broken as error:
+        if len(news) == 1:
+            broken.update(news)
+            LOG.error("the record of workflow %s is broken: %s", *news, error)
+            return set()
+    ended: set[str] = set()
+    for uuid, each in news.items():
+        ended |= _write_apart(site, {uuid: each}, broken)
+    return ended
 
 
 def _write(site: Site, news: dict[str, list[Observation]]) -> set[str]:
