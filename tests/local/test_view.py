@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import pwd
@@ -19,7 +20,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.backends.local import probe
+from bough.backends.local import kernel, probe
 from bough.backends.local.command import Command, Mount, ViewKind
 from bough.backends.local.namespaces import find_running
 from bough.backends.local.options import LocalOptions
@@ -150,6 +151,20 @@ def test_a_file_of_the_server_is_empty_for_it(room):
     room.options = msgspec.structs.replace(room.options, hidden=(secret, missing))
 
     assert "there\n" == room.read(f"cat {secret}; test -e {secret} && echo there")
+
+
+def test_it_has_no_keys_of_the_server(room):
+    number = kernel._SYS_KEYCTL.get(os.uname().machine)
+    program = f"import ctypes; print(ctypes.CDLL(None).syscall({number}, 0, -3, 0))"
+    python = shutil.which("python3", path="/usr/bin:/bin")
+    own = ctypes.CDLL(None).syscall(number, 0, -3, 0) if number else -1
+    if own < 0 or python is None:
+        assert os.environ.get("CI") != "true", (
+            "there are no keyrings, or no Python, on this machine"
+        )
+        pytest.skip("NOT TESTED: there are no keyrings, or no Python, on this machine")
+
+    assert str(own) != room.read(f"{python} -I -S -c '{program}'").strip()
 
 
 def test_tmp_is_its_own(room, tmp_path):

@@ -5,6 +5,7 @@ Each raises OSError as those of `os` do. Must not know what they are for.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from typing import Any
@@ -37,6 +38,9 @@ _AT_RECURSIVE = 0x8000
 _AT_EMPTY_PATH = 0x1000
 #: The same number on all kinds of processors.
 _SYS_MOUNT_SETATTR = 442
+#: By the kind of processor.
+_SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
+_KEYCTL_JOIN_SESSION_KEYRING = 1
 _PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
@@ -107,6 +111,15 @@ def pivot_here() -> None:
     _call(_libc.pivot_root, b".", b".")
     _call(_libc.umount2, b".", _MNT_DETACH)
     os.chdir("/")
+
+
+def leave_keyring() -> None:
+    """Have an empty keyring in place of the one of the session, where the kernel has keyrings."""
+    number = _SYS_KEYCTL.get(os.uname().machine)
+    if number is not None:
+        with contextlib.suppress(OSError):
+            joined = ctypes.c_int(_KEYCTL_JOIN_SESSION_KEYRING)
+            _call(_libc.syscall, ctypes.c_long(number), joined, None)
 
 
 def die_with_parent(number: int) -> None:

@@ -80,6 +80,9 @@ def environment_of(command: Command) -> dict[str, str]:
 
 def _enter(command: Command) -> tuple[str, ...]:
     view = command.view
+    if view is not None:
+        # It may hold what the server's user has logged in to elsewhere.
+        kernel.leave_keyring()
     if view is not None and view.kind is ViewKind.BUBBLEWRAP:
         _ignore_signals()
         return wrap(command, view)
