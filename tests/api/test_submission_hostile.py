@@ -330,6 +330,13 @@ def test_what_is_said_about_a_cancellation_is_one_line_and_not_long(team: House)
     assert expected == team.get(f"/api/workflow/{name}")["failure_message"]
 
 
+@pytest.mark.parametrize("number", ["9" * 5_000, "\xb2", "-1", "1e3", "0x1", ""])
+def test_what_is_no_number_of_an_event_is_refused(team: House, number: str):
+    headers = {"last-event-id": number.encode("latin-1")}
+    response = team.ask("GET", "/api/events", headers=headers)
+    assert (400, True) == (response.status_code, "Last-Event-ID" in response.json()["message"])
+
+
 @pytest.mark.parametrize("query", ["workflow_id=nobody-7", "workflow_id=%F0%9F%8C%B3"])
 def test_an_unknown_workflow_cannot_be_submitted_again(team: House, query: str):
     assert 404 == team.ask("POST", f"{PATH}?{query}").status_code

@@ -10,6 +10,7 @@ import pytest
 
 from bough.control import rendering
 from bough.errors import Throttled
+from bough.server import turns
 from bough.server.routes.workflows import SUBMISSIONS
 from bough.server.turns import AT_ONCE, STRANGERS, WAITING, take_turn
 from tests.api.house import House
@@ -108,6 +109,25 @@ def test_templates_that_take_long_keep_the_server_from_nothing_else(
             obstacle.gone.set()
         assert {200} == {each.result().status_code for each in sent}
     assert SUBMISSIONS == obstacle.most
+
+
+def test_one_user_has_so_many_streams_and_no_more(team: House, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(turns, "STREAMS", 2)
+    name = team.submit(1)
+    paths = [f"/api/workflow/{name}/logs", f"/api/workflow/{name}/events", "/api/events"]
+
+    async def run() -> None:
+        with turns.streaming("greedy"), turns.streaming("greedy"):
+            turns.check_streams("other")
+            with pytest.raises(Throttled, match="greedy has 2 streams open already"):
+                turns.check_streams("greedy")
+        turns.check_streams("greedy")
+
+    anyio.run(run)
+    for path in paths[:2]:
+        assert 200 == team.ask("GET", f"{path}?follow=false").status_code
+    monkeypatch.setattr(turns, "STREAMS", 0)
+    assert [429, 429, 429] == [team.ask("GET", path).status_code for path in paths]
 
 
 class _Slow:

@@ -7,7 +7,9 @@ route.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -19,6 +21,8 @@ from bough.errors import Throttled
 #: Requests of one user at one time; how many more may wait for their turn.
 AT_ONCE = 10
 WAITING = 200
+#: Streams that one user can have open.
+STREAMS = 200
 #: Requests at one time of those who do not say who they are.
 STRANGERS = 8
 
@@ -30,6 +34,7 @@ class _Turns:
 
     def __init__(self) -> None:
         self.strangers = CapacityLimiter(STRANGERS)
+        self.streams: Counter[str] = Counter()
         #: Forgotten as soon as nobody uses one.
         self._users: WeakValueDictionary[tuple[str, int], Semaphore] = WeakValueDictionary()
 
@@ -46,10 +51,7 @@ _TURNS: RunVar[_Turns] = RunVar("turns")
 
 async def take_turn(user: str, work: Callable[[], Result], at_once: int = AT_ONCE) -> Result:
     """Do something in a thread when it is the user's turn; nobody: for a stranger."""
-    turns = _TURNS.get(None)
-    if turns is None:
-        turns = _Turns()
-        _TURNS.set(turns)
+    turns = _turns()
     if not user:
         return await to_thread.run_sync(work, limiter=turns.strangers)
     own = turns.of(user, at_once)
@@ -57,3 +59,30 @@ async def take_turn(user: str, work: Callable[[], Result], at_once: int = AT_ONC
         raise Throttled(f"{user} waits for {WAITING} answers already; try again.")
     async with own:
         return await to_thread.run_sync(work)
+
+
+def check_streams(user: str) -> None:
+    """Refuse another stream to somebody who has enough of them."""
+    if _turns().streams[user] >= STREAMS:
+        raise Throttled(f"{user} has {STREAMS} streams open already; close some of them.")
+
+
+@contextmanager
+def streaming(user: str) -> Iterator[None]:
+    """Count a stream while it is open."""
+    streams = _turns().streams
+    streams[user] += 1
+    try:
+        yield
+    finally:
+        streams[user] -= 1
+        if not streams[user]:
+            del streams[user]
+
+
+def _turns() -> _Turns:
+    turns = _TURNS.get(None)
+    if turns is None:
+        turns = _Turns()
+        _TURNS.set(turns)
+    return turns

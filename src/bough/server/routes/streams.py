@@ -22,6 +22,7 @@ from bough.model.record import StoredEvent
 from bough.server.engine import Engine
 from bough.server.permission import Scope
 from bough.server.routes.declare import OptionalNumber, Visit, caller, text_route
+from bough.server.turns import check_streams, streaming
 from bough.server.wire import moment_text
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
@@ -75,6 +76,7 @@ async def workflow_events(
 ) -> Stream:
     """What happened to it, in order, until it ends or, without `follow`, until now."""
     reader = _EventLines(request, workflow, task_name or None, retry_id)
+    check_streams(reader.actor.name)
     await _in_thread(reader.open)
     return _lines(_watched(request, reader, follow=follow))
 
@@ -91,6 +93,7 @@ def workflow_spec(
 
 async def _logs(request: Visit, workflow: str, wanted: Wanted, *, follow: bool) -> Stream:
     reader = _LogLines(request, workflow, wanted)
+    check_streams(reader.actor.name)
     await _in_thread(reader.open)
     return _lines(_watched(request, reader, follow=follow))
 
@@ -161,6 +164,14 @@ class _EventLines:
 
 
 async def _watched(
+    request: Visit, reader: _LogLines | _EventLines, *, follow: bool
+) -> AsyncIterator[str]:
+    with streaming(reader.actor.name):
+        async for text in _texts(request, reader, follow=follow):
+            yield text
+
+
+async def _texts(
     request: Visit, reader: _LogLines | _EventLines, *, follow: bool
 ) -> AsyncIterator[str]:
     """What is read, as it comes; it ends with the workflow, with the server, or with the right."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,12 +20,14 @@ from bough.model.record import StoredEvent
 from bough.server.engine import Engine
 from bough.server.people_shapes import HealthBody, VersionBody
 from bough.server.routes.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
+from bough.server.turns import check_streams, streaming
 from bough.server.wire import time_text
 from bough.version import VERSION
 
 #: How often to look for something new, and how many looks there are between two signs of life.
 _LOOK_S = 0.5
 _LOOKS = 30
+_NUMBER = re.compile(r"[0-9]{1,16}")
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -64,16 +67,24 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
     """Everything that happens from now on, or after an event by its number, as it happens."""
     sent = request.headers.get("last-event-id")
     if after is None and sent is not None:
-        if not sent.isdigit() or int(sent) > MAXIMUM_NUMBER:
-            raise Invalid("Last-Event-ID must be the number of an event.")
+        # Other scripts have digits, too; and a number can be too long to be read at all.
+        if not _NUMBER.fullmatch(sent) or int(sent) > MAXIMUM_NUMBER:
+            raise Invalid(f"Last-Event-ID must be the number of an event, not {sent[:40]!r}.")
         after = int(sent)
-    site, _ = caller(request)
+    site, actor = caller(request)
+    check_streams(actor.name)
     begin = await to_thread.run_sync(history.last_event, site) if after is None else after
     return Stream(
-        _events(request, begin),
+        _counted(request, begin),
         media_type="text/event-stream",
         headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
     )
+
+
+async def _counted(request: Visit, number: int) -> AsyncIterator[str]:
+    with streaming(request.user.name):
+        async for text in _events(request, number):
+            yield text
 
 
 async def _events(request: Visit, number: int) -> AsyncIterator[str]:
