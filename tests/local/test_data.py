@@ -363,6 +363,29 @@ def test_a_source_that_is_not_there_is_an_error_unless_it_is_optional(tmp_path):
     assert Copied() == copy_files(optional)
 
 
+@pytest.mark.parametrize("nameless", [True, False])
+def test_nothing_is_left_of_a_file_whose_copy_is_broken_off(nameless, tmp_path, monkeypatch):
+    source, target = write(tmp_path / "from", a="1"), write(tmp_path / "to", a="old")
+    seen: list[str] = []
+
+    def stop(*_: object) -> int:
+        seen.extend(sorted(each.name for each in target.iterdir()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(copying, "_copy_bytes", stop)
+    if not nameless:
+        monkeypatch.setattr(copying, "_NAMELESS", os.O_WRONLY | os.O_DIRECTORY)
+    with pytest.raises(KeyboardInterrupt):
+        copy_files(Copy(str(source), str(target)))
+
+    # Who is killed cannot tidy up; so while it is written there must be nothing to be seen.
+    assert [UNFINISHED, "a"][nameless:] == [each[: len(UNFINISHED)] for each in seen]
+    assert {"a": "old"} == tree(target)
+    monkeypatch.undo()
+    copy_files(Copy(str(source), str(target)))
+    assert {"a": "1"} == tree(target)
+
+
 def test_a_full_disk_is_told_and_leaves_no_half_file(tmp_path):
     source = write(tmp_path / "from", a="x" * 100)
     full = Copy(str(source), str(tmp_path / "to"))

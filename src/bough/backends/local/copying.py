@@ -32,6 +32,9 @@ _CHUNK = 2**24
 _NOTED = 20
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+#: What a file system says that has no files without a name.
+_KNOWN_NOWHERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -188,7 +191,11 @@ class _Work:
             return
         unfinished = UNFINISHED + secrets.token_hex(8)
         os.symlink(leads, unfinished, dir_fd=target)
-        self._finish(unfinished, target, name)
+        try:
+            os.replace(unfinished, name, src_dir_fd=target, dst_dir_fd=target)
+        except OSError:
+            os.unlink(unfinished, dir_fd=target)
+            raise
 
     def _copy_file(self, file: int, target: int, name: str, parts: tuple[str, ...]) -> None:
         before = os.fstat(file)
@@ -202,42 +209,61 @@ class _Work:
                 f"{self._copy.source} has more than {self._copy.bounds.bytes} bytes, which is "
                 "the most that is copied"
             )
-        unfinished = UNFINISHED + secrets.token_hex(8)
-        written = os.open(unfinished, _NEW_FILE, 0o600, dir_fd=target)
-        try:
-            size = _copy_bytes(file, written, before.st_size)
+        with _NewFile(target) as new:
+            size = _copy_bytes(file, new.descriptor, before.st_size)
             after = os.fstat(file)
             if (size, after.st_size, after.st_mtime_ns) != (
                 before.st_size,
                 before.st_size,
                 before.st_mtime_ns,
             ):
-                os.unlink(unfinished, dir_fd=target)
                 self._skip(parts, "it was being written")
                 return
-            os.fchmod(written, 0o755 if before.st_mode & 0o111 else 0o644)
-            os.utime(written, ns=(before.st_mtime_ns, before.st_mtime_ns))
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished, dir_fd=target)
-            raise
-        finally:
-            os.close(written)
-        self._finish(unfinished, target, name)
+            os.fchmod(new.descriptor, 0o755 if before.st_mode & 0o111 else 0o644)
+            os.utime(new.descriptor, ns=(before.st_mtime_ns, before.st_mtime_ns))
+            new.keep(name)
         self.files += 1
         self.bytes += size
-
-    def _finish(self, unfinished: str, target: int, name: str) -> None:
-        try:
-            os.replace(unfinished, name, src_dir_fd=target, dst_dir_fd=target)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished, dir_fd=target)
-            raise
 
     def _skip(self, parts: tuple[str, ...], why: str) -> None:
         if len(self.skipped) < _NOTED:
             self.skipped.append(f"{'/'.join(parts)}: {why}")
+
+
+class _NewFile:
+    """A file that has no name until it is whole: nothing is left of it if who writes is killed.
+
+    Where a file system knows no such files, it has the name of something unfinished.
+    """
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+        self._name: str | None = None
+        try:
+            self.descriptor = os.open(".", _NAMELESS, 0o600, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in _KNOWN_NOWHERE:
+                raise
+            self._name = UNFINISHED + secrets.token_hex(8)
+            self.descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=folder)
+
+    def __enter__(self) -> _NewFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self.descriptor)
+        if self._name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name, dir_fd=self._folder)
+
+    def keep(self, name: str) -> None:
+        """Let it have a name from now on, in place of what has it."""
+        if self._name is None:
+            unfinished = UNFINISHED + secrets.token_hex(8)
+            os.link(f"/proc/self/fd/{self.descriptor}", unfinished, dst_dir_fd=self._folder)
+            self._name = unfinished
+        os.replace(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._name = None
 
 
 def _copy_bytes(source: int, target: int, size: int) -> int:
