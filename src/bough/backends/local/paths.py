@@ -112,7 +112,9 @@ def write_new(
 
 def give(name: str, folder: int, mode: int, account: Account | None) -> None:
     """Set the mode of what was just made in a folder, and hand it to its user."""
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    # Whoever may write there could have put something in its place that would let us wait.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(name, flags, dir_fd=folder)
     try:
         os.fchmod(descriptor, mode)
         if account is not None:
