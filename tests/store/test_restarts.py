@@ -7,7 +7,7 @@ from bough.control.workflows import get_workflow
 from bough.errors import Invalid
 from bough.model.backend import Sight
 from bough.model.cluster import Resources
-from bough.model.recipe import InputSpec, Recipe
+from bough.model.recipe import CredentialUse, InputSpec, Recipe
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
@@ -84,3 +84,18 @@ def test_only_what_has_failed_is_restarted(world):
     status, message = refusal(restart, world.site, world.admin, workflow.workflow_id)
 
     assert (Invalid.http_status, True) == (status, "serial-1 is PENDING" in message)
+
+
+def test_who_restarts_it_needs_the_credentials_that_it_uses(world):
+    cluster(world, 1, p=1)
+    grudging(world)
+    recipe = Recipe(command=("true",), credentials=(CredentialUse("hub"),))
+    group = GroupSpec("a", (TaskSpec("task", Resources(gpus=1), lead=True, launch=recipe),))
+    first = world.submit(0, "p", Priority.HIGH, spec=WorkflowSpec("secret", (group,)))
+    world.settle()
+    end(world, first, 1)
+    assert world.status(first).failed
+
+    assert (400, "Task task uses the credential hub, which root does not have.") == refusal(
+        restart, world.site, world.admin, first.workflow_id
+    )

@@ -165,10 +165,11 @@ def test_another_one_that_fails_ends_nobody_where_only_the_lead_counts(slow):
     assert [(0, T.RUNNING), (0, T.RUNNING), (0, T.FAILED)] == now(slow, workflow)
 
 
-def test_a_limit_of_retries_ends_all_where_every_task_counts(slow):
+@pytest.mark.parametrize("second", ["task_0", "task_1", "task_2"])
+def test_a_limit_of_retries_ends_all_where_every_task_counts(slow, second):
     workflow = gang(slow, ignore_nonlead_status=False)
-    for _ in range(2):
-        end(slow, workflow, task_2=3)
+    for task in ("task_2", second):
+        end(slow, workflow, **{task: 3})
         slow.backend.let_go()
         slow.settle()
 

@@ -80,6 +80,13 @@ class Case:
         attempts = (f"{task.uuid}/{retry_id}" for retry_id in range(task.retry_id))
         return [self._tasks[attempt] for attempt in attempts if attempt in self._tasks]
 
+    def counted(self, task: Task) -> list[Task]:
+        """The attempts that count against its retries: of its group, where every task counts."""
+        group = self.groups[task.group_uuid]
+        if group.spec.ignore_nonlead_status:
+            return self.earlier(task)
+        return [each for other in self.latest(group) for each in self.earlier(other)]
+
     def unfinished(self) -> list[Task]:
         """Attempts that are not over."""
         return [task for task in self._tasks.values() if not task.status.finished]

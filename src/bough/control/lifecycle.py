@@ -217,11 +217,13 @@ def _limit(cause: TaskEvent, settings: WorkflowSettings) -> int | None:
 
 
 def _used(cause: TaskEvent, earlier: Sequence[Task]) -> int:
+    """How often it was tried again; a group that starts again as a whole does so once."""
     if cause in (TaskEvent.PREEMPT, TaskEvent.LOSE):
         status = next_status(TaskStatus.RUNNING, cause)
-        return sum(each.status is status for each in earlier)
+        return len({each.retry_id for each in earlier if each.status is status})
     # What was told to end, and came again, had no exit action of its own.
-    return sum(each.status is TaskStatus.RESCHEDULED and each.releasing is None for each in earlier)
+    again = TaskStatus.RESCHEDULED
+    return len({each.retry_id for each in earlier if each.status is again and not each.releasing})
 
 
 # Groups and workflows

@@ -146,7 +146,7 @@ def _note(
     else:
         spec = next(each for each in group.spec.tasks if each.name == task.name)
         actions = {} if pool is None else pool.default_exit_actions
-        found = verdict(task, spec, actions, settings, observation, case.earlier(task))
+        found = verdict(task, spec, actions, settings, observation, case.counted(task))
     case.end(task, found.event, found.message, found.exit_code, observation.at_ms)
     if found.again or _comes_along(case, group, task, found):
         case.retry(task)

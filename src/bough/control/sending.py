@@ -54,8 +54,7 @@ def read_sent(
         rendered = Rendered(sent.text, sent.template)
     spec = _read(site, rendered, more.labels, uploading=uploading)
     if not uploading:
-        _check_credentials(site, actor, spec)
-        _check_inputs(site, actor, spec)
+        check_uses(site, actor, spec)
     return with_environment(spec, more.environment)
 
 
@@ -67,10 +66,15 @@ def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> W
     labels = {**earlier.workflow.labels, **more.labels}
     rendered = Rendered(text, None if template == text else template)
     spec = _read(site, rendered, labels, uploading=False)
-    _check_credentials(site, actor, spec)
-    _check_inputs(site, actor, spec)
+    check_uses(site, actor, spec)
     spec = with_environment_of(spec, (group.spec for group in earlier.groups))
     return with_environment(spec, more.environment)
+
+
+def check_uses(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
+    """Refuse what the one who submits does not have, or may not read."""
+    _check_credentials(site, actor, spec)
+    _check_inputs(site, actor, spec)
 
 
 def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:

@@ -19,6 +19,7 @@ from bough.control.cautions import cautions
 from bough.control.drafts import draft_group, draft_tasks, draft_workflow
 from bough.control.estate import unallocated
 from bough.control.recording import audit, happen
+from bough.control.sending import check_uses
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.control.statuses import status_of
@@ -251,6 +252,8 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
         text=text,
         template=template,
     )
+    # Who restarts it need not be who submitted it.
+    check_uses(site, actor, spec)
     return submit(
         site, actor, pool or workflow.pool, spec, workflow.priority, restarts=workflow.workflow_id
     )
