@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bough.control.fields import read_duration_s, read_exit_codes
+from bough.model.amount import write_amount
+from bough.model.cluster import Resources
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
 from bough.model.workflow import TaskSpec, WorkflowSpec
@@ -15,9 +17,15 @@ _NAMED = 3
 _LAST_OWN_CODE = 255
 
 
-def cautions(spec: WorkflowSpec, pool: Pool, settings: WorkflowSettings) -> tuple[str, ...]:
-    """Where it will not go as it is written."""
-    return (*_cut_timeouts(spec, pool), *_unused_retries(spec, settings))
+def cautions(
+    spec: WorkflowSpec, pool: Pool, settings: WorkflowSettings, largest: Resources | None
+) -> tuple[str, ...]:
+    """Where it will not go as it is written; `largest`: the most that any one node has."""
+    return (
+        *_cut_timeouts(spec, pool),
+        *_unused_retries(spec, settings),
+        *(() if largest is None else _too_large(spec, largest)),
+    )
 
 
 def _cut_timeouts(spec: WorkflowSpec, pool: Pool) -> Iterable[str]:
@@ -49,3 +57,20 @@ def _reschedules_own(task: TaskSpec) -> bool:
     if codes is None:
         return False
     return any(first <= _LAST_OWN_CODE for first, _ in read_exit_codes("RESCHEDULE", codes))
+
+
+def _too_large(spec: WorkflowSpec, largest: Resources) -> Iterable[str]:
+    """The first task that no node has room for even if nothing else runs on it."""
+    for task in (task for group in spec.groups for task in group.tasks):
+        needs = task.requests
+        for word, resource, needed, most in (
+            (" GPUs", "gpu", needs.gpus, largest.gpus),
+            (" CPUs", "cpu", needs.cpu_milli, largest.cpu_milli),
+            (" of memory", "memory", needs.memory_bytes, largest.memory_bytes),
+        ):
+            if needed > most:
+                yield (
+                    f"Task {task.name} needs {write_amount(resource, needed)}{word}, and no node "
+                    f"has more than {write_amount(resource, most)}; it waits until one does."
+                )
+                return

@@ -140,7 +140,8 @@ def _enter(
     settings = read_workflow_settings(connection)
     admission.check_form(spec, settings)
     _check_user(connection, actor, settings)
-    warnings = (*spec.warnings, *cautions(spec, door.pool, settings))
+    largest = machine_store.largest(connection, door.pool.backend)
+    warnings = (*spec.warnings, *cautions(spec, door.pool, settings, largest))
     return door, settings, (*warnings, *_warnings(site, connection, door))
 
 

@@ -7,11 +7,15 @@ from collections.abc import Iterable
 import msgspec
 import sqlalchemy as sa
 
+from bough.model.cluster import Resources
 from bough.model.pool import Machine
 from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
 _HEARTBEATS = sa.select(BACKENDS).order_by(BACKENDS.c.name)
+_LARGEST = sa.select(
+    *(sa.func.max(NODES.c[name]).label(name) for name in ("gpus", "cpu_milli", "memory_bytes"))
+).where(NODES.c.backend == sa.bindparam("backend"))
 
 
 def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
@@ -34,6 +38,12 @@ def list_all(connection: sa.Connection, backend: str | None = None) -> list[Mach
     if backend is not None:
         query = query.where(NODES.c.backend == backend)
     return read_all(connection, query, Machine)
+
+
+def largest(connection: sa.Connection, backend: str) -> Resources | None:
+    """The most that any one node of a backend has, of each resource; `None`: there is no node."""
+    row = connection.execute(_LARGEST, {"backend": backend}).one()
+    return None if row.gpus is None else Resources(row.gpus, row.cpu_milli, row.memory_bytes)
 
 
 def put(connection: sa.Connection, machines: Iterable[Machine]) -> None:
