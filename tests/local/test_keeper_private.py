@@ -136,12 +136,15 @@ def test_a_task_of_which_a_child_takes_too_much_memory_is_told_so(sealed: Bench)
     assert f"{who} used more memory than it may, and was killed." == seen.message
 
 
-def test_a_task_that_may_use_less_memory_than_its_start_takes_is_told_so(sealed: Bench) -> None:
+@pytest.mark.parametrize("memory_bytes", [1, 2**12, 2**17])
+def test_a_task_that_may_use_less_memory_than_its_start_takes_is_told_so(
+    sealed: Bench, memory_bytes: int
+) -> None:
     _limit_or_skip(sealed, MEMORY)
     launch = sealed.launch("/bin/true")
-    sealed.start(msgspec.structs.replace(launch, memory_bytes=2**17))
+    sealed.start(msgspec.structs.replace(launch, memory_bytes=memory_bytes))
     seen = sealed.wait_over(launch.attempt)
-    assert (Sight.UNSTARTABLE, True) == (seen.sight, "takes more memory than" in seen.message)
+    assert (Sight.UNSTARTABLE, True) == (seen.sight, "takes more memory than" in seen.message), seen
 
 
 def test_a_task_whose_keeper_is_killed_leaves_no_group(sealed: Bench) -> None:

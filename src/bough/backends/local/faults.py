@@ -6,6 +6,9 @@ import errno
 
 from bough.errors import BoughError, Invalid
 
+#: Why a task whose limit is tiny cannot be started.
+TOO_LITTLE_MEMORY = "that alone takes more memory than it may use"
+
 
 class Unstartable(Invalid):
     """The task cannot be started as it is written, or not on this machine."""

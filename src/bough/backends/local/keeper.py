@@ -25,7 +25,7 @@ from bough.backends.local.errands import (
     tidy,
 )
 from bough.backends.local.events import Events
-from bough.backends.local.faults import lacks_room
+from bough.backends.local.faults import TOO_LITTLE_MEMORY, lacks_room
 from bough.backends.local.folder import AttemptFolder, Folders
 from bough.backends.local.kept import ALIVE, KeptTask, Phase
 from bough.backends.local.limits import plan_group
@@ -288,7 +288,7 @@ class Keeper:
     def _fail_unstarted(self, task: KeptTask, *, killed: bool) -> None:
         """A process has ended before it became a task: who was killed may be tried again."""
         if task.out_of_memory:
-            self._fail(blame(task, "that alone takes more memory than it may use"))
+            self._fail(blame(task, TOO_LITTLE_MEMORY))
         else:
             reason = "was killed" if killed else "ended"
             self._fail(blame(task, f"its process {reason} before it was started"), lost=killed)

@@ -10,6 +10,7 @@ What the machine does not allow is not enforced. Must not know what the processe
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import signal
@@ -30,6 +31,7 @@ from bough.backends.local.cgroups import (
 )
 from bough.backends.local.command import Limits
 from bough.backends.local.data import safe_name
+from bough.backends.local.faults import TOO_LITTLE_MEMORY, Unstartable
 from bough.backends.local.options import LocalOptions
 
 _PREFIX = "task-"
@@ -71,10 +73,15 @@ class Group(msgspec.Struct, frozen=True):
 
     def add(self, pid: int) -> None:
         """Let a process, and all that it will start, be in it."""
-        for folder in self._distinct():
-            inner = Path(folder, _INNER)
-            inner.mkdir(exist_ok=True)
-            (inner / "cgroup.procs").write_text(str(pid))
+        try:
+            for folder in self._distinct():
+                inner = Path(folder, _INNER)
+                inner.mkdir(exist_ok=True)
+                (inner / "cgroup.procs").write_text(str(pid))
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            raise Unstartable(TOO_LITTLE_MEMORY) from None
 
     def kill(self) -> bool:
         """Kill all that is in it; whether nothing is left."""
