@@ -220,10 +220,11 @@ def test_events_are_told_until_the_workflow_ends(house, pair):
     reading.join(30)
 
     assert not reading.is_alive()
+    assert texts[0].splitlines()[0].endswith(f"[{name}] workflow.submitted")
     assert texts[0].splitlines()[-1].endswith("workflow.status: COMPLETED")
     only = house.ask("GET", f"{path}?task_name=task-0-1").text.splitlines()
-    assert only
-    assert all("[task-0-1] " in line for line in only)
+    assert not any("[task-0-0] " in line for line in only)
+    assert ["INITIALIZING", "RUNNING", "COMPLETED"] == [line.split()[4] for line in only]
 
 
 def test_a_failed_attempt_says_where_its_errors_are(house):

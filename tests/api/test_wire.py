@@ -239,7 +239,7 @@ def test_streams_are_plain_lines(team):
 
     assert events.headers["content-type"].startswith("text/plain")
     lines = events.text.splitlines()
-    assert re.match(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[\S+\] workflow.submitted: ", lines[0])
+    assert re.match(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[\S+\] workflow.submitted$", lines[0])
     assert any("[task-0-0] task.status: RUNNING" in line for line in lines)
     assert spec(1) == text.text
     assert (404, "Workflow none-1 not found.") == team.refused("GET", "/api/workflow/none-1/logs")

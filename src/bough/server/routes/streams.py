@@ -234,13 +234,15 @@ def _event_line(event: StoredEvent) -> str:
     task = data.get("task") or data.get("group") or event.subject
     retry = f" retry-{data['retry_id']}" if data.get("retry_id") else ""
     message = " ".join(part for part in (event.message, data.get("message")) if part)
-    text = _one_line(f"{event.kind}: {message}")
+    text = _one_line(f"{event.kind}: {message}" if message else event.kind)
     return f"{moment_text(event.at_ms)} [{task}{retry}] {text}\n"
 
 
 def _concerns(event: StoredEvent, task: str | None, retry_id: int | None) -> bool:
     data = event.data if isinstance(event.data, dict) else {}
-    if task is not None and data.get("task") != task:
+    # What starts or is preempted together is told together.
+    several = (*data.get("nodes", ()), *data.get("tasks", ()))
+    if task is not None and task != data.get("task") and task not in several:
         return False
     return retry_id is None or data.get("retry_id") == retry_id
 
