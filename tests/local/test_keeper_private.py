@@ -34,6 +34,9 @@ print("done", flush=True)
 time.sleep(1000)
 """
 
+#: Where tasks see it, too: that of a virtual environment may be below /tmp.
+PYTHON = str(Path(sys.executable).resolve())
+
 
 @pytest.fixture
 def sealed(tmp_path: Path) -> Iterator[Bench]:
@@ -127,7 +130,7 @@ def test_a_task_that_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
 
 def test_a_task_of_which_a_child_takes_too_much_memory_is_told_so(sealed: Bench) -> None:
     _limit_or_skip(sealed, MEMORY)
-    greedy = f"{sys.executable} -I -S -c 'bytearray(2**28)'"
+    greedy = f"{PYTHON} -I -S -c 'bytearray(2**28)'"
     launch = sealed.launch("/bin/sh", "-c", f"{greedy}; exit 3")
     sealed.start(msgspec.structs.replace(launch, memory_bytes=2**26))
     seen = sealed.wait_over(launch.attempt)
@@ -201,7 +204,7 @@ def test_without_control_groups_a_task_leaves_processes_to_the_server(
 
 def test_a_task_that_makes_namespaces_cannot_change_its_limits(sealed: Bench) -> None:
     _limit_or_skip(sealed, PIDS)
-    attempt = sealed.run(sys.executable, "-I", "-S", "-c", _LIFT, "groups")
+    attempt = sealed.run(PYTHON, "-I", "-S", "-c", _LIFT, "groups")
     until(lambda: sealed.texts(attempt))
     setup, _ = choose_limits(sealed.options)
     assert setup is not None
