@@ -54,6 +54,16 @@ def test_victims_are_found_where_there_are_any(random: Random) -> None:
     laws.check_victims_found(random, CYCLES)
 
 
+def test_a_gang_that_could_shrink_to_its_quota_is_not_broken_in_another_order() -> None:
+    """A history in which it was, as only its whole was where the preemptor would go."""
+    laws.check_victims_needed(Random(999_592), 12)
+
+
+def test_who_is_in_the_way_of_better_victims_is_spared() -> None:
+    """A history in which the newest brought its queue down to its quota, and was of no use."""
+    laws.check_victims_found(Random(1_720_894_306), 12)
+
+
 def test_victims_are_really_asked_about() -> None:
     assert 20 < sum(laws.check_victims_needed(Random(seed), CYCLES) for seed in range(60))
     assert 5 < sum(laws.check_victims_found(Random(seed), CYCLES) for seed in range(60))

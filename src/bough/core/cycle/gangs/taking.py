@@ -19,7 +19,7 @@ from bough.core.cycle.victims import search
 from bough.core.place.result import Placement
 from bough.model.gang import Pod
 
-#: How many orders of candidates are tried after the first two; what is needed at all is rare.
+#: How many orders of each kind are tried after the first two; what is needed at all is rare.
 MOST_ORDERS = 8
 
 
@@ -83,7 +83,7 @@ class Taking:
 
         A queue is spared as soon as it is down to its quota: those that are of use must come
         before that. So those come first that are where the gang would go; then, for each that was
-        spared all the same, that one.
+        spared all the same, that one; then each of the others comes last, as it may be in the way.
         """
         order = self._nearest_first()
         victims = self._search(order)
@@ -91,6 +91,10 @@ class Taking:
         for claim in islice(spared, MOST_ORDERS):
             if victims is None:
                 victims = self._search(sorted(order, key=lambda each: each.claim is not claim))
+        others = dict.fromkeys(victim.claim for victim in order if victim.claim not in spared)
+        for claim in islice(others, MOST_ORDERS):
+            if victims is None:
+                victims = self._search(sorted(order, key=lambda each: each.claim is claim))
         return victims
 
     def _nearest_first(self) -> list[Victim]:
@@ -107,7 +111,13 @@ class Taking:
         if not isinstance(found, Placement):
             return []
         nodes = {each.node for each in found.assignments}
-        candidates.sort(key=lambda victim: nodes.isdisjoint(pod.node for pod in victim.pods))
+        near = {
+            victim.claim.name
+            for victim in candidates
+            if not nodes.isdisjoint(pod.node for pod in victim.pods)
+        }
+        # By gang, so that the surplus of each still goes before it is broken.
+        candidates.sort(key=lambda victim: victim.claim.name not in near)
         return candidates
 
     def _allowed(self, victim: Victim) -> bool:
