@@ -21,9 +21,10 @@ from bough.backends.local.limits import (
     LimitSetup,
     choose_limits,
     find_groups,
+    make_group,
     most_processes,
-    open_group,
     parent_name,
+    plan_group,
 )
 from bough.backends.local.options import LocalOptions
 
@@ -52,6 +53,13 @@ def setup(tmp_path) -> Iterator[LimitSetup]:
             while not group.remove() and time.monotonic() < until:
                 time.sleep(0.01)
         assert [] == [each for each in found.parents.values() if Path(each).exists()]
+
+
+def open_group(setup: LimitSetup, attempt: str, limits: Limits) -> Group:
+    """Make the group of an attempt, as a keeper does."""
+    group = plan_group(setup, attempt)
+    make_group(group, limits)
+    return group
 
 
 class Task:
@@ -195,7 +203,10 @@ def test_groups_are_made_while_others_remove_the_last_one_beside_them(setup, tmp
         "import sys; from pathlib import Path\n"
         "from bough.backends.local.limits import *\n"
         "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
-        "for _ in range(400): open_group(setup, sys.argv[2], Limits()).remove()"
+        "for _ in range(400):\n"
+        "    group = plan_group(setup, sys.argv[2])\n"
+        "    make_group(group, Limits())\n"
+        "    group.remove()"
     )
     racers = [
         subprocess.Popen((sys.executable, "-c", program, str(tmp_path), f"task-{number}/0"))
@@ -218,7 +229,8 @@ def test_groups_of_a_former_process_are_found_wherever_they_are(setup, tmp_path)
         "import sys; from pathlib import Path\n"
         "from bough.backends.local.limits import *\n"
         "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
-        "for attempt in sys.argv[2:]: open_group(setup, attempt, Limits(memory_bytes=2**26))"
+        "for attempt in sys.argv[2:]:\n"
+        "    make_group(plan_group(setup, attempt), Limits(memory_bytes=2**26))"
     )
     subprocess.run((sys.executable, "-c", program, str(tmp_path), *attempts), check=True)
 

@@ -20,6 +20,7 @@ from bough.errors import Invalid
 from bough.tools.admit import admit
 from bough.tools.answer import write_amount
 from bough.tools.quota import check, show
+from tests.damaged import places
 
 INPUTS = 1_000
 BATCHES = 20
@@ -52,20 +53,6 @@ def valid_documents() -> list[Any]:
 
 
 DOCUMENTS = valid_documents()
-
-
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every container with each of its keys, or positions."""
-    found: list[tuple[Any, Any]] = []
-    waiting = [value]
-    while waiting:
-        current = waiting.pop()
-        keys = list(current) if isinstance(current, dict) else range(len(current))
-        for key in keys:
-            found.append((current, key))
-            if isinstance(current[key], (dict, list)):
-                waiting.append(current[key])
-    return found
 
 
 def other_value(source: random.Random, documents: list[Any]) -> Any:

@@ -6,17 +6,19 @@ import time
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.control import machines, pools, workflows
 from bough.control.explanation import Explainer
-from bough.control.snapshot import Photographer, Picture
+from bough.control.snapshot import REREAD_MS, Photographer, Picture
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
 from bough.store import Store
 from bough.store import tasks as task_store
 from bough.store.migration import upgrade
+from bough.store.schema import WORKFLOWS
 from tests.store.world import World, big_machine, job
 
 POOLS = ("team", "other", "team--a", "team--b")
@@ -111,6 +113,23 @@ def test_for_whom_room_is_made_is_seen_by_one_who_rereads_it(team):
     kept.reread_nominated()
 
     assert [True] == [each.nominated for each in kept.take().snapshot.progress.values()]
+    assert same_pictures(team, kept)
+
+
+def test_what_nobody_told_of_is_seen_when_everything_is_read_anew(team):
+    team.submit(5)
+    kept = Photographer(team.site)
+    kept.take()
+    kept.take()
+    with team.site.store.write() as connection:
+        connection.execute(sa.update(WORKFLOWS).values(submitted_by="somebody"))
+    (entry,) = kept.take().entries.values()
+    assert "root" == entry.workflow.submitted_by
+
+    team.time.ms += REREAD_MS
+
+    (entry,) = kept.take().entries.values()
+    assert "somebody" == entry.workflow.submitted_by
     assert same_pictures(team, kept)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.remote import ServerGroup, client, count_option, echo, format_option
 from bough.cli.ruled import render_ruled, show_time
 
 
@@ -19,9 +19,7 @@ def audit() -> None:
 @click.option("--subject", "-s", help="Only of this: pool/team, workflow/hello-1...")
 @click.option("--user", "-u", help="Only by this user.")
 @click.option("--before", type=click.IntRange(1), help="Only before the entry of this number.")
-@click.option(
-    "--count", "-c", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
-)
+@count_option
 @format_option
 def list_audit(
     subject: str | None, user: str | None, before: int | None, count: int, format_type: str

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
 
 from bough.cli.lazy import tool
-from bough.cli.remote import Capitals, ServerGroup, client, echo, format_option, read_pairs
+from bough.cli.remote import (
+    Capitals,
+    ServerGroup,
+    client,
+    count_option,
+    echo,
+    format_option,
+    read_pairs,
+    read_text,
+)
 from bough.cli.ruled import cell_text, render_ruled, show_time
 from bough.errors import Invalid, NotFound
 
@@ -122,9 +130,7 @@ def delete(kind: str, name: str, format_type: str) -> None:
 @config.command()
 @click.argument("kinds", type=KINDS, metavar="TYPE...", nargs=-1)
 @click.option("--name", help="Only of this object.")
-@click.option(
-    "--count", "-c", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
-)
+@count_option
 @click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
 @format_option
 def history(
@@ -163,16 +169,7 @@ def rollback(what: tuple[str, int | None], format_type: str) -> None:
 
 def _read(file: str) -> dict[str, Any]:
     """The fields to change, from JSON or YAML; only YAML needs a parser that is slow to import."""
-    try:
-        if file == "-":
-            text = sys.stdin.read()
-        else:
-            with open(file, encoding="utf-8") as stream:
-                text = stream.read()
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise Invalid(f"{file} is no text in UTF-8.") from None
+    text = read_text(file, dash=True)
     try:
         document = json.loads(text)
     except ValueError:

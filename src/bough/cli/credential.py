@@ -6,9 +6,16 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import Capitals, ServerGroup, client, echo, format_option, read_pairs
+from bough.cli.remote import (
+    Capitals,
+    ServerGroup,
+    client,
+    echo,
+    format_option,
+    read_pairs,
+    read_text,
+)
 from bough.cli.ruled import render_ruled, show_time
-from bough.errors import Invalid
 
 
 @click.group(cls=ServerGroup)
@@ -40,7 +47,7 @@ def set_credential(
     """Keep a secret. A file keeps it out of the shell's history."""
     parts = read_pairs("--payload", payload)
     for part, file in read_pairs("--payload-file", payload_file).items():
-        parts[part] = _read(file)
+        parts[part] = read_text(file).rstrip("\n")
     if not parts:
         raise click.UsageError("Say what is secret: --payload or --payload-file.")
     answer = client().credentials.set(name, kind, parts)
@@ -61,16 +68,6 @@ def delete(name: str, format_type: str) -> None:
     """Forget a secret."""
     answer = client().credentials.delete(name)
     echo(answer, format_type, lambda _: f"Credential {name} is deleted.")
-
-
-def _read(file: str) -> str:
-    try:
-        with open(file, encoding="utf-8") as stream:
-            return stream.read().rstrip("\n")
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise Invalid(f"{file} is not UTF-8 text.") from None
 
 
 def _render(answer: Any) -> str:

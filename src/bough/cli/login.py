@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerCommand, echo, format_option
-from bough.errors import Invalid, Unauthenticated
+from bough.cli.remote import ServerCommand, echo, format_option, read_text
+from bough.errors import Unauthenticated
 
 _UNKNOWN = "the token of the first administrator is in admin-token in the server's data folder"
 _UNTRUSTED = "a server believes names only from where `bough serve --trust-proxy NETWORK` says so"
@@ -72,19 +72,7 @@ def _secret(token: str | None, file: str | None) -> str:
         raise click.UsageError("--token and --token-file exclude each other.")
     if not token and file is None and sys.stdin.isatty():
         token = click.prompt("Token", hide_input=True)
-    found = token or _read(file or "-")
+    found = token or read_text(file or "-", dash=True).strip()
     if not found:
         raise click.UsageError("Say who you are: --token or --token-file.")
     return found
-
-
-def _read(file: str) -> str:
-    try:
-        if file == "-":
-            return sys.stdin.read().strip()
-        with open(file, encoding="utf-8") as stream:
-            return stream.read().strip()
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise Invalid(f"{file} is not UTF-8 text.") from None

@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 a workflow was refused, 2 another error (wrong usage too),
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,10 @@ format_option = click.option(
     help="Text for people, or JSON for programs.",
 )
 #: For commands whose `-t` is something else.
+#: Of a list of which nobody reads more than some.
+count_option = click.option(
+    "--count", "-c", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
+)
 long_format_option = click.option(
     "--format-type",
     type=click.Choice(["text", "json"]),
@@ -151,6 +156,19 @@ def choose_pool(asked: Client, pool: str | None) -> str:
         "pool using --pool or -p.",
         hint=f"you may submit to {', '.join(reached)}" if reached else "",
     )
+
+
+def read_text(file: str, *, dash: bool = False) -> str:
+    """What is in a file; with `dash`, `-` is standard input."""
+    try:
+        if dash and file == "-":
+            return sys.stdin.read()
+        with open(file, encoding="utf-8") as stream:
+            return stream.read()
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Invalid(f"{file} is not UTF-8 text.") from None
 
 
 def read_pairs(what: str, pairs: tuple[str, ...]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import PRIORITIES, ServerGroup, client, echo, format_option
+from bough.cli.remote import PRIORITIES, ServerGroup, client, count_option, echo, format_option
 from bough.cli.statuses import TASK_STATUSES
 from bough.cli.workflow_text import render_summaries, render_tasks
 
@@ -36,9 +36,7 @@ def task() -> None:
 @click.option("--node", "-n", "nodes", multiple=True, help="Only on this node; repeatable.")
 @click.option("--started-after", metavar="YYYY-MM-DD", help="Only from this day on.")
 @click.option("--started-before", metavar="YYYY-MM-DD", help="Only before this day.")
-@click.option(
-    "--count", "-c", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
-)
+@count_option
 @click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
 @click.option(
     "--order",

@@ -29,8 +29,6 @@ from bough.model.workflow import TaskStatus, Workflow
 
 #: How long somebody waits for a turn, and how many plans are made to find remedies.
 TURN_S = 20
-#: So often everything is read anew, in case something was missed that nobody thought of.
-REREAD_MS = 600_000
 MOST_PLANS = 20
 
 
@@ -67,7 +65,6 @@ class Explainer:
         self._turn = threading.Lock()
         self._photographer: Photographer | None = None
         self._memo = Memo()
-        self._read_ms = 0
 
     def explain(
         self, actor: Actor, name: str, *, with_remedies: bool = False, queues: bool = False
@@ -113,10 +110,8 @@ class Explainer:
             self._turn.release()
 
     def _photograph(self) -> Snapshot:
-        now_ms = self._site.clock.now_ms()
-        if self._photographer is None or now_ms - self._read_ms >= REREAD_MS:
+        if self._photographer is None:
             self._photographer, self._memo = Photographer(self._site), Memo()
-            self._read_ms = now_ms
         self._photographer.reread_nominated()
         return self._photographer.take().snapshot
 

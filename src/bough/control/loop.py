@@ -32,8 +32,6 @@ TICK_S = 1.0
 #: While nothing changes, time alone may: whoever was to be spared for a while is not any more. As
 #: often everything that backends say is looked at, known or not.
 REPLAN_MS = 10_000
-#: So often everything is read anew, in case something was missed that nobody thought of.
-REREAD_MS = 600_000
 #: After a cycle the loop leaves the processor to others for so many times as long as it had it,
 #: however often it is rung for, but for a second at most. So whoever comes alone starts at once.
 PACE = 3
@@ -99,7 +97,6 @@ class Scheduler:
         self._lease = Lease(site.store)
         self._photographer = Photographer(site)
         self._memo = Memo()
-        self._read_ms = site.clock.now_ms()
         self._leads = False
         self._failed = False
         #: The last plan, if nothing came of it; and when it was made.
@@ -207,8 +204,6 @@ class Scheduler:
 
     def _decide(self) -> Cycle:
         now_ms = self._site.clock.now_ms()
-        if now_ms - self._read_ms >= REREAD_MS:
-            self._photographer, self._read_ms = Photographer(self._site), now_ms
         news = self._photographer.look()
         idle = self._idle
         if not news and idle is not None and now_ms - self._planned_ms < REPLAN_MS:

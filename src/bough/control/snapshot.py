@@ -28,6 +28,8 @@ from bough.store import tasks as task_store
 
 Item = TypeVar("Item")
 _YES = "yes"
+#: So often everything is read anew, in case something was missed that nobody thought of.
+REREAD_MS = 600_000
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -84,6 +86,8 @@ class Photographer:
         self._site = site
         self._register = Register()
         self._version: int | None = None
+        #: When everything was read.
+        self._read_ms = site.clock.now_ms()
         self._last = Snapshot()
         self._frame = _frame(site, Estate(), self._last)
         #: By the group's uuid; and the gangs of each queue in the same way.
@@ -98,6 +102,8 @@ class Photographer:
 
     def look(self) -> bool:
         """See what is new in the store; whether a picture would be another one than the last."""
+        if self._site.clock.now_ms() - self._read_ms >= REREAD_MS:
+            self._forget_all()
         with self._site.store.read() as connection:
             version = setting_store.counter(connection, setting_store.VERSION)
             touched = self._register.refresh(connection)
@@ -151,6 +157,13 @@ class Photographer:
             },
         )
         return Picture(self._last, frame.forest, dict(self._named), self._waits, self._nominated)
+
+    def _forget_all(self) -> None:
+        self._register, self._version = Register(), None
+        self._read_ms = self._site.clock.now_ms()
+        kept = (self._gangs, self._lines, self._named, self._waits, self._nominated, self._needed)
+        for each in kept:
+            each.clear()
 
     def _develop(self) -> set[str]:
         """Make the gangs of what was touched; the queues whose gangs are not what they were."""

@@ -8,7 +8,7 @@ route.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -65,6 +65,13 @@ def check_streams(user: str) -> None:
     """Refuse another stream to somebody who has enough of them."""
     if _turns().streams[user] >= STREAMS:
         raise Throttled(f"{user} has {STREAMS} streams open already; close some of them.")
+
+
+async def counted(user: str, texts: AsyncIterator[str]) -> AsyncIterator[str]:
+    """A stream that counts while it is open."""
+    with streaming(user):
+        async for text in texts:
+            yield text
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from bough.backends.local.command import Account, Command, Limits, Mount
 from bough.backends.local.faults import Unstartable
 from bough.backends.local.layout import SEEN_TEMPORARY, Layout
 from bough.backends.local.limits import most_processes
-from bough.backends.local.options import SEARCH_PATH
+from bough.backends.local.options import RUNNER_VARIABLES, SEARCH_PATH
 from bough.backends.local.paths import shown, write_new
 from bough.model.recipe import Recipe
 
@@ -64,9 +64,7 @@ def contain(command: Command, containment: Containment) -> Command:
         *args,
     )
     runner_environment = {"PATH": os.environ.get("PATH", SEARCH_PATH)} | {
-        name: os.environ[name]
-        for name in ("HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST")
-        if name in os.environ
+        name: os.environ[name] for name in RUNNER_VARIABLES if name in os.environ
     }
     return msgspec.structs.replace(
         command,

@@ -171,13 +171,6 @@ def parent_name(options: LocalOptions) -> str:
     return f"bough-{digest}"
 
 
-def open_group(setup: LimitSetup, attempt: str, limits: Limits) -> Group:
-    """Make the group of an attempt; one that is there already is used."""
-    group = plan_group(setup, attempt)
-    make_group(group, limits)
-    return group
-
-
 def plan_group(setup: LimitSetup, attempt: str) -> Group:
     """The group that an attempt is to have, which need not be there yet."""
     return Group(

@@ -12,6 +12,8 @@ from bough.model.pool import Machine
 MEBIBYTE = 2**20
 #: Where tasks find programs, unless they say otherwise.
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: What container runners need of the server's environment.
+RUNNER_VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST")
 
 #: More than any useful task has, and few enough that the machine goes on.
 PROCESSES = 32_768

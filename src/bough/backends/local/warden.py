@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bough.backends.local.options import RUNNER_VARIABLES
 from bough.backends.local.setup import Setup, encode
 
 #: How long to wait for a warden to take a few words before it counts as lost.
@@ -21,7 +22,7 @@ _STOP_S = 5.0
 _PROCESS = "bough.backends.local.wardenship"
 _LOG_BYTES = 2**20
 #: Where programs are found, and what container runners need; tasks have none of it.
-_PASSED = ("PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST")
+_PASSED = ("PATH", *RUNNER_VARIABLES)
 
 
 class Warden:

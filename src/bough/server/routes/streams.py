@@ -22,7 +22,7 @@ from bough.model.record import StoredEvent
 from bough.server.engine import Engine
 from bough.server.permission import Scope
 from bough.server.routes.declare import OptionalNumber, Visit, caller, text_route
-from bough.server.turns import check_streams, streaming
+from bough.server.turns import check_streams, counted
 from bough.server.wire import moment_text
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
@@ -78,7 +78,7 @@ async def workflow_events(
     reader = _EventLines(request, workflow, task_name or None, retry_id)
     check_streams(reader.actor.name)
     await _in_thread(reader.open)
-    return _lines(_watched(request, reader, follow=follow))
+    return _lines(counted(reader.actor.name, _texts(request, reader, follow=follow)))
 
 
 @text_route(f"{_WORKFLOW}/spec", Action.WORKFLOW_READ, Scope.WORKFLOW)
@@ -95,7 +95,7 @@ async def _logs(request: Visit, workflow: str, wanted: Wanted, *, follow: bool) 
     reader = _LogLines(request, workflow, wanted)
     check_streams(reader.actor.name)
     await _in_thread(reader.open)
-    return _lines(_watched(request, reader, follow=follow))
+    return _lines(counted(reader.actor.name, _texts(request, reader, follow=follow)))
 
 
 class _LogLines:
@@ -161,14 +161,6 @@ class _EventLines:
             shown = (each for each in found if _concerns(each, self._task, self._retry_id))
             text = "".join(map(_event_line, shown))
         return text
-
-
-async def _watched(
-    request: Visit, reader: _LogLines | _EventLines, *, follow: bool
-) -> AsyncIterator[str]:
-    with streaming(reader.actor.name):
-        async for text in _texts(request, reader, follow=follow):
-            yield text
 
 
 async def _texts(

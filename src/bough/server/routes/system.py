@@ -20,7 +20,7 @@ from bough.model.record import StoredEvent
 from bough.server.engine import Engine
 from bough.server.people_shapes import HealthBody, VersionBody
 from bough.server.routes.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
-from bough.server.turns import check_streams, streaming
+from bough.server.turns import check_streams, counted
 from bough.server.wire import time_text
 from bough.version import VERSION
 
@@ -75,16 +75,10 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
     check_streams(actor.name)
     begin = await to_thread.run_sync(history.last_event, site) if after is None else after
     return Stream(
-        _counted(request, begin),
+        counted(actor.name, _events(request, begin)),
         media_type="text/event-stream",
         headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
     )
-
-
-async def _counted(request: Visit, number: int) -> AsyncIterator[str]:
-    with streaming(request.user.name):
-        async for text in _events(request, number):
-            yield text
 
 
 async def _events(request: Visit, number: int) -> AsyncIterator[str]:
