@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bough.control import machines, nodes, settings
+from bough.control.submission import submit
 from bough.errors import Forbidden, NotFound
 from bough.model.access import Actor
 from bough.model.cluster import Resources
@@ -10,7 +11,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, Work
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store import records as record_store
 from tests.store.scheduling import statuses
-from tests.store.world import big_machine, refusal
+from tests.store.world import big_machine, job, refusal
 
 NORMAL, LOW = Priority.NORMAL, Priority.LOW
 
@@ -261,3 +262,13 @@ def test_a_node_that_comes_back_takes_nothing_new_where_that_was_said_before(wor
         world.backend.offer(offered)
         world.settle()
     assert [False, False] == cordoned()
+
+
+def test_a_task_that_no_node_is_large_enough_for_is_accepted_with_a_warning(world):
+    two_nodes(world, gpus=1)
+    found = submit(world.site, world.admin, "p", job(2), Priority.LOW)
+
+    assert (
+        "Task task-0-0 needs 2 GPUs, and no node has more than 1; it waits until one does.",
+    ) == (found.warnings)
+    assert () == submit(world.site, world.admin, "p", job(1), Priority.LOW).warnings

@@ -20,11 +20,24 @@ _LAST_OWN_CODE = 255
 def cautions(
     spec: WorkflowSpec, pool: Pool, settings: WorkflowSettings, largest: Resources | None
 ) -> tuple[str, ...]:
-    """Where it will not go as it is written; `largest`: the most that any one node has."""
+    """Where it will not go as it is written.
+
+    `largest`: the most that any one node has; `None` where nobody knows, or one surely has enough.
+    """
     return (
         *_cut_timeouts(spec, pool),
         *_unused_retries(spec, settings),
         *(() if largest is None else _too_large(spec, largest)),
+    )
+
+
+def most_needed(spec: WorkflowSpec) -> Resources:
+    """The most that any of its tasks needs, of each resource."""
+    needs = [task.requests for group in spec.groups for task in group.tasks]
+    return Resources(
+        gpus=max((each.gpus for each in needs), default=0),
+        cpu_milli=max((each.cpu_milli for each in needs), default=0),
+        memory_bytes=max((each.memory_bytes for each in needs), default=0),
     )
 
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from bough.control import admission
 from bough.control.access import authorise, is_admin, require_pool, resource_of
 from bough.control.admission import Door
-from bough.control.cautions import cautions
+from bough.control.cautions import cautions, most_needed
 from bough.control.drafts import draft_group, draft_tasks, draft_workflow
 from bough.control.estate import unallocated
 from bough.control.recording import audit, happen
@@ -25,6 +25,7 @@ from bough.control.site import Site
 from bough.control.statuses import status_of
 from bough.errors import Conflict, Invalid, NotFound, Refused
 from bough.model.access import Action, Actor
+from bough.model.cluster import Resources
 from bough.model.pool import Pool, PoolStatus
 from bough.model.record import EventKind
 from bough.model.settings import WorkflowSettings
@@ -140,9 +141,17 @@ def _enter(
     settings = read_workflow_settings(connection)
     admission.check_form(spec, settings)
     _check_user(connection, actor, settings)
-    largest = machine_store.largest(connection, door.pool.backend)
+    largest = _largest(connection, door, spec)
     warnings = (*spec.warnings, *cautions(spec, door.pool, settings, largest))
     return door, settings, (*warnings, *_warnings(site, connection, door))
+
+
+def _largest(connection: sa.Connection, door: Door, spec: WorkflowSpec) -> Resources | None:
+    """The most that any node has; not looked for where one is large enough for all tasks."""
+    backend = door.pool.backend
+    if machine_store.has_room_for(connection, backend, most_needed(spec)):
+        return None
+    return machine_store.largest(connection, backend)
 
 
 def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:

@@ -13,9 +13,16 @@ from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
 _HEARTBEATS = sa.select(BACKENDS).order_by(BACKENDS.c.name)
-_LARGEST = sa.select(
-    *(sa.func.max(NODES.c[name]).label(name) for name in ("gpus", "cpu_milli", "memory_bytes"))
-).where(NODES.c.backend == sa.bindparam("backend"))
+_AMOUNTS = ("gpus", "cpu_milli", "memory_bytes")
+_OF_BACKEND = NODES.c.backend == sa.bindparam("backend")
+_LARGEST = sa.select(*(sa.func.max(NODES.c[name]).label(name) for name in _AMOUNTS)).where(
+    _OF_BACKEND
+)
+_LARGE_ENOUGH = (
+    sa.select(NODES.c.name)
+    .where(_OF_BACKEND, *(NODES.c[name] >= sa.bindparam(name) for name in _AMOUNTS))
+    .limit(1)
+)
 
 
 def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
@@ -38,6 +45,13 @@ def list_all(connection: sa.Connection, backend: str | None = None) -> list[Mach
     if backend is not None:
         query = query.where(NODES.c.backend == backend)
     return read_all(connection, query, Machine)
+
+
+def has_room_for(connection: sa.Connection, backend: str, needs: Resources) -> bool:
+    """Whether a node of a backend is large enough; one of the first that is looked at mostly is."""
+    values = {name: getattr(needs, name) for name in _AMOUNTS}
+    found = connection.execute(_LARGE_ENOUGH, {"backend": backend, **values})
+    return found.first() is not None
 
 
 def largest(connection: sa.Connection, backend: str) -> Resources | None:
