@@ -68,6 +68,46 @@ def test_the_weight_is_that_of_gpus_where_there_are_any():
     assert Fraction(0) == leaf.weight
 
 
+def test_a_queue_without_a_minimum_runtime_has_that_of_the_nearest_queue_above_it():
+    queues = [
+        FairQueue("top", reclaim_min_runtime_s=60, preempt_min_runtime_s=5),
+        FairQueue("team", "top", reclaim_min_runtime_s=30),
+        FairQueue("a", "team"),
+        FairQueue("b", "team", reclaim_min_runtime_s=0, preempt_min_runtime_s=7),
+        FairQueue("alone"),
+    ]
+
+    tree = fair_tree(queues, CAPACITY)
+
+    assert {
+        CLUSTER: (None, None),
+        "top": (60_000, 5_000),
+        "team": (30_000, 5_000),
+        "a": (30_000, 5_000),
+        "b": (0, 7_000),
+        "alone": (None, None),
+    } == {
+        each.name: (each.reclaim_min_runtime_ms, each.preempt_min_runtime_ms)
+        for each in (*tree.cohorts, *tree.queues)
+    }
+
+
+def test_queues_that_stand_in_a_circle_have_no_minimum_runtime_from_it():
+    (one, other) = fair_tree([FairQueue("a", "b"), FairQueue("b", "a")], CAPACITY).cohorts[1:]
+
+    assert (None, None) == (one.reclaim_min_runtime_ms, other.preempt_min_runtime_ms)
+
+
+def test_queues_keep_their_priority_at_every_level():
+    queues = [FairQueue("top", priority=7), FairQueue("a", "top", priority=200), FairQueue("b")]
+
+    tree = fair_tree(queues, CAPACITY)
+
+    assert {CLUSTER: 100, "top": 7, "a": 200, "b": 100} == {
+        each.name: each.priority for each in (*tree.cohorts, *tree.queues)
+    }
+
+
 def test_capacity_is_counted_over_all_nodes():
     nodes = [Node(name, Resources(2, 3, 4)) for name in ("a", "b")]
 

@@ -26,6 +26,9 @@ class FlavorResource(NamedTuple):
         return f"{self.flavor}/{self.resource}"
 
 
+#: The priority of a queue that names none.
+DEFAULT_PRIORITY = 100
+
 #: How much of what: a request, or what a workload uses.
 Amounts = Mapping[FlavorResource, int]
 
@@ -62,6 +65,10 @@ class Cohort(msgspec.Struct, frozen=True):
     resource_groups: tuple[ResourceGroup, ...] = ()
     #: Its part of idle capacity among its siblings.
     weight: Fraction = Fraction(1)
+    #: As for a queue, below.
+    priority: int = DEFAULT_PRIORITY
+    reclaim_min_runtime_ms: int | None = None
+    preempt_min_runtime_ms: int | None = None
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -73,6 +80,13 @@ class Queue(msgspec.Struct, frozen=True):
     weight: Fraction = Fraction(1)
     #: What it says about admission beyond its quota.
     rules: AdmissionRules = AdmissionRules()
+    #: Among its siblings: higher comes first.
+    priority: int = DEFAULT_PRIORITY
+    #: How long what it runs is safe from other queues: the value that counts is that of the node
+    #: one step below the lowest common ancestor, on the victim's side. `None`: not at all.
+    reclaim_min_runtime_ms: int | None = None
+    #: How long what it runs is safe from work of the same queue.
+    preempt_min_runtime_ms: int | None = None
 
 
 class NodeKind(StrEnum):

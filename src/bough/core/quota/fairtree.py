@@ -3,12 +3,13 @@
 A queue's `quota` is that of its whole subtree: an inner queue's own quota is what its children
 leave of it, negative where they are oversubscribed on purpose. `limit` is quota and borrowing limit
 together. Above all stands the cluster, whose own quota is the capacity that no queue has, so that
-idle capacity can be borrowed and never more than there is. Must not know gangs or nodes.
+idle capacity can be borrowed and never more than there is. A queue without a minimum runtime has
+that of the nearest queue above it that has one. Must not know gangs or nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -65,16 +66,46 @@ class _Mapping:
         return FairTree(
             (
                 Cohort(CLUSTER, None, _group(rest)),
-                *(
-                    Cohort(each.name, self._parent(each), self._group(each), self._weight(each))
-                    for each in inner
-                ),
+                *(self._cohort(each) for each in inner),
             ),
-            tuple(
-                Queue(each.name, self._parent(each), self._group(each), self._weight(each))
-                for each in leaves
-            ),
+            tuple(self._queue(each) for each in leaves),
         )
+
+    def _cohort(self, queue: FairQueue) -> Cohort:
+        return Cohort(
+            name=queue.name,
+            parent=self._parent(queue),
+            resource_groups=self._group(queue),
+            weight=self._weight(queue),
+            priority=queue.priority,
+            reclaim_min_runtime_ms=self._runtime_ms(queue, _reclaim_s),
+            preempt_min_runtime_ms=self._runtime_ms(queue, _preempt_s),
+        )
+
+    def _queue(self, queue: FairQueue) -> Queue:
+        return Queue(
+            name=queue.name,
+            cohort=self._parent(queue),
+            resource_groups=self._group(queue),
+            weight=self._weight(queue),
+            priority=queue.priority,
+            reclaim_min_runtime_ms=self._runtime_ms(queue, _reclaim_s),
+            preempt_min_runtime_ms=self._runtime_ms(queue, _preempt_s),
+        )
+
+    def _runtime_ms(
+        self, queue: FairQueue, seconds: Callable[[FairQueue], int | None]
+    ) -> int | None:
+        """Its own minimum runtime, or that of the nearest queue above it that has one."""
+        seen: set[str] = set()
+        above: FairQueue | None = queue
+        while above is not None and above.name not in seen:
+            found = seconds(above)
+            if found is not None:
+                return 1000 * found
+            seen.add(above.name)
+            above = None if above.parent is None else self._queues.get(above.parent)
+        return None
 
     def _parent(self, queue: FairQueue) -> str:
         return CLUSTER if queue.parent is None else queue.parent
@@ -102,6 +133,14 @@ class _Mapping:
         """The tree has one weight for a node: that of GPUs, or of CPU where there are no GPUs."""
         resource = GPU if self._capacity[GPU] else CPU
         return max(Fraction(0), _amount(queue, resource).over_quota_weight)
+
+
+def _reclaim_s(queue: FairQueue) -> int | None:
+    return queue.reclaim_min_runtime_s
+
+
+def _preempt_s(queue: FairQueue) -> int | None:
+    return queue.preempt_min_runtime_s
 
 
 def _amount(queue: FairQueue, resource: str) -> FairAmount:
