@@ -69,6 +69,9 @@ class Pod(msgspec.Struct, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     #: Order inside a subgroup: labelled before unlabelled, higher first.
     rank: int | None = None
+    #: Something that it must have and that cannot be planned, as in "the pod asks for ..."; such a
+    #: pod is given no place. Empty: there is no such thing.
+    unsupported: str = ""
 
 
 class Gang(msgspec.Struct, frozen=True):

@@ -68,6 +68,10 @@ class Lack(msgspec.Struct, frozen=True):
     requests: Resources
     nodes: tuple[NodeCount, ...]
     together: Together | None = None
+    #: Which of that no node has at all, whatever is free.
+    absent: tuple[str, ...] = ()
+    #: What they ask for and cannot be planned, as `Pod.unsupported` has it.
+    unsupported: str = ""
 
     @property
     def missing(self) -> int:

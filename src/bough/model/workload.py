@@ -45,6 +45,8 @@ class PodTemplate(msgspec.Struct, frozen=True):
     affinity: tuple[tuple[Match, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     labels: dict[str, str] = {}
+    #: As `model.gang.Pod` has it. Quota alone does not ask for it: only a place is refused.
+    unsupported: str = ""
 
 
 class SliceConstraint(msgspec.Struct, frozen=True):
