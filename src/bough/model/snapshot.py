@@ -58,3 +58,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     progress: dict[str, Progress] = {}
     #: Work in the form of gangs, by queue, whether it runs or waits.
     gangs: dict[str, tuple[Gang, ...]] = {}
+    #: By cohort or queue: how many GPUs one owner (`Gang.owner`) may hold in all the queues below
+    #: it together. What counts is guaranteed: gangs that are not preemptible, up to their minimum.
+    #: What waits behind an earlier gang of its owner, held back by the same limit, waits as well.
+    owner_gpu_limits: dict[str, int] = {}
