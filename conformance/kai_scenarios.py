@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from bough.core.cycle.gangs.passes import plan_gangs
+from bough.core.cycle.plan import plan as decide
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.gangrules import GangRules, GrowthTurn, Line
 from bough.model.placement import KAI_PLACEMENT
 from bough.model.plan import Plan
+from bough.model.policy import KAI
 from bough.model.snapshot import Snapshot
 from conformance.kai_objects import QueueTree, gang_of, nodes_of, topologies_of
 
@@ -106,7 +107,7 @@ def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Plan:
         topologies=topologies_of(case),
         gangs={queue: tuple(members) for queue, members in by_queue.items()},
     )
-    return plan_gangs(snapshot, rules)
+    return decide(snapshot, msgspec.structs.replace(KAI, gangs=rules))
 
 
 def _tasks(gangs: list[Gang], plan: Plan) -> Tasks:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bough.core.cycle.applicant import Applicant
-from bough.core.cycle.decision import room_to_keep
-from bough.core.cycle.entries import Entry, Outcome, entry_order
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide import room_to_keep
 from bough.core.cycle.flavors import FlavorQuestion, Mode, assign_flavors
-from bough.core.cycle.forest import Forest, Leaf, Slot
-from bough.core.cycle.heads import Head
+from bough.core.cycle.forest import Leaf, Slot
+from bough.core.cycle.judge import Judgement, Outlook
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.partial import largest_that_fits
-from bough.core.cycle.work import Work
-from bough.model.policy import KUEUE
+from bough.core.cycle.together import decision_order
+from bough.core.gang.from_workload import gang_of_workload
+from bough.core.gang.order import SPEC_ORDER
+from bough.model.policy import KUEUE, Policy
 from bough.model.quota import Queue
 from bough.model.snapshot import Snapshot
 from bough.model.workload import Workload
@@ -72,30 +74,30 @@ def answer_entry_order(case: dict[str, Any]) -> dict[str, Any]:
     """In which order entries are decided."""
     policy = policy_of(case)
     leaf = _leaf_of(Queue("queue"))
-    entries: list[Entry] = []
+    entries: list[Judgement] = []
     for data in case["input"]["entries"]:
-        applicant = Applicant(workload_of(data), policy)
-        entry = Entry(Head(leaf, applicant), nominated=data["is_preemptor"])
+        claim = _claim(workload_of(data), policy)
+        entry = Judgement(leaf, claim, nominated=data["is_preemptor"])
         entry.assignment.height = data["borrowing_height"]
         entries.append(entry)
-    entries.sort(key=lambda entry: entry_order(entry, policy))
-    return {"actual": {"order": [entry.applicant.workload.name for entry in entries]}}
+    entries.sort(key=lambda entry: decision_order(entry, policy))
+    return {"actual": {"order": [entry.claim.name.partition("/")[2] for entry in entries]}}
 
 
 def answer_reserve(case: dict[str, Any]) -> dict[str, Any]:
     """What is kept for a workload that cannot be admitted now."""
     data = case["input"]
     snapshot = Snapshot(queues=tuple(queue_of(each) for each in data["cluster_queues"]))
-    with Work(snapshot, KUEUE, Memo()) as work:
-        (leaf,) = work.forest.leaves.values()
-        work.add_usage(leaf, amounts_of(data["usage"][leaf.queue.name]))
-        entry = Entry(Head(leaf, Applicant(Workload("w", "", ()), KUEUE)), nominated=False)
-        entry.outcome = Outcome.AFTER_VICTIMS
-        if data["assignment_mode"] != "Preempt":
-            entry.outcome = Outcome.AT_ONCE
-        entry.assignment.height = data["borrowing_height"]
-        entry.assignment.usage = amounts_of(data["assignment_usage"])
-        kept = room_to_keep(work, entry)
+    copy = Memo().refresh(snapshot, KUEUE)
+    (leaf,) = copy.forest.leaves.values()
+    copy.ledgers.total.add_usage(leaf.queue.name, amounts_of(data["usage"][leaf.queue.name]))
+    entry = Judgement(leaf, _claim(Workload("w", "", ()), KUEUE))
+    entry.outlook = Outlook.AFTER_VICTIMS
+    if data["assignment_mode"] != "Preempt":
+        entry.outlook = Outlook.AT_ONCE
+    entry.assignment.height = data["borrowing_height"]
+    entry.assignment.usage = amounts_of(data["assignment_usage"])
+    kept = room_to_keep(Cycle(copy), entry)
     reserved: dict[str, dict[str, int | str]] = {}
     for what, amount in kept.items():
         reserved.setdefault(what.flavor, {})[what.resource] = written(amount)
@@ -120,13 +122,13 @@ def _question(case: dict[str, Any]) -> FlavorQuestion:
     if data.get("topologies"):
         raise UnsupportedError("placement by topology")
     policy = policy_of(case)
-    forest = Forest(
-        [cohort_of(each) for each in data["cohorts"]],
-        [queue_of(each) for each in data["cluster_queues"]],
-        policy,
+    snapshot = Snapshot(
+        cohorts=tuple(cohort_of(each) for each in data["cohorts"]),
+        queues=tuple(queue_of(each) for each in data["cluster_queues"]),
     )
+    copy = Memo().refresh(snapshot, policy)
     for queue, usage in data["usage"].items():
-        forest.add_usage(forest.leaves[queue], amounts_of(usage))
+        copy.ledgers.total.add_usage(queue, amounts_of(usage))
     # Where finished pods are not counted off, the case is as if there were none.
     counted = (case.get("feature_gates") or {}).get("ReclaimablePods", True)
     workload = Workload(
@@ -136,8 +138,8 @@ def _question(case: dict[str, Any]) -> FlavorQuestion:
         reclaimable_pods=(data.get("reclaimable_pods") or {}) if counted else {},
     )
     return FlavorQuestion(
-        forest.leaves[data["cluster_queue"]],
-        Applicant(workload, policy),
+        copy.forest.leaves[data["cluster_queue"]],
+        gang_of_workload(workload, data["cluster_queue"]),
         {each["name"]: flavor_of(each) for each in data["resource_flavors"]},
         _oracle(data.get("preemption_oracle") or ()),
     )
@@ -158,7 +160,11 @@ def _oracle(entries: Iterable[dict[str, Any]]) -> Callable[[Slot, int], tuple[Mo
 
 
 def _leaf_of(queue: Queue) -> Leaf:
-    return Forest([], [queue], KUEUE).leaves[queue.name]
+    return Memo().refresh(Snapshot(queues=(queue,)), KUEUE).forest.leaves[queue.name]
+
+
+def _claim(workload: Workload, policy: Policy) -> Claim:
+    return Claim(gang_of_workload(workload, ""), policy, SPEC_ORDER)
 
 
 ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -6,18 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from bough.core.cycle.candidates import Candidates, Preemptor
-from bough.core.cycle.forest import Forest
-from bough.core.cycle.preemption import find_victims
-from bough.core.cycle.standing import Standing, standing_of
+from bough.core.cycle.memo import Memo
+from bough.core.cycle.preemption import Preemption as Search
+from bough.core.cycle.queue_order import Standing, standing_of
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import (
     AdmissionRules,
     Preemption,
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
+from bough.model.gang import LONG_AGO
 from bough.model.policy import Policy
-from bough.model.quota import FlavorQuotas, FlavorResource, Queue, Quota, ResourceGroup
-from bough.model.workload import Admission, Assignment, Workload
+from bough.model.quota import Cohort, FlavorQuotas, FlavorResource, Queue, Quota, ResourceGroup
+from bough.model.snapshot import Snapshot
+from bough.model.workload import Admission, Assignment, PodSet, Workload
 from conformance.kueue_objects import cohort_of, queue_of
 from conformance.kueue_schedule import REASONS
 from conformance.kueue_workloads import UnsupportedError, policy_of, workload_of
@@ -37,21 +41,21 @@ def answer_victims(case: dict[str, Any]) -> dict[str, Any]:
         running = [workload_of(each) for each in data["workloads"]]
     except UnsupportedError as reason:
         return {"unsupported": str(reason)}
-    forest = Forest(
+    copy = _working_copy(
         [cohort_of(each) for each in data["cohorts"]],
         [queue_of(each) for each in data["cluster_queues"]],
+        running,
         policy,
     )
-    for queue in forest.leaves:
-        forest.hold(queue, [each for each in running if _queue(each) == queue])
     amounts, scarce = _request(incoming, data["assignment"])
-    leaf = forest.leaves[data["incoming_cluster_queue"]]
-    preemptor = Preemptor(leaf, standing_of(incoming, policy), amounts, scarce)
+    queue = data["incoming_cluster_queue"]
+    standing = standing_of(gang_of_workload(incoming, queue), policy)
+    preemptor = Preemptor(copy.forest.leaves[queue], standing, amounts, scarce)
     return {
         "actual": {
             "preempted": [
-                {"workload": victim.holder.key, "reason": REASONS[victim.rule]}
-                for victim in find_victims(forest, preemptor)
+                {"workload": victim.claim.name, "reason": REASONS[victim.rule]}
+                for victim in Search(copy, preemptor).victims()
             ]
         }
     }
@@ -68,11 +72,11 @@ def answer_order(case: dict[str, Any]) -> dict[str, Any]:
         running = [workload_of(each) for each in data["candidates"]]
     except UnsupportedError as reason:
         return {"unsupported": str(reason)}
-    highest = max(-standing_of(each, policy).negative_priority for each in running) + 1
+    highest = max(_standing(each, policy).priority for each in running) + 1
     rules = Preemption(PreemptionWithinQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
-    forest = _unit_forest(running, own, rules, policy)
-    standing = Standing(-highest, (False, 0), "", "")
-    found = _everyone(forest, own, standing)
+    copy = _unit_world(running, own, rules, policy)
+    standing = Standing(-highest, LONG_AGO, "", "")
+    found = _everyone(copy, own, standing)
     return {"actual": {"order": [key.partition("/")[2] for key in found]}}
 
 
@@ -83,12 +87,29 @@ def answer_policy(case: dict[str, Any]) -> dict[str, Any]:
     candidate, word = workload_of(data["candidate"]), data["policy"]
     if word == "Any":
         rules = Preemption(reclaim_within_cohort=ReclaimWithinCohort.ANY)
-        forest = _unit_forest([_holding(candidate, "other")], "own", rules, policy)
+        copy = _unit_world([_holding(candidate, "other")], "own", rules, policy)
     else:
         rules = Preemption(PreemptionWithinQueue(word))
-        forest = _unit_forest([_holding(candidate, "own")], "own", rules, policy)
-    standing = standing_of(workload_of(data["preemptor"]), policy)
-    return {"actual": {"satisfied": bool(_everyone(forest, "own", standing))}}
+        copy = _unit_world([_holding(candidate, "own")], "own", rules, policy)
+    standing = _standing(workload_of(data["preemptor"]), policy)
+    return {"actual": {"satisfied": bool(_everyone(copy, "own", standing))}}
+
+
+def _standing(workload: Workload, policy: Policy) -> Standing:
+    return standing_of(gang_of_workload(workload, ""), policy)
+
+
+def _working_copy(
+    cohorts: list[Cohort], queues: list[Queue], running: list[Workload], policy: Policy
+) -> WorkingCopy:
+    gangs = {
+        queue.name: tuple(
+            gang_of_workload(each, queue.name) for each in running if _queue(each) == queue.name
+        )
+        for queue in queues
+    }
+    snapshot = Snapshot(cohorts=tuple(cohorts), queues=tuple(queues), gangs=gangs)
+    return Memo().refresh(snapshot, policy)
 
 
 def _queue(workload: Workload) -> str | None:
@@ -112,7 +133,9 @@ def _request(
     return amounts, tuple(sorted(scarce))
 
 
-def _unit_forest(running: list[Workload], own: str, rules: Preemption, policy: Policy) -> Forest:
+def _unit_world(
+    running: list[Workload], own: str, rules: Preemption, policy: Policy
+) -> WorkingCopy:
     """A cohort of queues without quota, in which everyone holds one unit of the same."""
     groups = (
         ResourceGroup((UNIT.resource,), (FlavorQuotas(UNIT.flavor, {UNIT.resource: Quota()}),)),
@@ -122,10 +145,7 @@ def _unit_forest(running: list[Workload], own: str, rules: Preemption, policy: P
     queues = [
         Queue(name, "cohort", groups, rules=AdmissionRules(preemption=rules)) for name in names
     ]
-    forest = Forest([], queues, policy)
-    for name in names:
-        forest.hold(name, [each for each in held if _queue(each) == name])
-    return forest
+    return _working_copy([], queues, held, policy)
 
 
 def _holding(workload: Workload, queue: str) -> Workload:
@@ -133,7 +153,7 @@ def _holding(workload: Workload, queue: str) -> Workload:
     return Workload(
         workload.name,
         workload.namespace,
-        (),
+        (PodSet("main", 1),),
         priority=workload.priority,
         uid=workload.uid,
         created_ms=workload.created_ms,
@@ -143,10 +163,10 @@ def _holding(workload: Workload, queue: str) -> Workload:
     )
 
 
-def _everyone(forest: Forest, own: str, standing: Standing) -> list[str]:
-    preemptor = Preemptor(forest.leaves[own], standing, {UNIT: 1}, (UNIT,))
-    candidates = Candidates(forest, preemptor)
-    return [each.holder.key for each in candidates.in_order(borrowing=False)]
+def _everyone(copy: WorkingCopy, own: str, standing: Standing) -> list[str]:
+    preemptor = Preemptor(copy.forest.leaves[own], standing, {UNIT: 1}, (UNIT,))
+    candidates = Candidates(copy, preemptor)
+    return [each.claim.name for each in candidates.in_order(borrowing=False)]
 
 
 ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from bough.core.cycle.plan import plan
+from bough.core.gang.from_workload import gang_of_workload
+from bough.model.gang import Gang
 from bough.model.plan import EvictionRule
 from bough.model.snapshot import Snapshot
-from bough.model.workload import Admission, Workload
+from bough.model.workload import Admission
 from conformance.kueue_objects import cohort_of, queue_of, written
 from conformance.kueue_workloads import (
     UnsupportedError,
@@ -60,22 +62,20 @@ def snapshot_of(data: dict[str, Any]) -> Snapshot:
         raise UnsupportedError("objects that the case does not hold")
     doors = tuple(local_queue_of(each) for each in data["local_queues"])
     queues = {(door.namespace, door.name): door.queue for door in doors}
-    admitted: dict[str, list[Workload]] = {}
-    waiting: dict[str, list[Workload]] = {}
+    gangs: dict[str, list[Gang]] = {}
     for workload in (workload_of(each) for each in data["workloads"]):
+        queue = queues.get((workload.namespace, workload.local_queue or ""))
         if workload.admission is not None:
-            admitted.setdefault(workload.admission.queue, []).append(workload)
-        elif (workload.namespace, workload.local_queue or "") in queues:
-            queue = queues[workload.namespace, workload.local_queue or ""]
-            waiting.setdefault(queue, []).append(workload)
+            queue = workload.admission.queue
+        if queue is not None:
+            gangs.setdefault(queue, []).append(gang_of_workload(workload, queue))
     return Snapshot(
         cohorts=tuple(cohort_of(each) for each in data["cohorts"]),
         queues=tuple(queue_of(each) for each in data["cluster_queues"]),
         flavors=tuple(flavor_of(each) for each in data["resource_flavors"]),
         local_queues=doors,
         namespaces={name: labels or {} for name, labels in data["namespaces"].items()},
-        admitted={queue: tuple(workloads) for queue, workloads in admitted.items()},
-        waiting={queue: tuple(workloads) for queue, workloads in waiting.items()},
+        gangs={queue: tuple(members) for queue, members in gangs.items()},
     )
 
 

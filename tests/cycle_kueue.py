@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
+from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import (
     AdmissionRules,
     BorrowWithinCohort,
@@ -15,6 +16,7 @@ from bough.model.admission import (
     QueueingStrategy,
     ReclaimWithinCohort,
 )
+from bough.model.gang import Gang
 from bough.model.plan import Plan, Wait
 from bough.model.policy import KUEUE, Policy
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
@@ -128,16 +130,18 @@ def snapshot(
         for listed in each.resource_groups
         for flavor in listed.flavors
     }
-    admitted: dict[str, list[Workload]] = {}
+    gangs: dict[str, list[Gang]] = {}
     for workload in holds:
         assert workload.admission is not None
-        admitted.setdefault(workload.admission.queue, []).append(workload)
+        name = workload.admission.queue
+        gangs.setdefault(name, []).append(gang_of_workload(workload, name))
+    for name, line in (waits or {}).items():
+        gangs.setdefault(name, []).extend(gang_of_workload(each, name) for each in line)
     fields = {"flavors": tuple(Flavor(name) for name in names), **fields}
     return Snapshot(
         cohorts=tuple(cohorts),
         queues=declared,
-        admitted={name: tuple(each) for name, each in admitted.items()},
-        waiting={name: tuple(each) for name, each in (waits or {}).items()},
+        gangs={name: tuple(each) for name, each in gangs.items()},
         **fields,  # type: ignore[arg-type]
     )
 

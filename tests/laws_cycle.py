@@ -15,7 +15,7 @@ from bough.core.gang.tree import GangTree
 from bough.model.gang import Gang, PodState
 from bough.model.plan import Eviction, Plan
 from bough.model.policy import OSMO
-from bough.model.reason import GangWait
+from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
 from tests.oracles.cycle import all_gangs, all_pods, check_plan, fits, legal_victims
 from tests.simulation import Simulation, changes, pods_in, replace
@@ -106,7 +106,7 @@ def _check_victims_needed(before: Snapshot, decided: Plan) -> bool:
     guaranteed = {name for name in served if not gangs[name].preemptible}
     preemptors = {each.preemptor for each in decided.evictions} - {None}
     keeps_nodes = any(
-        wait.reason in {GangWait.PLACE, GangWait.LIMIT} and not gangs[wait.workload].preemptible
+        wait.reason in {WaitReason.PLACE, WaitReason.LIMIT} and not gangs[wait.workload].preemptible
         for wait in decided.waits
     )
     if keeps_nodes or len(preemptors) != 1 or guaranteed != preemptors:
@@ -159,7 +159,7 @@ def check_victims_found(random: Random, cycles: int) -> int:
         decided = history.step()
         reasons = {wait.workload: wait.reason for wait in decided.waits}
         only = all(name == wanted.name or gang.preemptible for name, gang in waiting(before))
-        entitled = reasons.get(wanted.name) in {GangWait.PLACE, GangWait.LIMIT}
+        entitled = reasons.get(wanted.name) in {WaitReason.PLACE, WaitReason.LIMIT}
         if only and entitled:
             asked += 1
             for victims in legal_victims(before, wanted):
@@ -184,7 +184,7 @@ def check_blocked(random: Random, cycles: int) -> None:
         blocked = {
             wait.workload
             for wait in decided.waits
-            if wait.reason in {GangWait.QUOTA, GangWait.BEHIND, GangWait.PODS}
+            if wait.reason in {WaitReason.QUOTA, WaitReason.BEHIND, WaitReason.PODS}
             and not history.gangs[wait.workload].preemptible
         }
         blocked -= {*history.running, *history.ending}

@@ -6,9 +6,10 @@ from random import Random
 
 import msgspec
 
-from bough.core.cycle.lines import Lines
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
+from bough.core.cycle.requeue import Lines
+from bough.core.gang.from_workload import gang_of_workload
 from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
 from bough.model.admission import (
@@ -22,6 +23,7 @@ from bough.model.admission import (
     QueueingStrategy,
     ReclaimWithinCohort,
 )
+from bough.model.gang import Gang
 from bough.model.plan import Plan
 from bough.model.policy import KUEUE, Heads, OrderKey, Policy
 from bough.model.quota import (
@@ -149,9 +151,9 @@ class History:
         self.queues = queues(random)
         self.lines = Lines(chosen, self.cohorts, self.queues)
         self.now_ms = 0
-        self.running: dict[str, dict[str, Workload]] = {each.name: {} for each in self.queues}
+        self.running: dict[str, dict[str, Gang]] = {each.name: {} for each in self.queues}
         self._number = 0
-        self._fresh: dict[str, tuple[Workload, ...]] = {}
+        self._fresh: dict[str, tuple[Gang, ...]] = {}
 
     def happen(self) -> None:
         """Some things happen before the next cycle."""
@@ -159,7 +161,8 @@ class History:
         for _ in range(self.random.randint(0, 4)):
             self._number += 1
             queue = self.random.choice(self.queues).name
-            self.lines.add(queue, workload(self.random, self._number, self.now_ms))
+            made = workload(self.random, self._number, self.now_ms)
+            self.lines.add(queue, gang_of_workload(made, queue))
         for queue, held in self.running.items():
             for key in [key for key in held if self.random.random() < 0.2]:
                 self.stop(queue, key)
@@ -172,8 +175,9 @@ class History:
 
     def snapshot(self) -> Snapshot:
         """Tuples of queues in which nothing happened are the same as before."""
-        for queue, held in self.running.items():
-            now = tuple(held.values())
+        waiting = self.lines.waiting
+        for queue in {**self.running, **waiting}:
+            now = (*self.running.get(queue, {}).values(), *waiting.get(queue, ()))
             if self._fresh.get(queue, ()) != now:
                 self._fresh[queue] = now
         return Snapshot(
@@ -182,8 +186,7 @@ class History:
             cohorts=self.cohorts,
             queues=self.queues,
             flavors=FLAVORS,
-            admitted=dict(self._fresh),
-            waiting=self.lines.waiting,
+            gangs=dict(self._fresh),
             parked=self.lines.parked,
             progress=self.lines.progress,
         )
@@ -193,7 +196,7 @@ class History:
 
     def apply(self, decided: Plan) -> None:
         """Carry a plan out; victims end at once and wait again."""
-        places = {each.key: each for line in self.lines.waiting.values() for each in line}
+        places = {each.name: each for line in self.lines.waiting.values() for each in line}
         self.lines.settle(decided)
         for admit in decided.admits:
             self.start(places[admit.workload], admit.admission)
@@ -206,10 +209,10 @@ class History:
                     self.lines.add(queue, again)
                     break
 
-    def start(self, admitted: Workload, admission: Admission) -> None:
+    def start(self, admitted: Gang, admission: Admission) -> None:
         since = WorkloadCondition("QuotaReserved", True, since_ms=self.now_ms)
         held = msgspec.structs.replace(admitted, admission=admission, conditions=(since,))
-        self.running[admission.queue][held.key] = held
+        self.running[admission.queue][held.name] = held
 
     def stop(self, queue: str, key: str) -> None:
         del self.running[queue][key]
@@ -245,7 +248,8 @@ def fill(history: History, attempts: int) -> None:
                 created_ms=history.random.randint(0, 9),
             )
             history.now_ms = history.random.randint(0, 9)
-            history.start(runs, Admission(queue.name, (held,)))
+            waits = gang_of_workload(runs, queue.name)
+            history.start(waits, Admission(queue.name, (held,)))
 
 
 def debts(tree: QuotaTree) -> dict[tuple[TreeNode, FlavorResource], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import AdmissionRules
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState
@@ -110,6 +111,16 @@ def held(each: Workload, queue: str, since_ms: int = 0, flavor: str = "any") -> 
     )
 
 
+def gangs_of(*tables: dict[str, tuple[Workload, ...]]) -> dict[str, tuple[Gang, ...]]:
+    """Workloads by queue, as gangs."""
+    found: dict[str, tuple[Gang, ...]] = {}
+    for table in tables:
+        for queue, row in table.items():
+            gangs = tuple(gang_of_workload(each, queue) for each in row)
+            found[queue] = (*found.get(queue, ()), *gangs)
+    return found
+
+
 def kueue_world(
     waiting: dict[str, tuple[Workload, ...]],
     admitted: dict[str, tuple[Workload, ...]] | None = None,
@@ -124,7 +135,6 @@ def kueue_world(
             Queue("blue", "root", quota(4)),
         ),
         flavors=(Flavor("any"),),
-        waiting=waiting,
-        admitted=admitted or {},
+        gangs=gangs_of(waiting, admitted or {}),
     )
     return msgspec.structs.replace(snapshot, **fields)

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from bough.core.cycle.lines import Lines
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
+from bough.core.cycle.requeue import Lines
 from bough.model.admission import (
     AdmissionRules,
     Preemption,

@@ -14,7 +14,7 @@ from bough.core.gang.tree import GangTree, Held, counts_of
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode, quotas_of
-from bough.model.reason import GangWait
+from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
 from tests.oracles.place import can_start
 from tests.oracles.quota import Declarations
@@ -313,7 +313,7 @@ def check_order(before: Snapshot, decided: Plan) -> None:
         for other in (gangs[name] for name in served):
             if other.queue != first.queue or other.preemptible != first.preemptible:
                 continue
-            if (wait.reason == GangWait.QUOTA and not never) or alike(first, other):
+            if (wait.reason == WaitReason.QUOTA and not never) or alike(first, other):
                 assert line(other) < line(first), f"{other.name} passes {first.name}"
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
+from bough.core.cycle.waits import is_waiting
 from bough.core.explain.certificate import certificate
 from bough.core.explain.change import apply_remedy
 from bough.core.explain.evictions import eviction_certificate
@@ -171,9 +172,9 @@ def test_every_eviction_has_a_certificate_with_its_inequality(snapshot: Snapshot
 @given(kueue_worlds())
 def test_every_workload_that_waits_has_a_certificate(world: tuple[Snapshot, Policy]):
     snapshot, policy = world
-    for line in snapshot.waiting.values():
-        for workload in line:
-            found = certificate(snapshot, policy, workload.key)
+    for line in snapshot.gangs.values():
+        for gang in line:
+            found = certificate(snapshot, policy, gang.name)
 
             assert found is not None
             assert found.sentence
@@ -183,7 +184,7 @@ def test_every_workload_that_waits_has_a_certificate(world: tuple[Snapshot, Poli
 @given(kueue_worlds())
 def test_a_workload_gets_quota_with_each_remedy_and_not_without(world: tuple[Snapshot, Policy]):
     snapshot, policy = world
-    keys = [workload.key for line in snapshot.waiting.values() for workload in line]
+    keys = [gang.name for line in snapshot.gangs.values() for gang in line if is_waiting(gang)]
     for key in keys[:2]:
         judge = Judge(snapshot, policy, key)
         found = remedies(snapshot, policy, key).found

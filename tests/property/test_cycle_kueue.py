@@ -7,16 +7,16 @@ import subprocess
 import sys
 from random import Random
 
+from bough.core.cycle.holder import Holder
+from bough.core.cycle.standing import standing_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bough.core.cycle.candidates import Preemptor
 from bough.core.cycle.forest import Forest, Leaf
-from bough.core.cycle.holder import Holder
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import Victim, find_victims
-from bough.core.cycle.standing import standing_of
 from bough.core.quota.usage import usage_of
 from bough.model.plan import EvictionRule, Plan
 from bough.model.policy import KUEUE
@@ -236,8 +236,7 @@ def _shuffled(before: Snapshot, random: Random) -> Snapshot:
         cohorts=tuple(random.sample(before.cohorts, len(before.cohorts))),
         queues=tuple(random.sample(before.queues, len(before.queues))),
         flavors=before.flavors[::-1],
-        admitted=mixed(before.admitted),
-        waiting=mixed(before.waiting),
+        gangs=mixed(before.gangs),
         parked=before.parked,
         progress=dict(reversed(before.progress.items())),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from bough.core.cycle.gangs.contest import Contender, Contest
+from bough.core.cycle.contest import Contender, Contest
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import Cohort, FlavorResource, Queue
 from tests.cycle_gangs import cohort, queue, quota

@@ -8,9 +8,10 @@ import pytest
 from bough.core.cycle.plan import plan
 from bough.model.admission import AdmissionRules, QueueingStrategy, StopPolicy
 from bough.model.cluster import Match
-from bough.model.plan import EvictionRule, WaitReason
+from bough.model.plan import EvictionRule
 from bough.model.policy import KUEUE, Heads, OrderKey
 from bough.model.quota import NodeKind, TreeNode
+from bough.model.reason import WaitReason
 from bough.model.snapshot import Parked, Progress
 from bough.model.workload import CheckState, LocalQueue, WorkloadCondition
 from tests.cycle_kueue import (
@@ -50,7 +51,7 @@ def test_everyone_is_looked_at_where_the_policy_says_so() -> None:
     line = [waiting("a2", created_ms=2), waiting("a1", created_ms=1), waiting("a3", priority=1)]
     decided = cycle([queue("a", f=2)], waits={"a": line}, policy=policy)
     assert ["a3", "a1"] == admitted(decided)
-    assert WaitReason.WAITING_FOR_QUOTA == wait(decided, "a2").reason
+    assert WaitReason.LIMIT == wait(decided, "a2").reason
 
 
 def test_the_line_goes_by_priority_then_age_then_uid() -> None:
@@ -145,7 +146,7 @@ def test_a_preemptor_waits_for_its_victims_and_is_not_admitted_in_the_same_cycle
     assert ([], {"low": "preempt"}) == (admitted(decided), evicted(decided))
     (nomination,) = decided.nominations
     assert ("ns/high", ("ns/low",)) == (nomination.workload, nomination.waits_for)
-    assert WaitReason.WAITING_FOR_PREEMPTED_WORKLOADS == wait(decided, "high").reason
+    assert WaitReason.NOMINATED == wait(decided, "high").reason
     assert not wait(decided, "high").parked
 
 
@@ -228,7 +229,7 @@ def test_a_held_queue_takes_nothing_and_says_so() -> None:
         held = queue("q", f=1, rules=AdmissionRules(namespaces=(), stop=stop))
         decided = cycle([held], waits={"q": [waiting("w")]})
         barred = wait(decided, "w")
-        assert ((), WaitReason.SUSPENDED) == (decided.admits, barred.reason)
+        assert ((), WaitReason.STOPPED) == (decided.admits, barred.reason)
         assert (True, True) == (barred.parked, barred.alike)
         assert f"queue q is held: its stop policy is {stop.value}" == barred.message
 
@@ -281,7 +282,7 @@ def test_a_failed_check_bars_a_workload() -> None:
     for state in ("Retry", "Rejected"):
         workload = waiting("w", checks=(CheckState("budget", state),))
         barred = wait(cycle([queue("q", f=9)], waits={"q": [workload]}), "w")
-        assert WaitReason.PENDING_EVALUATION == barred.reason
+        assert WaitReason.CHECK == barred.reason
         assert f"the admission check budget says {state}" == barred.message
 
 
@@ -292,7 +293,7 @@ def test_a_queue_on_a_cycle_of_cohorts_takes_nothing_and_says_so() -> None:
         waits={"q": [waiting("w")]},
     )
     barred = wait(decided, "w")
-    assert (WaitReason.SUSPENDED, True) == (barred.reason, barred.parked)
+    assert (WaitReason.STOPPED, True) == (barred.reason, barred.parked)
     assert "queue q is stopped: its cohorts form a cycle: a → b → a" == barred.message
 
 
@@ -346,9 +347,9 @@ def test_why_a_workload_waits_names_the_node_and_the_numbers() -> None:
         holds=[running("r", "b", 1)],
         waits={"a": [waiting("never", 9)], "b": [waiting("now", 1)]},
     )
-    assert WaitReason.EXCEEDS_MAX_QUOTA == wait(decided, "never").reason
+    assert WaitReason.TOO_LARGE == wait(decided, "never").reason
     assert "cohort c is short of 7 f/gpu: T = 2, 2 - 9 < 0" == wait(decided, "never").message
-    assert WaitReason.WAITING_FOR_QUOTA == wait(decided, "now").reason
+    assert WaitReason.LIMIT == wait(decided, "now").reason
     assert "queue b is short of 1 f/gpu: T = 0, 0 - 1 < 0" == wait(decided, "now").message
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-
 from bough.core.cycle.decision import decide
 from bough.core.cycle.entries import line_up
+from bough.core.cycle.work import Work
+
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.partial import largest_that_fits
-from bough.core.cycle.work import Work
 from bough.model.admission import FlavorFungibility, FlavorPreference, FlavorSearch
 from bough.model.cluster import Match, Taint, TaintEffect, Toleration
-from bough.model.plan import WaitReason
 from bough.model.policy import KUEUE
 from bough.model.quota import FlavorQuotas, Quota, ResourceGroup
+from bough.model.reason import WaitReason
 from bough.model.snapshot import Progress
 from bough.model.workload import (
     Admission,
@@ -80,7 +80,7 @@ def test_a_resource_that_the_queue_does_not_list_is_no_match_unless_nothing_is_a
 ):
     asks = waiting("w", pod_sets=(pods(gpu=1, disk=1),))
     refused = wait(cycle([queue("q", x=1)], waits={"q": [asks]}), "w")
-    assert (WaitReason.NO_MATCHING_FLAVOR, "queue q does not list disk") == (
+    assert (WaitReason.FLAVOR, "queue q does not list disk") == (
         refused.reason,
         refused.message,
     )
@@ -156,7 +156,7 @@ def test_a_flavor_suits_by_taints_and_by_the_labels_that_it_defines(
     )
     assert suits == bool(decided.admits)
     if not suits:
-        assert WaitReason.NO_MATCHING_FLAVOR == wait(decided, "w").reason
+        assert WaitReason.FLAVOR == wait(decided, "w").reason
 
 
 def _terms(template: PodTemplate) -> dict[str, object]:

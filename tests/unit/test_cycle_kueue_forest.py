@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from bough.core.cycle.heights import reach_of
 
 from bough.core.cycle.forest import Forest
-from bough.core.cycle.heights import reach_of
 from bough.model.policy import KUEUE
 from bough.model.quota import FlavorResource
 from tests.cycle_kueue import cohort, queue, running

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.core.cycle.lines import Lines
-from bough.model.plan import Admit, Nomination, Plan, Wait, WaitReason
+from bough.core.cycle.requeue import Lines
+from bough.model.plan import Admit, Nomination, Plan, Wait
 from bough.model.policy import KUEUE
 from bough.model.quota import Cohort, Queue
+from bough.model.reason import WaitReason
 from bough.model.workload import Admission, PodSet, PodTemplate, Workload
 from tests.cycle_kueue import admitted, cycle, pods, queue, waiting
 
@@ -21,7 +22,7 @@ def _lines(**policy: object) -> Lines:
 
 def _parked(name: str, **fields: object) -> Plan:
     fields = {"parked": True, "alike": True, **fields}
-    return Plan(waits=(Wait(f"ns/{name}", WaitReason.WAITING_FOR_QUOTA, "no room", **fields),))
+    return Plan(waits=(Wait(f"ns/{name}", WaitReason.LIMIT, "no room", **fields),))
 
 
 def _active(lines: Lines) -> set[str]:

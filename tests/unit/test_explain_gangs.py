@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from bough.core.explain.certificate import certificate
-from bough.core.explain.gangs import explain_waiting
+from bough.core.explain.certificate import certificates_of_waiting as explain_waiting
 from bough.model.certificate import Certificate, Holder, Ledger, Missing, Verdict
 from bough.model.gang import PodState, TopologyConstraint
 from bough.model.plan import PodShortage
 from bough.model.policy import OSMO
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
-from bough.model.reason import GangWait
+from bough.model.reason import WaitReason
 from bough.model.shortage import Cause, DomainRoom, NodeCount
 from bough.model.snapshot import Snapshot
 from tests.worlds_explain import RED, ROOT, gang, quota, world
@@ -36,7 +36,7 @@ def test_a_gang_over_its_quota_is_told_the_inequality_and_who_uses_the_quota():
 
     found = why(world(old, low, gang("new", 2)))
 
-    assert (Verdict.WAITS, GangWait.QUOTA) == (found.verdict, found.reason)
+    assert (Verdict.WAITS, WaitReason.QUOTA) == (found.verdict, found.reason)
     assert (
         "it needs 2 any/gpu and 1 is left of the quota of queue red: T = 1, 1 - 2 = -1 < 0"
         == found.sentence
@@ -53,7 +53,7 @@ def test_a_preemptible_gang_is_told_when_everything_is_in_use_and_what_is_borrow
 
     found = why(world(old, low, gang("new", 1, preemptible=True)))
 
-    assert (GangWait.LIMIT, Ledger.TOTAL) == (found.reason, found.ledger)
+    assert (WaitReason.LIMIT, Ledger.TOTAL) == (found.reason, found.ledger)
     assert "it needs 1 any/gpu and 0 are left of all that cohort root has" in found.sentence
     assert ROOT == (found.refusal and found.refusal.node)
     assert [("low", 0, 4), ("old", 4, 0)] == [
@@ -83,7 +83,7 @@ def test_what_may_be_evicted_comes_first_and_is_counted():
 
     found = why(world(old, low, gang("new", 1, gpus=3), gpus=(4, 2)))
 
-    assert GangWait.LIMIT == found.reason
+    assert WaitReason.LIMIT == found.reason
     assert found.sentence.endswith(", and nothing that may be evicted is enough")
     assert [("low", 3, 2, 3), ("old", 3, 0, 0)] == [
         (each.workload, each.amount, each.borrowed, each.evictable) for each in found.holders
@@ -95,7 +95,7 @@ def test_a_gang_without_a_place_is_told_the_nodes_by_cause():
 
     found = why(world(old, gang("new", 1, gpus=4)))
 
-    assert GangWait.PLACE == found.reason
+    assert WaitReason.PLACE == found.reason
     assert "1 of 1 pod of new (4 gpu each) has no place: of the nodes 2 lack gpus" == found.sentence
     assert (NodeCount(Cause.RESOURCE, 2, "gpus"),) == found.lacks[0].nodes
     assert Missing("gpus", 4) == found.missing
@@ -126,7 +126,7 @@ def test_a_gang_whose_topology_is_unknown_is_told_which_there_are():
 def test_a_gang_that_lacks_pods_is_told_by_how_many():
     found = why(world(gang("new", 2, minimum=3)))
 
-    assert GangWait.PODS == found.reason
+    assert WaitReason.PODS == found.reason
     assert "new needs 3 pods and there are 2: 1 short" == found.sentence
     assert (PodShortage("new", 3, 2),) == found.shortages
 
@@ -137,7 +137,7 @@ def test_a_gang_whose_pods_are_all_gated_waits_for_them():
 
     found = why(world(msgspec.structs.replace(new, pods=gated)))
 
-    assert (Verdict.WAITS, GangWait.PODS) == (found.verdict, found.reason)
+    assert (Verdict.WAITS, WaitReason.PODS) == (found.verdict, found.reason)
     assert "new needs 2 pods and there are 0: 2 short" == found.sentence
 
 
@@ -146,7 +146,7 @@ def test_a_gang_behind_another_is_told_who_is_first():
 
     found = why(world(old, gang("first", 2), gang("new", 1, submitted_ms=1)))
 
-    assert (GangWait.BEHIND, "first") == (found.reason, found.head)
+    assert (WaitReason.BEHIND, "first") == (found.reason, found.head)
     assert "first is first in queue red and waits for quota" == found.sentence
 
 
@@ -155,7 +155,7 @@ def test_a_gang_of_a_stopped_tree_is_told_the_cycle():
 
     found = why(world(gang("new", 1), cohorts=tangled))
 
-    assert GangWait.TANGLED == found.reason
+    assert WaitReason.TANGLED == found.reason
     assert {"root", "above"} == {*found.cycle}
     assert "its cohorts form a cycle" in found.sentence
 
@@ -171,7 +171,7 @@ def test_a_gang_of_a_stopped_tree_is_told_the_cycle():
 def test_a_gang_whose_queue_takes_no_gangs_is_told_why(queue: str, sentence: str):
     found = why(world(gang("new", 1, queue=queue)))
 
-    assert (GangWait.QUEUE, sentence) == (found.reason, found.sentence)
+    assert (WaitReason.QUEUE, sentence) == (found.reason, found.sentence)
 
 
 def test_free_nodes_that_are_kept_for_another_are_not_said_to_be_full():
@@ -182,7 +182,7 @@ def test_free_nodes_that_are_kept_for_another_are_not_said_to_be_full():
 
     found = why(world(old, first, new, gpus=(4, 1, 1, 1, 1)))
 
-    assert (GangWait.PLACE, ("first",)) == (found.reason, found.kept_for)
+    assert (WaitReason.PLACE, ("first",)) == (found.reason, found.kept_for)
     assert "the nodes that it could use are kept for first, ahead of it" == found.sentence
 
 
@@ -194,7 +194,7 @@ def test_quota_that_is_kept_for_another_is_told():
 
     found = why(world(old, first, new, gpus=(4, 1, 1)))
 
-    assert (GangWait.QUOTA, ("first",)) == (found.reason, found.kept_for)
+    assert (WaitReason.QUOTA, ("first",)) == (found.reason, found.kept_for)
     assert found.sentence.endswith("; some is kept for first, ahead of it")
 
 

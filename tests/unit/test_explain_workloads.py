@@ -15,10 +15,9 @@ from bough.model.admission import (
     StopPolicy,
 )
 from bough.model.certificate import Certificate, Ledger, Missing, Verdict
-from bough.model.plan import WaitReason
 from bough.model.policy import KUEUE
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
-from bough.model.reason import GangWait
+from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
 from bough.model.workload import Flavor, LocalQueue, PodSet, PodTemplate, Workload
 from tests.worlds_explain import RED, ROOT, held, kueue_world, workload
@@ -47,7 +46,7 @@ def test_a_workload_over_its_limit_is_told_the_inequality_and_who_holds_the_quot
 
     found = why(kueue_world({"red": (workload("new", 3),)}, {"red": (old,)}))
 
-    assert (WaitReason.WAITING_FOR_QUOTA, Ledger.TOTAL) == (found.reason, found.ledger)
+    assert (WaitReason.LIMIT, Ledger.TOTAL) == (found.reason, found.ledger)
     assert (
         "it needs 3 any/gpu and 2 are left before queue red is at its limit: "
         "T = 0, 0 - 3 = -3 < -2" == found.sentence
@@ -84,7 +83,7 @@ def test_a_workload_behind_a_strict_head_is_told_who_goes_first():
 
     found = why(kueue_world({"red": line}, rules=rules))
 
-    assert (GangWait.BEHIND, "ns/first") == (found.reason, found.head)
+    assert (WaitReason.BEHIND, "ns/first") == (found.reason, found.head)
 
 
 def test_a_workload_behind_another_that_is_set_aside_has_its_own_turn():
@@ -98,7 +97,7 @@ def test_a_workload_like_one_that_was_set_aside_waits_for_the_same():
 
     found = why(kueue_world({"red": line}))
 
-    assert WaitReason.EXCEEDS_MAX_QUOTA == found.reason
+    assert WaitReason.TOO_LARGE == found.reason
     assert found.sentence.endswith("it would not fit even if nothing ran")
 
 
@@ -157,7 +156,7 @@ def test_a_flavor_that_does_not_suit_is_told():
 
     found = why(kueue_world({"red": (new,)}, flavors=(flavor,)))
 
-    assert WaitReason.NO_MATCHING_FLAVOR == found.reason
+    assert WaitReason.FLAVOR == found.reason
     assert ["flavor any has type=a100, not h100"] == [each.unsuitable for each in found.options]
 
 

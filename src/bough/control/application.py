@@ -17,8 +17,10 @@ from bough.control.lifecycle import GIVE_BACK, moved
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.control.snapshot import Entry, Picture
+from bough.core.cycle.waits import Waits
 from bough.model.backend import Stop
 from bough.model.plan import Bind, Eviction, Plan
+from bough.model.policy import OSMO
 from bough.model.record import Errand, EventKind, StoredEvent
 from bough.model.transitions import TaskEvent, next_status
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus
@@ -235,7 +237,7 @@ def _new_waits(picture: Picture, plan: Plan) -> list[tuple[str, str, str]]:
     """Why each group waits, where that is not what is written down."""
     known, entries = picture.waits, picture.entries
     news: list[tuple[str, str, str]] = []
-    for wait in plan.waits:
+    for wait in Waits(picture.snapshot, OSMO, plan).every():
         entry = entries[wait.workload]
         uuid, reason, message = entry.group.uuid, wait.reason, wait.message
         if not entry.gated and known[uuid] != (reason, message):

@@ -125,7 +125,8 @@ class AdmissionRules(msgspec.Struct, frozen=True):
     #: Conditions on the labels of a namespace; `None` lets no namespace in, `()` every one.
     namespaces: tuple[Match, ...] | None = None
     fungibility: FlavorFungibility = FlavorFungibility()
-    preemption: Preemption = Preemption()
+    #: `None`: the policy says it.
+    preemption: Preemption | None = None
     checks: tuple[AdmissionCheck, ...] = ()
     stop: StopPolicy = StopPolicy.NONE
     mode: AdmissionMode | None = None

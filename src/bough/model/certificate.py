@@ -141,7 +141,7 @@ class Certificate(msgspec.Struct, frozen=True):
     verdict: Verdict
     #: The dominant reason in one sentence.
     sentence: str
-    #: The same as one word that programs can rely on: `GangWait`, or `WaitReason` of Kueue's form.
+    #: The same as one word that programs can rely on: `WaitReason`.
     reason: str = ""
     owner: str = ""
     #: The violated inequality, and which use it counts.

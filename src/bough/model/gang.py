@@ -1,7 +1,8 @@
-"""A workload as a tree of subgroups over pods.
+"""The one workload type: a gang, a tree of subgroups over pods.
 
 A leaf needs `minimum` of its pods, an inner node `minimum` of its children (`None`: all of them).
-How people write this is model.podgroup's; the predicate over the tree is core.gang's.
+A leaf whose pods are only made once it has quota is a pod set: it has a count, and a minimum count.
+What people write (a PodGroup, a Workload of Kueue, a workflow) is turned into this type.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from enum import StrEnum
 import msgspec
 
 from bough.model.cluster import Match, Resources, Toleration
+from bough.model.workload import Admission, CheckState, PodSet, WorkloadCondition
+
+#: Since when something waits of which nobody knows: before everything else.
+LONG_AGO = -(2**62)
 
 
 class TopologyConstraint(msgspec.Struct, frozen=True):
@@ -100,3 +105,36 @@ class Gang(msgspec.Struct, frozen=True):
     stale_since_ms: int | None = None
     #: Who submitted it, for people.
     owner: str = ""
+
+    #: Leaves whose pods are made once they have quota. Such a gang has no pods and needs no places.
+    pod_sets: tuple[PodSet, ...] = ()
+    #: The quota that it holds for them.
+    admission: Admission | None = None
+    #: Pods of each set that are done and need no quota any more.
+    reclaimable_pods: dict[str, int] = {}
+    namespace: str = ""
+    #: The door of its namespace through which it came.
+    local_queue: str | None = None
+    #: Breaks ties before its name does.
+    uid: str = ""
+    #: An inactive gang neither waits nor runs.
+    active: bool = True
+    #: It was evicted and must not come back before this time.
+    requeue_at_ms: int | None = None
+    conditions: tuple[WorkloadCondition, ...] = ()
+    checks: tuple[CheckState, ...] = ()
+    annotations: dict[str, str] = {}
+
+    def has(self, condition: str) -> bool:
+        """Whether a condition of this type is true."""
+        return any(each.type == condition and each.status for each in self.conditions)
+
+    def lacks(self, condition: str) -> bool:
+        """Whether a condition of this type is present and false."""
+        return any(each.type == condition and not each.status for each in self.conditions)
+
+    @property
+    def holds_quota(self) -> bool:
+        """Whether its pod sets hold what they were admitted with: until it is finished."""
+        reserved = self.admission is not None and not self.lacks("QuotaReserved")
+        return reserved and not self.has("Finished")

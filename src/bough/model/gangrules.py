@@ -1,7 +1,4 @@
-"""How a cycle serves gangs: every choice is a field. The defaults are the osmo preset's.
-
-Must not know how a choice is carried out.
-"""
+"""How a cycle serves gangs: every choice is a field. The defaults are the osmo preset's."""
 
 from __future__ import annotations
 
@@ -30,6 +27,22 @@ class GrowthTurn(StrEnum):
     IN_LINE = "in_line"
 
 
+class VictimAge(StrEnum):
+    """Of victims of one priority the newest goes first: the one that came, or got quota, last."""
+
+    SUBMITTED = "submitted"
+    HELD = "held"
+
+
+class VictimSearch(StrEnum):
+    """Which of several sets of victims is taken."""
+
+    #: The one that breaks the fewest gangs, then the one that ends the fewest GPUs.
+    FEWEST = "fewest"
+    #: In order until it is enough; then those that are not needed are put back, the last first.
+    IN_ORDER = "in_order"
+
+
 class GangRules(msgspec.Struct, frozen=True):
     """Every choice that a cycle leaves open about gangs."""
 
@@ -46,6 +59,8 @@ class GangRules(msgspec.Struct, frozen=True):
     reclaim: bool = True
     #: Whether victims are looked for among lower priorities of the same queue.
     preempt: bool = True
+    victim_age: VictimAge = VictimAge.SUBMITTED
+    victim_search: VictimSearch = VictimSearch.FEWEST
     #: What is itself preemptible may take victims, too: of lower priority in its own queue and, as
     #: long as its queue stays within its quota, from others. Otherwise only what is guaranteed may.
     preemptible_takes_victims: bool = False

@@ -71,24 +71,6 @@ class Nomination(msgspec.Struct, frozen=True):
     waits_for: tuple[str, ...] = ()
 
 
-class WaitReason(StrEnum):
-    """Why a workload in the form of Kueue waits, in Kueue's own words."""
-
-    #: No flavor of its queue suits its pods.
-    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
-    #: It would not fit even if nothing ran.
-    EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
-    WAITING_FOR_QUOTA = "WaitingForQuota"
-    #: Room is being freed for it.
-    WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"
-    #: Its queue does not exist, or does not let its namespace in.
-    MISCONFIGURED = "Misconfigured"
-    #: Its queue takes nothing new.
-    SUSPENDED = "Suspended"
-    #: A check that must pass before has not.
-    PENDING_EVALUATION = "PendingEvaluation"
-
-
 class PodShortage(msgspec.Struct, frozen=True):
     """A node of a gang that cannot get what it needs from the pods that there are."""
 
@@ -116,15 +98,16 @@ class Wait(msgspec.Struct, frozen=True):
     note: str = ""
     #: Whether it need not be looked at again until something in its tree changes.
     parked: bool = False
-    #: Whether the same holds for every workload of the same shape in its queue.
+    #: Whether the same holds for every workload of the same shape in its queue; only the first of
+    #: them is named.
     alike: bool = False
     #: By pod set and resource: the position of the last flavor that was tried, where the next try
     #: is to go on behind it; see `Progress`.
     tried: dict[str, dict[str, int]] = {}
     #: The violated inequality, where that is the reason.
     refusal: Refusal | None = None
-    #: Who is first in line, where that is the reason.
-    head: str | None = None
+    #: Whether nothing of its queue and rank passes it that wants the same.
+    blocks: bool = False
     #: What lacks pods, from the gang itself down, where that is the reason.
     shortages: tuple[PodShortage, ...] = ()
     #: The cohorts of the cycle that stops its queue, each the child of the next.

@@ -1,6 +1,6 @@
 """How a cycle decides, as a value: every choice is a field, a preset is a value, nothing is a fork.
 
-No decision asks for a preset's name. Must not know how a choice is carried out.
+No decision asks for a preset's name.
 """
 
 from __future__ import annotations
@@ -9,11 +9,26 @@ from enum import StrEnum
 
 import msgspec
 
-from bough.model.gangrules import GangRules
+from bough.model.admission import (
+    Preemption,
+    PreemptionWithinQueue,
+    ReclaimWithinCohort,
+)
+from bough.model.gangrules import GangRules, GrowthTurn, Line, VictimAge, VictimSearch
+from bough.model.placement import KAI_PLACEMENT
+
+
+class Judging(StrEnum):
+    """Against which state those that a cycle looks at are judged."""
+
+    #: Each when its turn comes, with all that was decided before it.
+    IN_TURN = "in_turn"
+    #: All against the state at the beginning; then they are put in order and decided.
+    TOGETHER = "together"
 
 
 class Heads(StrEnum):
-    """Whom a cycle looks at in each queue."""
+    """Which gangs of each queue a cycle looks at."""
 
     #: Only the first in line; those behind it wait for their turn.
     FIRST = "first"
@@ -48,7 +63,14 @@ class Policy(msgspec.Struct, frozen=True):
 
     #: For people; no decision depends on it.
     name: str = ""
+    judging: Judging = Judging.TOGETHER
+    #: Only for those that are judged together: in turn, everyone in line is looked at.
     heads: Heads = Heads.FIRST
+    #: What the gangs of a queue may take from others, where the queue itself does not say.
+    preemption: Preemption = Preemption()
+    #: What was told to end counts until it has ended, and is the first to be taken; otherwise it
+    #: counts no more, and what starts in its place waits for its end.
+    ending_counts: bool = True
     #: The criteria in order; what they leave equal is decided by uid and name.
     order: tuple[OrderKey, ...] = (
         OrderKey.HOLDS_QUOTA,
@@ -81,7 +103,42 @@ class Policy(msgspec.Struct, frozen=True):
         return OrderKey.NOMINATED in self.order
 
 
+#: What queues may take that lend what they do not use, and get it back from those below in rank.
+_RECLAIM_ALL = Preemption(PreemptionWithinQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
+
 #: The default: HIGH and NORMAL within their quota, LOW on whatever is idle, and evicted for them.
-OSMO = Policy(name="osmo")
+OSMO = Policy(
+    name="osmo",
+    judging=Judging.IN_TURN,
+    preemption=_RECLAIM_ALL,
+    ending_counts=False,
+    gangs=GangRules(),
+)
 #: The classical rules of Kueue, with its defaults.
-KUEUE = Policy(name="kueue")
+KUEUE = Policy(
+    name="kueue",
+    gangs=GangRules(
+        victim_age=VictimAge.HELD,
+        victim_search=VictimSearch.IN_ORDER,
+        preemptible_takes_victims=True,
+        strict_within_rank=False,
+        reservations=0,
+    ),
+)
+#: KAI Scheduler, without its fair shares.
+KAI = Policy(
+    name="kai",
+    judging=Judging.IN_TURN,
+    preemption=_RECLAIM_ALL,
+    ending_counts=False,
+    gangs=GangRules(
+        placement=KAI_PLACEMENT,
+        line=Line.BY_WEIGHT,
+        growth=GrowthTurn.IN_LINE,
+        growth_borrows=False,
+        subgroups_by_name=True,
+        preemptible_takes_victims=True,
+        strict_within_rank=False,
+        reservations=0,
+    ),
+)

@@ -71,17 +71,33 @@ class Refusal(msgspec.Struct, frozen=True):
         )
 
 
-class GangWait(StrEnum):
+class WaitReason(StrEnum):
     """Why a gang waits, in one word that programs can rely on."""
 
     #: The queue does not exist, or takes no gangs.
     QUEUE = "queue"
     #: The queue hangs on a cycle of cohorts.
     TANGLED = "tangled"
+    #: The queue, or the door to it, takes nothing new.
+    STOPPED = "stopped"
+    #: The queue does not let its namespace in.
+    NAMESPACE = "namespace"
+    #: A check that must pass before has not.
+    CHECK = "check"
+    #: It was set inactive, or must not come back yet.
+    INACTIVE = "inactive"
     #: Pods, or subgroups, that it needs do not exist yet.
     PODS = "pods"
-    #: Somebody of the same queue and rank is first in line.
+    #: A pod asks for something that cannot be planned.
+    UNSUPPORTED = "unsupported"
+    #: Its owner has as many GPUs as one owner may.
+    OWNER_LIMIT = "owner_limit"
+    #: Another gang of the same queue and rank is first in line.
     BEHIND = "behind"
+    #: No flavor of its queue suits its pods.
+    FLAVOR = "flavor"
+    #: It would not fit even if nothing ran.
+    TOO_LARGE = "too_large"
     #: What is guaranteed would exceed a quota.
     QUOTA = "quota"
     #: All use together would exceed a limit, or what there is.

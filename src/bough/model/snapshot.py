@@ -1,7 +1,7 @@
 """Everything a decision may depend on, frozen: what is declared, what runs, what waits, the time.
 
-Waiting and running work is kept by queue, so that two snapshots share the tuples of the queues in
-which nothing happened, and a memo can see at once what changed. Must not know what is decided.
+Gangs are kept by queue, so that two snapshots share the tuples of the queues in which nothing
+happened, and a memo can see at once what changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Gang
 from bough.model.quota import Cohort, Queue
-from bough.model.workload import Flavor, LocalQueue, Workload
+from bough.model.workload import Flavor, LocalQueue
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -27,9 +27,9 @@ class Progress(msgspec.Struct, frozen=True):
 class Parked(msgspec.Struct, frozen=True):
     """Who of a queue was set aside by earlier plans until something in its tree changes."""
 
-    #: All workloads of these shapes, as core.cycle.applicant writes shapes.
+    #: All gangs of these shapes, as core.cycle.claim writes shapes.
     shapes: tuple[bytes, ...] = ()
-    #: And these, by key.
+    #: And these, by name.
     workloads: tuple[str, ...] = ()
 
 
@@ -49,15 +49,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     local_queues: tuple[LocalQueue, ...] = ()
     #: Labels by namespace; `None`: namespaces are not the subject, everyone may use every queue.
     namespaces: dict[str, dict[str, str]] | None = None
-    #: Work in the form of Kueue, by queue: what holds quota, and what waits for it.
-    admitted: dict[str, tuple[Workload, ...]] = {}
-    waiting: dict[str, tuple[Workload, ...]] = {}
-    #: By queue: whom of those that wait a plan does not look at.
-    parked: dict[str, Parked] = {}
-    #: By workload, for those that wait.
-    progress: dict[str, Progress] = {}
-    #: Work in the form of gangs, by queue, whether it runs or waits.
+    #: All work by queue, whether it runs, waits, or both.
     gangs: dict[str, tuple[Gang, ...]] = {}
+    #: By queue: which of those that wait a plan does not look at.
+    parked: dict[str, Parked] = {}
+    #: By gang, for those that wait.
+    progress: dict[str, Progress] = {}
     #: By cohort or queue: how many GPUs one owner (`Gang.owner`) may hold in all the queues below
     #: it together. What counts is guaranteed: gangs that are not preemptible, up to their minimum.
     #: What waits behind an earlier gang of its owner, held back by the same limit, waits as well.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.core.cycle.plan import plan as decide
+from bough.core.explain.certificate import certificates_of_waiting
 from bough.core.explain.evictions import eviction_certificate
-from bough.core.explain.gangs import explain_waiting
 from bough.tools.answer import Answer, problem_answers
 from bough.tools.snapshots import load_scene
 
@@ -41,7 +41,7 @@ def plan(
             }
             for each in decided.nominations
         ],
-        "waits": list(_waits(scene, decided, queues)),
+        "waits": list(_waits(scene, queues)),
         "digest": decided.digest,
         "problems": problem_answers(scene.problems),
     }
@@ -49,10 +49,7 @@ def plan(
 
 def _queues(snapshot: Snapshot) -> dict[str, str]:
     """By workload, its queue."""
-    queues = {gang.name: gang.queue for row in snapshot.gangs.values() for gang in row}
-    for table in (snapshot.waiting, snapshot.admitted):
-        queues |= {each.key: queue for queue, row in table.items() for each in row}
-    return queues
+    return {gang.name: gang.queue for row in snapshot.gangs.values() for gang in row}
 
 
 def _starts(decided: Plan, queues: dict[str, str]) -> Iterator[Answer]:
@@ -94,30 +91,11 @@ def _evictions(scene: Scene, decided: Plan) -> Iterator[Answer]:
         }
 
 
-def _waits(scene: Scene, decided: Plan, queues: dict[str, str]) -> Iterator[Answer]:
-    certificates = explain_waiting(scene.snapshot, scene.policy) if scene.snapshot.gangs else {}
-    decided_about = {each.workload for each in (*decided.admits, *decided.nominations)}
-    heads: dict[str, str] = {}
-    for wait in decided.waits:
-        heads.setdefault(queues[wait.workload], wait.workload)
-        if wait.workload not in decided_about:
-            found = certificates.get(wait.workload)
-            yield _wait_answer(
-                wait.workload,
-                queues[wait.workload],
-                str(wait.reason),
-                wait.message if found is None else found.sentence,
-            )
-        decided_about.add(wait.workload)
-    for admit in decided.admits:
-        heads.setdefault(admit.admission.queue, admit.workload)
-    for queue, line in scene.snapshot.waiting.items():
-        for each in line:
-            if each.key not in decided_about:
-                head = heads.get(queue)
-                ahead = "its queue is not looked at" if head is None else f"{head} is decided first"
-                yield _wait_answer(each.key, queue, "behind", ahead)
-
-
-def _wait_answer(name: str, queue: str, reason: str, sentence: str) -> Answer:
-    return {"workload": name, "queue": queue, "reason": reason, "sentence": sentence}
+def _waits(scene: Scene, queues: dict[str, str]) -> Iterator[Answer]:
+    for name, found in certificates_of_waiting(scene.snapshot, scene.policy).items():
+        yield {
+            "workload": name,
+            "queue": queues[name],
+            "reason": found.reason,
+            "sentence": found.sentence,
+        }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from bough.core.gang.from_workload import gang_of_workload
 from bough.core.quota.fairtree import capacity_of, fair_tree
 from bough.core.quota.references import validate
 from bough.errors import Invalid, NotFound
@@ -83,15 +84,12 @@ def _load_gangs(documents: list[Document], *, lenient: bool) -> tuple[Snapshot, 
         )
     queues, more = _queues(found)
     tree = fair_tree(queues, capacity_of(nodes.nodes))
-    by_queue: dict[str, list[Gang]] = {}
-    for gang in found.gangs:
-        by_queue.setdefault(gang.queue, []).append(gang)
     snapshot = Snapshot(
         cohorts=tree.cohorts,
         queues=tree.queues,
         nodes=nodes.nodes,
         topologies=found.objects.topologies,
-        gangs={queue: tuple(gangs) for queue, gangs in by_queue.items()},
+        gangs=_by_queue(found.gangs),
     )
     return snapshot, [*problems, *more]
 
@@ -126,33 +124,33 @@ def _load_workloads(documents: list[Document], *, lenient: bool) -> tuple[Snapsh
         queues=organisation.queues,
         flavors=organisation.flavors,
         local_queues=organisation.local_queues,
-        admitted=_by_queue(
-            (each.admission.queue, each)
+        gangs=_by_queue(
+            gang_of_workload(each, _queue_of(each, organisation))
             for each in organisation.workloads
-            if each.admission is not None and each.holds_quota
-        ),
-        waiting=_by_queue(
-            (_queue_of(each, organisation), each)
-            for each in organisation.workloads
-            if not each.holds_quota and not each.has("Finished")
+            if not each.has("Finished")
         ),
     )
     return snapshot, problems
 
 
 def _queue_of(workload: Workload, organisation: Organisation) -> str:
-    """The queue behind a workload's door; where there is no such door, a name that no queue has."""
+    """The queue whose quota a workload holds, or the one behind its door.
+
+    Where there is no such door, a name that no queue has.
+    """
+    if workload.admission is not None and workload.holds_quota:
+        return workload.admission.queue
     for door in organisation.local_queues:
         if (door.namespace, door.name) == (workload.namespace, workload.local_queue):
             return door.queue
     return f"{workload.namespace}/{workload.local_queue or ''}"
 
 
-def _by_queue(pairs: Iterable[tuple[str, Workload]]) -> dict[str, tuple[Workload, ...]]:
-    found: dict[str, list[Workload]] = {}
-    for queue, workload in pairs:
-        found.setdefault(queue, []).append(workload)
-    return {queue: tuple(workloads) for queue, workloads in found.items()}
+def _by_queue(gangs: Iterable[Gang]) -> dict[str, tuple[Gang, ...]]:
+    found: dict[str, list[Gang]] = {}
+    for gang in gangs:
+        found.setdefault(gang.queue, []).append(gang)
+    return {queue: tuple(members) for queue, members in found.items()}
 
 
 def _refuse_both(documents: Iterable[Document]) -> None:

@@ -78,8 +78,6 @@ _DERIVED = ("deficit", "never", "missing", "balance", "sentence")
 def _find(snapshot: Snapshot, name: str) -> str:
     """The full name of a workload; its namespace may be left out where only one fits."""
     known = [gang.name for row in snapshot.gangs.values() for gang in row]
-    for table in (snapshot.waiting, snapshot.admitted):
-        known += [each.key for row in table.values() for each in row]
     if name in known:
         return name
     ending = [each for each in known if each.endswith(f"/{name}")]

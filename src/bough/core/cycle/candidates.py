@@ -1,43 +1,53 @@
-"""Who may be evicted for whom, and in what order: the classical rules of a queue's preemption.
+"""Which gangs may be evicted for which, and in what order.
 
-In its own queue a workload preempts by priority. From other queues it reclaims what they use
-beyond their quota. It has the *advantage* over those that use quota of a subtree which it is in and
-which could hold it; over the others it has none, and may take from them only while it does not
-itself borrow, or where its queue lets it reclaim while borrowing. Must not know how a search goes.
+In its own queue a gang preempts by priority. From other queues it reclaims what they use beyond
+their quota: a queue, or a cohort between it and the preemptor, that is within its quota is never
+touched. The preemptor has the *advantage* over those that use quota of a subtree which it is in and
+which could hold it, as what is guaranteed always has; from the others it may take only while it
+does not itself borrow, or where its queue lets it reclaim while borrowing. What a gang has beyond
+its minimum goes before any gang is broken.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from bough.core.cycle.forest import Forest, Inner, Leaf, Ranked
-from bough.core.cycle.holder import Holder
-from bough.core.cycle.standing import Standing
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.forest import Inner, Leaf, Ranked
+from bough.core.cycle.queue_order import Standing
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.gang.release import UnitKind, next_unit
 from bough.core.quota.account import Account
+from bough.errors import Broken
 from bough.model.admission import (
     BorrowWithinCohort,
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
+from bough.model.gang import Pod
 from bough.model.plan import EvictionRule
-from bough.model.quota import Amounts, FlavorResource
+from bough.model.quota import Amounts, Cohort, FlavorResource, Queue, TreeNode
 
 
 class Preemptor(NamedTuple):
-    """Who looks for victims, and what for."""
+    """Which gang looks for victims, and what for."""
 
     leaf: Leaf
     standing: Standing
     #: Everything that it asks for.
     amounts: Amounts
-    #: Of these there is not enough; a victim must use one of them.
+    #: Of these there is not enough quota.
     scarce: tuple[FlavorResource, ...]
-    #: Keys of those that somebody else has already taken.
-    excluded: frozenset[str] = frozenset()
+    #: Gangs that are no victims, whatever they are.
+    excluded: Container[str] = ()
+    #: Whether it is within its quota at every level, and may not exceed it.
+    guaranteed: bool = False
+    #: Whether it also needs room on nodes; then gangs may be in its way that use none of the quota.
+    needs_room: bool = False
 
 
 class Level(NamedTuple):
@@ -48,26 +58,47 @@ class Level(NamedTuple):
     advantage: bool
     #: Queues that are not of this level.
     skipped: frozenset[str]
-    #: Sorted, those of skipped queues among them: who was told to end, and who was not.
+    #: Sorted, those of skipped queues among them: what was told to end, and what was not.
     leaving: list[Ranked]
     running: list[Ranked]
 
 
-class Candidate(NamedTuple):
-    """Somebody who might be evicted."""
+class Victim:
+    """What ends together: a gang, or a part that it can do without."""
 
-    holder: Holder
-    #: `None`: it is in the preemptor's own queue.
-    level: Level | None
+    __slots__ = ("charges", "claim", "level", "pods", "reach", "rule", "whole")
+
+    def __init__(
+        self,
+        claim: Claim,
+        pods: tuple[Pod, ...],
+        reach: Level | None,
+        rule: EvictionRule,
+        level: TreeNode,
+        whole: bool,
+        charges: list[tuple[Account, int]],
+    ) -> None:
+        self.claim = claim
+        #: What it counts in the ledger of everything.
+        self.charges = charges
+        #: Of a whole gang: all that it holds, some of which may be taken already.
+        self.pods = pods
+        #: `None`: it is in the preemptor's own queue.
+        self.reach = reach
+        self.rule = rule
+        #: The lowest node of the quota tree that both are below.
+        self.level = level
+        self.whole = whole
 
 
 class Candidates:
-    """Everybody whom a preemptor may take, in order, as usage is when this is made."""
+    """Everything that a preemptor may take, in order, as usage is when this is made."""
 
-    def __init__(self, forest: Forest, preemptor: Preemptor) -> None:
+    def __init__(self, copy: WorkingCopy, preemptor: Preemptor) -> None:
+        self._copy = copy
         self._preemptor = preemptor
-        self._rules = preemptor.leaf.queue.rules.preemption
-        self._levels = list(_levels(forest, preemptor))
+        self._rules = preemptor.leaf.preemption
+        self._levels = list(_levels(copy, preemptor)) if copy.rules.reclaim else []
 
     @property
     def elsewhere(self) -> bool:
@@ -79,38 +110,79 @@ class Candidates:
         """Whether there are any in other queues over which the preemptor has the advantage."""
         return self._has(advantage=True)
 
-    def in_order(self, *, borrowing: bool) -> Iterator[Candidate]:
-        """All of them: first who was told to end already; each time the own queue last.
+    def in_order(self, *, borrowing: bool) -> Iterator[Victim]:
+        """Surplus before whole gangs; what was told to end already first; the own queue last.
 
         While borrowing, those are left out that can only be taken without.
         """
+        if self._copy.elastic:
+            for claim, reach in self._claims(leaving=False, borrowing=borrowing, elastic=True):
+                yield from self._surplus(claim, reach)
         for leaving in (True, False):
-            yield from self._elsewhere(leaving=leaving, advantage=True)
-            if not borrowing or self.reclaims_while_borrowing:
-                yield from self._elsewhere(leaving=leaving, advantage=False)
-            yield from self._same_queue(leaving=leaving)
-
-    def rule(self, candidate: Candidate) -> EvictionRule:
-        """By which right the candidate would be evicted."""
-        if candidate.level is None:
-            return EvictionRule.PREEMPT
-        if candidate.level.advantage or self.only_without_borrowing(candidate.holder):
-            return EvictionRule.RECLAIM
-        return EvictionRule.RECLAIM_WHILE_BORROWING
+            for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
+                yield self._victim(claim, claim.running, reach, whole=True)
 
     @property
     def reclaims_while_borrowing(self) -> bool:
         """Whether the preemptor's queue may take from others while it borrows itself."""
         return self._rules.borrow_within_cohort is not BorrowWithinCohort.NEVER
 
-    def only_without_borrowing(self, holder: Holder) -> bool:
-        """Whether a holder without disadvantage can be taken only if nothing is borrowed then."""
+    def only_without_borrowing(self, claim: Claim) -> bool:
+        """Whether a claim without disadvantage can be taken only if nothing is borrowed then."""
+        if not self.reclaims_while_borrowing:
+            return True
         threshold = self._rules.borrow_priority_threshold
-        return (
-            not self.reclaims_while_borrowing
-            or holder.priority >= self._preemptor.standing.priority
-            or (threshold is not None and holder.priority > threshold)
+        priority = claim.standing.priority
+        return priority >= self._preemptor.standing.priority or (
+            threshold is not None and priority > threshold
         )
+
+    def allowed(self, victim: Victim, *, borrowing: bool) -> bool:
+        """Whether a victim may be taken after what was taken before it."""
+        reach = victim.reach
+        if reach is None:
+            return True
+        if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
+            return False
+        return not is_out_of_reach(victim, self._preemptor.scarce)
+
+    def _claims(
+        self, *, leaving: bool, borrowing: bool, elastic: bool
+    ) -> Iterator[tuple[Claim, Level | None]]:
+        """Other queues, those over which the preemptor has the advantage first; then the own."""
+        for claim, reach in self._elsewhere(leaving=leaving, advantage=True):
+            if self._is_candidate(claim, reach, elastic=elastic):
+                yield claim, reach
+        if not borrowing or self.reclaims_while_borrowing:
+            for claim, reach in self._elsewhere(leaving=leaving, advantage=False):
+                if self._is_candidate(claim, reach, elastic=elastic):
+                    yield claim, reach
+        for claim in self._same_queue(leaving=leaving, elastic=elastic):
+            if self._is_candidate(claim, None, elastic=elastic):
+                yield claim, None
+
+    def _is_candidate(self, claim: Claim, reach: Level | None, *, elastic: bool) -> bool:
+        if elastic:
+            return claim.elastic
+        return claim.preemptible and self._has_run_long_enough(claim, reach)
+
+    def _has_run_long_enough(self, claim: Claim, reach: Level | None) -> bool:
+        """Whether a gang has run for as long as it may at least before it is broken."""
+        safe_for = max(self._copy.rules.minimum_runtime_ms, self._safe_for_ms(claim, reach) or 0)
+        started = claim.gang.started_ms
+        return not safe_for or started is None or started + safe_for <= self._copy.now_ms
+
+    def _safe_for_ms(self, claim: Claim, reach: Level | None) -> int | None:
+        """What the queue says of it; of other queues, the node below the common one says it."""
+        leaf = claim.leaf
+        if leaf is None or reach is None:
+            return None if leaf is None else leaf.queue.preempt_min_runtime_ms
+        declared: Cohort | Queue | None = leaf.queue
+        inner = leaf.parent
+        while inner is not None and inner is not reach.inner:
+            declared = self._copy.ledgers.total.declaration(inner.node)
+            inner = inner.parent
+        return None if declared is None else declared.reclaim_min_runtime_ms
 
     def _has(self, *, advantage: bool) -> bool:
         return any(
@@ -118,75 +190,119 @@ class Candidates:
             for leaving in (True, False)
         )
 
-    def _elsewhere(self, *, leaving: bool, advantage: bool) -> Iterator[Candidate]:
+    def _elsewhere(self, *, leaving: bool, advantage: bool) -> Iterator[tuple[Claim, Level]]:
         streams = [
             self._at(level, leaving=leaving)
             for level in self._levels
             if level.advantage is advantage and (level.leaving if leaving else level.running)
         ]
         if not streams:
-            return iter(())
+            return
         # Orders are never equal, so that levels are never compared.
-        ranked = streams[0] if len(streams) == 1 else merge(*streams)
-        return (Candidate(holder, level) for _, holder, level in ranked)
+        for _, claim, level in streams[0] if len(streams) == 1 else merge(*streams):
+            if not self._copy.is_evicted(claim):
+                yield claim, level
 
-    def _at(self, level: Level, *, leaving: bool) -> Iterator[tuple[object, Holder, Level]]:
-        """Who is left at a level after the queue's rule, sorted."""
+    def _at(self, level: Level, *, leaving: bool) -> Iterator[tuple[object, Claim, Level]]:
+        """What is left at a level after the queue's rule, sorted."""
         preemptor = self._preemptor
         ranked = level.leaving if leaving else level.running
         stop = len(ranked)
         if self._rules.reclaim_within_cohort is ReclaimWithinCohort.LOWER_PRIORITY:
             stop = _first_at(ranked, preemptor.standing.priority)
         skipped, excluded = level.skipped, preemptor.excluded
-        for order, holder in islice(ranked, stop):
-            if holder.queue not in skipped and holder.key not in excluded:
-                yield order, holder, level
+        for order, claim in islice(ranked, stop):
+            if claim.queue not in skipped and claim.name not in excluded:
+                yield order, claim, level
 
-    def _same_queue(self, *, leaving: bool) -> Iterator[Candidate]:
+    def _same_queue(self, *, leaving: bool, elastic: bool) -> Iterator[Claim]:
+        """Lower priorities; what a gang has beyond its minimum, whatever its priority."""
         within = self._rules.within_queue
-        if within is PreemptionWithinQueue.NEVER:
+        if within is PreemptionWithinQueue.NEVER or not self._copy.rules.preempt:
             return
         preemptor = self._preemptor
-        leaf, priority = preemptor.leaf, preemptor.standing.priority
+        leaf, standing = preemptor.leaf, preemptor.standing
         newer_too = within is PreemptionWithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
         ranked = leaf.leaving if leaving else leaf.running
-        stop = _first_at(ranked, priority + 1 if newer_too else priority)
-        for _, holder in islice(ranked, stop):
-            if holder.priority == priority and holder.since <= preemptor.standing.since:
+        stop = len(ranked)
+        if not elastic:
+            stop = _first_at(ranked, standing.priority + 1 if newer_too else standing.priority)
+        for _, claim in islice(ranked, stop):
+            if claim.name == standing.name or claim.name in preemptor.excluded:
                 continue
-            if holder.key not in preemptor.excluded and _uses(holder, preemptor.scarce):
-                yield Candidate(holder, None)
+            own = claim.standing
+            equal = not elastic and own.priority == standing.priority
+            if equal and own.since_ms <= standing.since_ms:
+                continue
+            if self._copy.is_evicted(claim):
+                continue
+            if preemptor.needs_room or _uses(claim, preemptor.scarce):
+                yield claim
+
+    def _surplus(self, claim: Claim, reach: Level | None) -> Iterator[Victim]:
+        held = self._copy.held(claim)
+        unit = next_unit(claim.tree, held)
+        while unit is not None and unit.kind is not UnitKind.GANG:
+            yield self._victim(claim, unit.pods, reach, whole=False)
+            held = claim.tree.without_pods(held, (pod.name for pod in unit.pods))
+            unit = next_unit(claim.tree, held)
+
+    def _victim(
+        self, claim: Claim, pods: tuple[Pod, ...], reach: Level | None, *, whole: bool
+    ) -> Victim:
+        charges = claim.charges if whole else self._charges(claim, pods)
+        if reach is None:
+            node = self._preemptor.leaf.node
+            return Victim(claim, pods, None, EvictionRule.PREEMPT, node, whole, charges)
+        rule = EvictionRule.RECLAIM_WHILE_BORROWING
+        if reach.advantage or self.only_without_borrowing(claim):
+            rule = EvictionRule.RECLAIM
+        return Victim(claim, pods, reach, rule, reach.inner.node, whole, charges)
+
+    def _charges(self, claim: Claim, pods: tuple[Pod, ...]) -> list[tuple[Account, int]]:
+        leaf = claim.leaf
+        return [
+            (leaf.account(what), amount)
+            for pod in pods
+            for what, amount in self._copy.cost(claim, pod).items()
+            if leaf is not None
+        ]
 
 
-def is_out_of_reach(candidate: Candidate, leaf: Leaf, scarce: tuple[FlavorResource, ...]) -> bool:
-    """Whether the candidate's queue, or a cohort between it and the preemptor, borrows no more."""
-    level = candidate.level
-    if level is None:
+def is_out_of_reach(victim: Victim, scarce: tuple[FlavorResource, ...]) -> bool:
+    """Whether the victim's queue, or a cohort between it and the preemptor, borrows no more."""
+    reach, leaf = victim.reach, victim.claim.leaf
+    if reach is None:
         return False
+    if leaf is None:
+        raise Broken(f"{victim.claim.name} holds quota of no queue")
     if leaf.is_within_nominal(scarce):
         return True
     inner = leaf.parent
-    while inner is not None and inner is not level.inner:
+    while inner is not None and inner is not reach.inner:
         if inner.is_within_nominal(scarce):
             return True
         inner = inner.parent
     return False
 
 
-def _levels(forest: Forest, preemptor: Preemptor) -> Iterator[Level]:
+def _levels(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Level]:
     """The cohorts from which the preemptor may reclaim, from its own up to the root."""
     leaf = preemptor.leaf
-    rule = leaf.queue.rules.preemption.reclaim_within_cohort
+    rule = leaf.preemption.reclaim_within_cohort
     inner = leaf.parent
     if inner is None or rule is ReclaimWithinCohort.NEVER:
         return
     rest: list[tuple[Account | None, int]] = [
         (leaf.account(what), amount) for what, amount in preemptor.amounts.items()
     ]
-    advantage = _holds_all(rest)
+    advantage = preemptor.guaranteed or _holds_all(rest)
     skipped = frozenset((leaf.queue.name,))
     while inner is not None:
-        yield Level(inner, advantage, skipped, *forest.reclaimable(inner, preemptor.scarce))
+        leaving, running = copy.forest.reclaimable(
+            inner, preemptor.scarce, only_users=not preemptor.needs_room
+        )
+        yield Level(inner, advantage, skipped, leaving, running)
         rest = [_passed_on(account, amount) for account, amount in rest]
         advantage = advantage or _holds_all(rest)
         skipped = inner.names
@@ -214,5 +330,5 @@ def _first_at(ranked: list[Ranked], priority: int) -> int:
     return bisect_left(ranked, ((priority,),))
 
 
-def _uses(holder: Holder, whats: tuple[FlavorResource, ...]) -> bool:
-    return any(what in holder.usage for what in whats)
+def _uses(claim: Claim, whats: tuple[FlavorResource, ...]) -> bool:
+    return any(what in claim.usage for what in whats)

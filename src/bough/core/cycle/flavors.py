@@ -2,7 +2,7 @@
 
 A flavor can be had at once, by reclaiming, by preempting, perhaps later, or not at all; what the
 queue says about fungibility decides where the search stops and which flavor is the best of those
-seen. Must not know how victims are found: it asks.
+seen.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from enum import IntEnum
 from itertools import chain
 from typing import NamedTuple
 
-from bough.core.cycle.applicant import Applicant, Ask, asks_of
+from bough.core.cycle.claim import counts_of
 from bough.core.cycle.eligibility import why_unsuitable
-from bough.core.cycle.forest import Group, Leaf, Slot
-from bough.core.cycle.heights import reach_of
+from bough.core.cycle.forest import Group, Leaf, Slot, reach_of
 from bough.core.quota.account import available, potential
 from bough.core.quota.usage import PODS
 from bough.model.admission import (
@@ -24,16 +23,26 @@ from bough.model.admission import (
     FlavorPreference,
     FlavorSearch,
 )
-from bough.model.plan import WaitReason
+from bough.model.gang import Gang
 from bough.model.quota import FlavorResource
-from bough.model.workload import Flavor
+from bough.model.reason import WaitReason
+from bough.model.workload import Flavor, PodSet
 
 #: Reasons for which a flavor cannot be had, the worst last.
 _SEVERITY = (
-    WaitReason.WAITING_FOR_QUOTA,
-    WaitReason.EXCEEDS_MAX_QUOTA,
-    WaitReason.NO_MATCHING_FLAVOR,
+    WaitReason.LIMIT,
+    WaitReason.TOO_LARGE,
+    WaitReason.FLAVOR,
 )
+
+
+class Ask(NamedTuple):
+    """What the pods of a set ask for together."""
+
+    pod_set: PodSet
+    pods: int
+    #: Totals.
+    requests: dict[str, int]
 
 
 class Mode(IntEnum):
@@ -87,7 +96,7 @@ class FlavorAssignment:
         self.height = 0
         self.obstacles: list[Obstacle] = []
         #: Why not, where it fits nowhere.
-        self.reason = WaitReason.WAITING_FOR_QUOTA
+        self.reason = WaitReason.LIMIT
 
     @property
     def tried(self) -> dict[str, dict[str, int]]:
@@ -127,7 +136,7 @@ class FlavorQuestion(NamedTuple):
     """Who asks for flavors, and what is known."""
 
     leaf: Leaf
-    applicant: Applicant
+    gang: Gang
     flavors: Mapping[str, Flavor]
     #: How a flavor could be had for an amount that does not fit, and from how far up.
     simulate: Callable[[Slot, int], tuple[Mode, int]]
@@ -143,7 +152,7 @@ def assign_flavors(
     """Choose flavors for every pod set, or for so many pods of each."""
     assignment = FlavorAssignment()
     leaf = question.leaf
-    for asks in asks_of(question.applicant, counts, with_pods=PODS in leaf.groups):
+    for asks in asks_of(question.gang, counts, with_pods=PODS in leaf.groups):
         requests = _total(asks)
         choices: dict[str, Choice] = {}
         tried: dict[str, int] = {}
@@ -161,6 +170,24 @@ def assign_flavors(
             own = {name: choice for name, choice in choices.items() if name in ask.requests}
             assignment.add(ask, own, {name: tried[name] for name in own if name in tried})
     return assignment
+
+
+def asks_of(gang: Gang, counts: Sequence[int] | None, *, with_pods: bool) -> list[list[Ask]]:
+    """What a gang asks for, pod sets that must get the same flavors together.
+
+    Without counts, for all pods that are not finished. The pods themselves are counted where the
+    queue wants them to be.
+    """
+    groups: dict[str | int, list[Ask]] = {}
+    for index, count in enumerate(counts_of(gang) if counts is None else counts):
+        pod_set = gang.pod_sets[index]
+        requests = {name: each * count for name, each in pod_set.template.requests.items()}
+        if with_pods:
+            requests[PODS] = count
+        topology = pod_set.topology
+        name = index if topology is None or topology.group is None else topology.group
+        groups.setdefault(name, []).append(Ask(pod_set, count, requests))
+    return list(groups.values())
 
 
 class _Scan:
@@ -197,8 +224,8 @@ class _Scan:
         """The best flavor's choices and where to go on next time; `None` if no flavor will do."""
         if group is None:
             text = f"queue {self._question.leaf.queue.name} does not list {self._resource}"
-            self._assignment.obstacles.append(Obstacle(WaitReason.NO_MATCHING_FLAVOR, text))
-            self._assignment.reason = WaitReason.NO_MATCHING_FLAVOR
+            self._assignment.obstacles.append(Obstacle(WaitReason.FLAVOR, text))
+            self._assignment.reason = WaitReason.FLAVOR
             return None
         wanted = [name for name in group.resources if name in self._requests]
         best: dict[str, Choice] = {}
@@ -244,7 +271,7 @@ class _Scan:
             faults = (why_unsuitable(flavor, ask.pod_set) for ask in self._asks)
             fault = next((each for each in faults if each is not None), None)
         if fault is not None:
-            self._obstacles[-1].append(Obstacle(WaitReason.NO_MATCHING_FLAVOR, fault))
+            self._obstacles[-1].append(Obstacle(WaitReason.FLAVOR, fault))
         return fault is None
 
     def _try(
@@ -259,7 +286,7 @@ class _Scan:
             mode, height = (Mode.NO_FIT, 0) if slot is None else self._measure(slot)
             if slot is None:
                 text = f"flavor {flavor} does not provide {resource}"
-                self._obstacles[-1].append(Obstacle(WaitReason.NO_MATCHING_FLAVOR, text))
+                self._obstacles[-1].append(Obstacle(WaitReason.FLAVOR, text))
             rank = _rank(mode, height, self._fungibility)
             if rank < worst_rank:
                 worst, worst_rank = (mode, height), rank
@@ -278,7 +305,7 @@ class _Scan:
         self._refuse(slot, amount)
         if amount > potential(account):
             return Mode.NO_FIT, 0
-        preemption = leaf.queue.rules.preemption
+        preemption = leaf.preemption
         while_borrowing = preemption.borrow_within_cohort is not BorrowWithinCohort.NEVER
         if amount <= account.nominal or reach.partial or while_borrowing:
             return self._question.simulate(slot, amount)
@@ -288,8 +315,8 @@ class _Scan:
         leaf = self._question.leaf
         refusal = leaf.tree.refusal(leaf.queue.name, {slot.what: amount})
         if refusal is not None:
-            never = WaitReason.EXCEEDS_MAX_QUOTA
-            reason = never if refusal.never else WaitReason.WAITING_FOR_QUOTA
+            never = WaitReason.TOO_LARGE
+            reason = never if refusal.never else WaitReason.LIMIT
             self._obstacles[-1].append(Obstacle(reason, refusal.sentence))
 
 
@@ -318,7 +345,7 @@ def _reason_of(obstacles: list[list[Obstacle]]) -> WaitReason:
     worst = [
         max((each.reason for each in flavor), key=_SEVERITY.index) for flavor in obstacles if flavor
     ]
-    return min(worst, key=_SEVERITY.index, default=WaitReason.NO_MATCHING_FLAVOR)
+    return min(worst, key=_SEVERITY.index, default=WaitReason.FLAVOR)
 
 
 def _total(asks: list[Ask]) -> dict[str, int]:

@@ -1,7 +1,7 @@
-"""The quota tree as a cycle walks it: leaves with what they list and who holds it, inner nodes.
+"""The quota tree as a cycle walks it: leaves with what they list and which gangs hold it.
 
-Built once from the declarations, then kept in step with who holds quota. The arithmetic is
-core.quota's; this only keeps its accounts at hand. Must not know what is decided.
+Built once from the declarations, then kept in step with the gangs that hold quota. The arithmetic
+is core.quota's; this keeps its accounts at hand.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from bough.core.cycle.holder import Holder, VictimOrder
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.queue_order import VictimOrder
 from bough.core.quota.account import Account
 from bough.core.quota.tree import QuotaTree
 from bough.errors import Broken
+from bough.model.admission import Preemption
 from bough.model.policy import Policy
-from bough.model.quota import Amounts, Cohort, FlavorResource, NodeKind, Queue, TreeNode
-from bough.model.workload import Workload
+from bough.model.quota import FlavorResource, NodeKind, Queue, TreeNode
 
-#: A holder with what it is sorted by; orders are never equal, so holders are never compared.
-Ranked = tuple[VictimOrder, Holder]
+#: A claim with what it is sorted by; orders are never equal, so claims are never compared.
+Ranked = tuple[VictimOrder, Claim]
 
 
 class Slot(NamedTuple):
@@ -66,34 +67,36 @@ class Inner:
 
 
 class Leaf:
-    """A queue with who holds its quota."""
+    """A queue with the gangs that hold its quota and may have to give it back."""
 
     __slots__ = (
         "accounts",
         "cycle",
         "groups",
-        "holders",
         "leaving",
         "node",
         "parent",
+        "preemption",
         "queue",
         "running",
         "tree",
     )
 
-    def __init__(self, tree: QuotaTree, queue: Queue, parent: Inner | None) -> None:
+    def __init__(
+        self, tree: QuotaTree, queue: Queue, parent: Inner | None, preemption: Preemption
+    ) -> None:
         self.tree = tree
         self.queue = queue
         self.node = TreeNode(NodeKind.QUEUE, queue.name)
         self.parent = parent
+        #: What its gangs may take from others.
+        self.preemption = preemption
         #: The cohorts of the cycle that it hangs on; it then takes nothing new.
         self.cycle = tree.cycle(self.node)
         self.accounts: dict[FlavorResource, Account] = {}
         #: By resource; a resource that is missing is not listed.
         self.groups = _groups(self)
-        #: By the identity of the workload.
-        self.holders: dict[int, Holder] = {}
-        #: Sorted: who was not told to end, and who was.
+        #: Sorted: what was not told to end, and what was.
         self.running: list[Ranked] = []
         self.leaving: list[Ranked] = []
 
@@ -116,30 +119,29 @@ class Leaf:
                 return False
         return True
 
-    def add(self, holder: Holder) -> None:
-        """Count a holder."""
-        self.holders[id(holder.workload)] = holder
-        insort(self.leaving if holder.evicted else self.running, (holder.order, holder))
-        self.tree.add_usage(self.queue.name, holder.usage)
+    def add(self, claim: Claim) -> None:
+        """Let a gang stand among those that may have to give something back."""
+        if claim.victim_order is None:
+            raise Broken(f"{claim.name} holds nothing that could be given back")
+        row = self.leaving if claim.evicted else self.running
+        insort(row, (claim.victim_order, claim))
 
-    def drop(self, holder: Holder) -> None:
-        """Count a holder no more."""
-        del self.holders[id(holder.workload)]
-        ranked = self.leaving if holder.evicted else self.running
-        del ranked[bisect_left(ranked, (holder.order,))]
-        self.tree.remove_usage(self.queue.name, holder.usage)
+    def drop(self, claim: Claim) -> None:
+        """Undo `add`."""
+        row = self.leaving if claim.evicted else self.running
+        del row[bisect_left(row, (claim.victim_order,))]
 
 
 class Forest:
-    """All leaves and inner nodes, with who holds quota."""
+    """All leaves and inner nodes, on the ledger of everything that is used."""
 
-    def __init__(self, cohorts: Sequence[Cohort], queues: Sequence[Queue], policy: Policy) -> None:
-        self.tree = QuotaTree.of(cohorts, queues)
+    def __init__(self, tree: QuotaTree, queues: Sequence[Queue], policy: Policy) -> None:
+        self.tree = tree
         self.leaves: dict[str, Leaf] = {}
         self._inners: dict[TreeNode, Inner] = {}
-        self._policy = policy
+        self._preemption = policy.preemption
         self._reclaimable: dict[
-            tuple[TreeNode, tuple[FlavorResource, ...]], tuple[list[Ranked], list[Ranked]]
+            tuple[TreeNode, tuple[FlavorResource, ...], bool], tuple[list[Ranked], list[Ranked]]
         ] = {}
         for node in self.tree:
             if node.kind is NodeKind.COHORT:
@@ -149,48 +151,27 @@ class Forest:
         for inner in reversed(self._inners.values()):
             _measure(inner)
 
-    def hold(self, queue: str, workloads: Sequence[Workload]) -> None:
-        """Make the holders of a queue these; what is the same object as before stays."""
-        leaf = self.leaves.get(queue)
-        if leaf is None:
-            return
-        present = {id(workload): workload for workload in workloads}
-        for holder in [each for name, each in leaf.holders.items() if name not in present]:
-            leaf.drop(holder)
-        for name, workload in present.items():
-            if name not in leaf.holders:
-                leaf.add(Holder(workload, queue, self._policy, leaf.account))
-        self.changed()
-
     def changed(self) -> None:
         """Forget what depends on usage."""
-        self._reclaimable.clear()
-
-    def add_usage(self, leaf: Leaf, amounts: Amounts) -> None:
-        """Count usage that belongs to no holder."""
-        self.tree.add_usage(leaf.queue.name, amounts)
-        self.changed()
-
-    def remove(self, holder: Holder) -> None:
-        """Count a holder's usage no more, until the tree's what-if is undone."""
-        self.tree.remove_usage(holder.queue, holder.usage)
-        self.changed()
+        if self._reclaimable:
+            self._reclaimable.clear()
 
     def reclaimable(
-        self, inner: Inner, whats: tuple[FlavorResource, ...]
+        self, inner: Inner, whats: tuple[FlavorResource, ...], *, only_users: bool
     ) -> tuple[list[Ranked], list[Ranked]]:
-        """Who holds any of these below a cohort, in queues and cohorts that use more than theirs.
+        """What runs below a cohort in queues and cohorts that use more than theirs of any of these.
 
-        Two sorted lists: who was told to end, and who was not.
+        Two sorted lists: what was told to end, and what was not; `only_users`: without gangs that
+        use none of these themselves.
         """
-        key = (inner.node, whats)
+        key = (inner.node, whats, only_users)
         found = self._reclaimable.get(key)
         if found is None:
             leaving: list[Ranked] = []
             running: list[Ranked] = []
             for leaf in _borrowing_leaves(inner, whats):
-                leaving += using(leaf.leaving, whats)
-                running += using(leaf.running, whats)
+                leaving += using(leaf.leaving, whats) if only_users else leaf.leaving
+                running += using(leaf.running, whats) if only_users else leaf.running
             leaving.sort()
             running.sort()
             found = self._reclaimable[key] = (leaving, running)
@@ -199,7 +180,8 @@ class Forest:
     def _plant(self, queue: Queue) -> None:
         above = None if queue.cohort is None else TreeNode(NodeKind.COHORT, queue.cohort)
         parent = None if above is None else self._inner(above)
-        leaf = self.leaves[queue.name] = Leaf(self.tree, queue, parent)
+        preemption = queue.rules.preemption or self._preemption
+        leaf = self.leaves[queue.name] = Leaf(self.tree, queue, parent, preemption)
         if parent is not None:
             parent.leaves.append(leaf)
 
@@ -216,6 +198,34 @@ class Forest:
                     parent.inners.append(inner)
             parent = inner
         return parent
+
+
+class Reach(NamedTuple):
+    """The lowest subtree whose own quota could hold a request on top of what it uses."""
+
+    #: 0 is the queue itself; where no subtree could, the whole tree.
+    height: int
+    #: Whether that is less than the whole tree.
+    partial: bool
+
+
+def reach_of(leaf: Leaf, account: Account, amount: int) -> Reach:
+    """From how far up the queue would have to borrow."""
+    inner = leaf.parent
+    if inner is None:
+        return Reach(0, partial=False)
+    if account.usage + amount <= account.subtree_quota:
+        return Reach(0, partial=True)
+    rest = amount - max(0, account.local_quota - account.usage)
+    above = account.parent
+    while above is not None:
+        if above.usage + rest <= above.subtree_quota:
+            return Reach(inner.height, partial=above.parent is not None)
+        rest -= max(0, above.local_quota - above.usage)
+        above = above.parent
+        if inner.parent is not None:
+            inner = inner.parent
+    return Reach(inner.height, partial=False)
 
 
 def using(ranked: list[Ranked], whats: tuple[FlavorResource, ...]) -> list[Ranked]:

@@ -26,12 +26,20 @@ Mark = tuple[int, int, int]
 class Ledgers:
     """The use of one quota tree."""
 
-    def __init__(self, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> None:
+    def __init__(
+        self,
+        cohorts: Iterable[Cohort],
+        queues: Iterable[Queue],
+        *,
+        ending_counts: bool = False,
+    ) -> None:
+        """`ending_counts`: what was told to end counts in full until it has ended."""
         cohorts, queues = tuple(cohorts), tuple(queues)
         #: Everything, without what was told to end.
         self.total = QuotaTree.of(cohorts, queues)
         #: Everything that holds something now, and not what waits for others to end.
-        self.present = QuotaTree.of(cohorts, queues)
+        self.present = self.total if ending_counts else QuotaTree.of(cohorts, queues)
+        self._apart = not ending_counts
         self.guaranteed = QuotaTree.of(map(_guaranteed, cohorts), map(_guaranteed, queues))
 
     def refusal(self, queue: str, request: Amounts, *, guaranteed: bool) -> Refusal | None:
@@ -48,14 +56,18 @@ class Ledgers:
             return False
         return self.total.admits(queue, request)
 
+    def is_entitled(self, queue: str, request: Amounts) -> bool:
+        """Whether a guarantee covers a request, whatever others use beyond theirs."""
+        return self.guaranteed.admits(queue, request)
+
     def must_wait(self, queue: str, request: Amounts) -> bool:
         """Whether a request has room only once what was told to end has ended."""
-        return not self.present.admits(queue, request)
+        return self._apart and not self.present.admits(queue, request)
 
     def add(self, queue: str, amounts: Amounts, *, guaranteed: bool, waits: bool = False) -> None:
         """Count what is taken, now or when others have ended."""
         self.total.add_usage(queue, amounts)
-        if not waits:
+        if self._apart and not waits:
             self.present.add_usage(queue, amounts)
         if guaranteed:
             self.guaranteed.add_usage(queue, amounts)
@@ -63,7 +75,8 @@ class Ledgers:
     def remove(self, queue: str, amounts: Amounts, *, guaranteed: bool) -> None:
         """Count what is gone."""
         self.total.remove_usage(queue, amounts)
-        self.present.remove_usage(queue, amounts)
+        if self._apart:
+            self.present.remove_usage(queue, amounts)
         if guaranteed:
             self.guaranteed.remove_usage(queue, amounts)
 

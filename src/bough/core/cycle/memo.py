@@ -1,80 +1,155 @@
-"""What a cycle may keep for the next one: the built tree, who holds quota, who waits.
+"""What a cycle may keep for the next one: the working copy, and the last plan.
 
-A memo makes planning faster and never changes a plan: it is brought in step with the snapshot
-before anything is decided, and what is tried on it is undone. It sees by identity what changed, so
-it keeps alive what it compares with. Must not know what is decided.
+The working copy is brought in step with a snapshot by what changed between two of them, which is
+seen by identity; what a cycle tries on it is undone. So a memo never changes a plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from operator import is_
 
-from bough.core.cycle.forest import Forest
-from bough.core.cycle.gangs.memo import GangMemo
-from bough.core.cycle.line import Line
-from bough.model.policy import KUEUE, Policy
-from bough.model.quota import Cohort, Queue
+import msgspec
+
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.model.gang import Gang
+from bough.model.plan import Plan
+from bough.model.policy import Policy
 from bough.model.snapshot import Snapshot
-from bough.model.workload import Flavor, LocalQueue, Workload
+
+Gangs = tuple[Gang, ...]
 
 
 class Memo:
-    """Carried from cycle to cycle by whoever calls `plan`; one for each series of snapshots."""
+    """Carried from cycle to cycle by the caller of `plan`; one for each series of snapshots."""
 
     def __init__(self) -> None:
-        #: The same for gangs.
-        self.gangs = GangMemo()
-        self._policy = KUEUE
-        self._cohorts: Sequence[Cohort] | None = None
-        self._queues: Sequence[Queue] | None = None
-        self._flavors: Sequence[Flavor] | None = None
-        self._local_queues: Sequence[LocalQueue] | None = None
-        self._admitted: dict[str, Sequence[Workload]] = {}
-        self.forest = Forest((), (), KUEUE)
-        self.flavors: dict[str, Flavor] = {}
-        #: By namespace and name.
-        self.local_queues: dict[tuple[str, str], LocalQueue] = {}
-        #: By queue.
-        self.lines: dict[str, Line] = {}
-        #: By workload: the queue in which it waits.
-        self.places: dict[str, str] = {}
+        self._snapshot: Snapshot | None = None
+        self._policy: Policy | None = None
+        self._copy: WorkingCopy | None = None
+        self._gangs: dict[str, Gangs] = {}
+        self._plan: Plan | None = None
 
-    def refresh(self, snapshot: Snapshot, policy: Policy) -> None:
-        """Bring everything in step with a snapshot."""
-        if policy != self._policy:
-            self._policy = policy
-            self._cohorts = None
-        if self._cohorts is not snapshot.cohorts or self._queues is not snapshot.queues:
-            self._cohorts, self._queues = snapshot.cohorts, snapshot.queues
-            self.forest = Forest(snapshot.cohorts, snapshot.queues, policy)
-            self._admitted.clear()
-            self.lines.clear()
-            self.places.clear()
-        if self._flavors is not snapshot.flavors:
-            self._flavors = snapshot.flavors
-            self.flavors = {flavor.name: flavor for flavor in snapshot.flavors}
-        if self._local_queues is not snapshot.local_queues:
-            self._local_queues = snapshot.local_queues
-            self.local_queues = {
-                (each.namespace, each.name): each for each in snapshot.local_queues
-            }
-        self._refresh_holders(snapshot)
-        self._refresh_lines(snapshot)
+    def recall(self, snapshot: Snapshot, policy: Policy) -> Plan | None:
+        """The last plan, if nothing that it depends on has changed."""
+        before, plan, copy = self._snapshot, self._plan, self._copy
+        if before is None or plan is None or copy is None or not self._is_policy(policy):
+            return None
+        if not _same_frame(before, snapshot) or not _same_gangs(before.gangs, snapshot.gangs):
+            return None
+        if not _same_context(before, snapshot):
+            return None
+        if before.now_ms != snapshot.now_ms and copy.time_matters:
+            return None
+        return msgspec.structs.replace(plan, version=snapshot.version)
 
-    def _refresh_holders(self, snapshot: Snapshot) -> None:
-        for queue in [name for name in self._admitted if name not in snapshot.admitted]:
-            del self._admitted[queue]
-            self.forest.hold(queue, ())
-        for queue, workloads in snapshot.admitted.items():
-            if self._admitted.get(queue) is not workloads:
-                self._admitted[queue] = workloads
-                self.forest.hold(queue, workloads)
+    def refresh(self, snapshot: Snapshot, policy: Policy) -> WorkingCopy:
+        """The working copy, in step with a snapshot."""
+        copy = self._copy
+        # Until all is in step again, there is nothing that could be used.
+        self._copy = self._plan = None
+        if copy is None or not self._is_policy(policy) or not _same_frame(self._snapshot, snapshot):
+            copy = WorkingCopy(snapshot, policy)
+            self._gangs = {}
+        _step(copy, self._gangs, snapshot.gangs)
+        copy.begin(snapshot)
+        self._policy, self._snapshot = policy, snapshot
+        self._gangs = snapshot.gangs
+        self._copy = copy
+        return copy
 
-    def _refresh_lines(self, snapshot: Snapshot) -> None:
-        for queue in [name for name in self.lines if name not in snapshot.waiting]:
-            self.lines.pop(queue).refresh(())
-        for queue, workloads in snapshot.waiting.items():
-            line = self.lines.get(queue)
-            if line is None:
-                line = self.lines[queue] = Line(queue, self._policy, self.places)
-            line.refresh(workloads)
+    def remember(self, plan: Plan) -> Plan:
+        """Keep the plan for as long as nothing changes."""
+        self._plan = plan
+        return plan
+
+    def _is_policy(self, policy: Policy) -> bool:
+        return self._policy is policy or self._policy == policy
+
+
+def _same_frame(before: Snapshot | None, after: Snapshot) -> bool:
+    """Whether queues and nodes are the very same."""
+    return (
+        before is not None
+        and before.cohorts is after.cohorts
+        and before.queues is after.queues
+        and before.nodes is after.nodes
+        and before.topologies is after.topologies
+    )
+
+
+def _same_context(before: Snapshot, after: Snapshot) -> bool:
+    """Whether the small things are equal that decisions look at."""
+    return (
+        before.progress == after.progress
+        and before.parked == after.parked
+        and before.flavors == after.flavors
+        and before.local_queues == after.local_queues
+        and before.namespaces == after.namespaces
+        and before.owner_gpu_limits == after.owner_gpu_limits
+    )
+
+
+def _same_gangs(before: dict[str, Gangs], after: dict[str, Gangs]) -> bool:
+    return before is after or (
+        before.keys() == after.keys() and all(before[queue] is after[queue] for queue in before)
+    )
+
+
+def _step(copy: WorkingCopy, before: dict[str, Gangs], after: dict[str, Gangs]) -> None:
+    """Let gangs that are gone, or are not what they were, leave; then let the new ones enter."""
+    fresh: list[Gang] = []
+    for queue, old in before.items():
+        for gang in old if queue not in after else ():
+            copy.leave(gang.name)
+    for queue, new in after.items():
+        old = before.get(queue, ())
+        if old is not new:
+            gone, come = difference(old, new)
+            for gang in gone:
+                copy.leave(gang.name)
+            fresh += come
+    for gang in fresh:
+        copy.enter(gang)
+
+
+def difference(old: Gangs, new: Gangs) -> tuple[list[Gang], list[Gang]]:
+    """Which gangs are only in the one, and which only in the other, by identity.
+
+    What both begin and end with is passed over at the speed of comparing tuples.
+    """
+    start = _common_start(old, new)
+    old, new = old[start:], new[start:]
+    end = _common_start(old[::-1], new[::-1])
+    if end:
+        old, new = old[: len(old) - end], new[: len(new) - end]
+    known = {id(gang) for gang in old}
+    kept = {id(gang) for gang in new}
+    return (
+        [gang for gang in old if id(gang) not in kept],
+        [gang for gang in new if id(gang) not in known],
+    )
+
+
+def _common_start(left: Gangs, right: Gangs) -> int:
+    """How many gangs both begin with: by growing steps, then by halving."""
+    start, step = 0, 64
+    most = min(len(left), len(right))
+    while start < most:
+        end = min(start + step, most)
+        if not _same(left, right, start, end):
+            break
+        start, step = end, 2 * step
+    else:
+        return most
+    end = min(start + step, most)
+    while start < end:
+        middle = (start + end + 1) // 2
+        if _same(left, right, start, middle):
+            start = middle
+        else:
+            end = middle - 1
+    return start
+
+
+def _same(left: Gangs, right: Gangs, start: int, end: int) -> bool:
+    return all(map(is_, left[start:end], right[start:end]))

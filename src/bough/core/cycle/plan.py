@@ -1,29 +1,77 @@
-"""`plan()`: one scheduling cycle, as a sequence of passes.
+"""`plan()`: one scheduling cycle, for every kind of gang and every policy.
 
 Pure: same snapshot and policy, same plan, byte for byte. A memo makes it faster and never changes
-the plan. Must not know who carries the plan out.
+the plan.
 """
 
 from __future__ import annotations
 
-from bough.core.cycle.decision import decide
-from bough.core.cycle.drain import drain
-from bough.core.cycle.entries import line_up
-from bough.core.cycle.gangs.passes import plan_gangs
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide import decide
+from bough.core.cycle.endings import drain, end_stale
+from bough.core.cycle.gates import bar, hold_back
+from bough.core.cycle.grow import Grower
+from bough.core.cycle.judge import Judgement, judge
 from bough.core.cycle.memo import Memo
-from bough.core.cycle.work import Work
+from bough.core.cycle.offers import wants_of
+from bough.core.cycle.start import serve_pods
+from bough.core.cycle.together import line_up, serve_judged
+from bough.core.cycle.turns import serve_guaranteed, share_idle, share_rest
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.model.gangrules import Line
 from bough.model.plan import Plan
-from bough.model.policy import Policy
+from bough.model.policy import Judging, Policy
 from bough.model.snapshot import Snapshot
 
 
 def plan(snapshot: Snapshot, policy: Policy, memo: Memo | None = None) -> Plan:
     """Decide what starts, what ends and what waits, and why."""
     memo = Memo() if memo is None else memo
-    if snapshot.gangs:
-        return plan_gangs(snapshot, policy.gangs, memo.gangs)
-    with Work(snapshot, policy, memo) as work:
-        drain(work)
-        for entry in line_up(work):
-            decide(work, entry)
-        return work.plan()
+    known = memo.recall(snapshot, policy)
+    if known is not None:
+        return known
+    copy = memo.refresh(snapshot, policy)
+    mark = copy.mark()
+    cycle = run(copy)
+    copy.undo(mark)
+    return memo.remember(cycle.outcome.plan(snapshot.version))
+
+
+def run(copy: WorkingCopy) -> Cycle:
+    """Decide about every gang. The working copy is left as the decisions make it."""
+    cycle = Cycle(copy)
+    grower = Grower(copy, cycle.outcome)
+    drain(cycle)
+    if copy.policy.judging is Judging.TOGETHER:
+        for judgement in line_up(cycle):
+            serve_judged(cycle, judgement)
+    elif copy.rules.line is Line.GUARANTEED_FIRST:
+        serve_guaranteed(cycle, serve)
+        share_idle(cycle, serve, grower, preemptible_only=True)
+    else:
+        share_idle(cycle, serve, grower, preemptible_only=False)
+    share_rest(cycle, grower)
+    end_stale(cycle)
+    return cycle
+
+
+def serve(cycle: Cycle, claim: Claim) -> bool:
+    """Serve one gang: its gates, the ways it may be had, room or victims, the decision.
+
+    Whether it has got what it needs, now or once room is free.
+    """
+    copy = cycle.copy
+    if claim.name in cycle.outcome.evicted:
+        return False
+    if not claim.counted and claim.running and claim.leaf and wants_of(copy, claim).satisfied:
+        return True
+    barred = hold_back(copy, claim) or bar(copy, claim)
+    if barred is not None:
+        cycle.outcome.wait(barred)
+        return False
+    if not claim.counted or claim.leaf is None:
+        return serve_pods(cycle, claim)
+    judgement = Judgement(claim.leaf, claim)
+    judge(copy, judgement, tried={})
+    return decide(cycle, judgement)

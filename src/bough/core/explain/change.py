@@ -26,7 +26,7 @@ from bough.model.quota import (
     quotas_of,
 )
 from bough.model.snapshot import Snapshot
-from bough.model.workload import PodSet, Workload
+from bough.model.workload import PodSet
 
 Declared = TypeVar("Declared", Cohort, Queue)
 replace = msgspec.structs.replace
@@ -55,11 +55,7 @@ def apply_remedy(snapshot: Snapshot, workload: str, remedy: Remedy) -> Snapshot:
 
 def without(snapshot: Snapshot, ended: Collection[str]) -> Snapshot:
     """As if some workloads had ended and were gone."""
-    return replace(
-        snapshot,
-        gangs=_filtered(snapshot.gangs, lambda gang: gang.name not in ended),
-        admitted=_filtered(snapshot.admitted, lambda each: each.key not in ended),
-    )
+    return replace(snapshot, gangs=_filtered(snapshot.gangs, lambda gang: gang.name not in ended))
 
 
 def change_gang(snapshot: Snapshot, name: str, change: Callable[[Gang], Gang]) -> Snapshot:
@@ -75,25 +71,9 @@ def change_gang(snapshot: Snapshot, name: str, change: Callable[[Gang], Gang]) -
     )
 
 
-def change_workload(
-    snapshot: Snapshot, key: str, change: Callable[[Workload], Workload]
-) -> Snapshot:
-    """As if a workload that waits were another one."""
-    return replace(
-        snapshot,
-        waiting={
-            queue: tuple(change(each) if each.key == key else each for each in line)
-            for queue, line in snapshot.waiting.items()
-        },
-    )
-
-
-Item = TypeVar("Item", Gang, Workload)
-
-
 def _filtered(
-    table: dict[str, tuple[Item, ...]], keeps: Callable[[Item], bool]
-) -> dict[str, tuple[Item, ...]]:
+    table: dict[str, tuple[Gang, ...]], keeps: Callable[[Gang], bool]
+) -> dict[str, tuple[Gang, ...]]:
     """Tuples in which all are kept stay the very same, so that a memo sees what changed."""
     return {
         queue: row if all(map(keeps, row)) else tuple(filter(keeps, row))
@@ -120,16 +100,13 @@ def _with_minimum(
         return replace(group, minimum=minimum) if group.name == subgroup else group
 
     def shrink(gang: Gang) -> Gang:
+        if gang.pod_sets:
+            return replace(gang, pod_sets=tuple(map(shrink_pods, gang.pod_sets)))
         if subgroup is None:
             return replace(gang, minimum=minimum)
         return replace(gang, subgroups=tuple(map(shrink_group, gang.subgroups)))
 
-    changed = change_gang(snapshot, workload, shrink)
-    return change_workload(
-        changed,
-        workload,
-        lambda each: replace(each, pod_sets=tuple(map(shrink_pods, each.pod_sets))),
-    )
+    return change_gang(snapshot, workload, shrink)
 
 
 def _anywhere(snapshot: Snapshot, workload: str) -> Snapshot:
@@ -139,13 +116,14 @@ def _anywhere(snapshot: Snapshot, workload: str) -> Snapshot:
     def free_set(pod_set: PodSet) -> PodSet:
         return replace(pod_set, template=replace(pod_set.template, node_selector={}, affinity=()))
 
-    changed = change_gang(
-        snapshot, workload, lambda gang: replace(gang, pods=tuple(map(free, gang.pods)))
-    )
-    return change_workload(
-        changed,
+    return change_gang(
+        snapshot,
         workload,
-        lambda each: replace(each, pod_sets=tuple(map(free_set, each.pod_sets))),
+        lambda gang: replace(
+            gang,
+            pods=tuple(map(free, gang.pods)),
+            pod_sets=tuple(map(free_set, gang.pod_sets)),
+        ),
     )
 
 

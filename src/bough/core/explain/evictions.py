@@ -2,48 +2,28 @@
 
 The inequality behind a reclaim is that the victim's queue, and all above it up to that level, use
 more than their quota. It is told as it was when the cycle began; where it holds only with what
-started in the same cycle, with that. Must not know remedies.
+started in the same cycle, with that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
+from bough.core.cycle.claim import Claim
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.explain.judge import Decision
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.sentences import say_excess
-from bough.core.explain.turns import carried_out
-from bough.core.explain.workloads import dominant_refusal, tree_of
 from bough.core.quota.tree import QuotaTree
-from bough.model.certificate import EvictionCertificate, Excess, Verdict
-from bough.model.plan import Eviction, EvictionRule, Plan
+from bough.model.certificate import EvictionCertificate, Excess
+from bough.model.plan import EvictionRule, Plan
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal
 from bough.model.snapshot import Snapshot
-
-
-class _Party(NamedTuple):
-    """Somebody who is evicted, or for whom."""
-
-    queue: str
-    owner: str
-    priority: int
-
-
-class _Scene(NamedTuple):
-    """What an eviction is judged by."""
-
-    parties: dict[str, _Party]
-    #: Use as it was when the cycle began, and with all that it starts.
-    before: QuotaTree
-    after: QuotaTree
-    #: What stood against the preemptor.
-    need: Refusal | None
 
 
 def eviction_certificate(
@@ -54,81 +34,70 @@ def eviction_certificate(
     eviction = next((each for each in decided.evictions if each.workload == workload), None)
     if eviction is None:
         return None
-    set_scene = _scene_of_gangs if snapshot.gangs else _scene_of_workloads
-    scene = set_scene(snapshot, policy, decided, eviction)
-    victim = scene.parties[workload]
-    preemptor = scene.parties.get(eviction.preemptor or "")
-    excesses = tuple(_excesses(scene.before, victim.queue, eviction.level))
-    excesses = excesses or tuple(_excesses(scene.after, victim.queue, eviction.level))
+    copy = Memo().refresh(snapshot, policy)
+    tree = copy.ledgers.total
+    victim = copy.claims[workload]
+    preemptor = copy.claims.get(eviction.preemptor or "")
+    amounts = _starting(copy, decided)
+    need = None if preemptor is None else _need(copy, preemptor, amounts)
+    excesses = tuple(_excesses(tree, victim.queue, eviction.level))
+    if not excesses:
+        for name, total in amounts.items():
+            tree.add_usage(copy.claims[name].queue, total)
+        excesses = tuple(_excesses(tree, victim.queue, eviction.level))
     certificate = EvictionCertificate(
         workload=workload,
         queue=victim.queue,
         rule=eviction.rule,
         sentence="",
-        owner=victim.owner,
+        owner=victim.gang.owner,
         pods=eviction.pods,
         preemptor=eviction.preemptor,
         preemptor_queue=None if preemptor is None else preemptor.queue,
-        preemptor_owner="" if preemptor is None else preemptor.owner,
-        priority=victim.priority,
-        preemptor_priority=None if preemptor is None else preemptor.priority,
+        preemptor_owner="" if preemptor is None else preemptor.gang.owner,
+        priority=victim.standing.priority,
+        preemptor_priority=None if preemptor is None else preemptor.standing.priority,
         level=eviction.level,
         excesses=excesses,
-        need=scene.need,
+        need=need,
     )
     return msgspec.structs.replace(certificate, sentence=_say(certificate))
 
 
-def _scene_of_gangs(
-    snapshot: Snapshot, policy: Policy, decided: Plan, eviction: Eviction
-) -> _Scene:
-    world = Memo().gangs.refresh(snapshot, policy.gangs)
-    flavors = {node.name: node.flavor for node in snapshot.nodes}
+def _starting(copy: WorkingCopy, decided: Plan) -> dict[str, dict[FlavorResource, int]]:
+    """What each gang counts that a plan starts, now or when others have ended."""
+    amounts: dict[str, dict[FlavorResource, int]] = {}
+    for admit in decided.admits:
+        total = amounts.setdefault(admit.workload, {})
+        for each in admit.admission.assignments:
+            for resource, flavor in each.flavors.items():
+                what = FlavorResource(flavor, resource)
+                total[what] = total.get(what, 0) + each.usage.get(resource, 0)
     places: dict[str, dict[str, str]] = {}
     for bind in decided.binds:
         places.setdefault(bind.workload, {})[bind.pod] = bind.node
     for nomination in decided.nominations:
         places.setdefault(nomination.workload, {}).update(nomination.pods)
-    amounts: dict[str, dict[FlavorResource, int]] = {}
+    flavors = {node.name: node.flavor for node in copy.snapshot.nodes}
     for name, pods in places.items():
-        claim = world.claims[name]
-        tariff = world.tariffs[claim.queue]
+        claim = copy.claims[name]
+        costs = copy.costs[claim.queue]
         total = amounts.setdefault(name, {})
         for pod in claim.gang.pods:
-            if pod.name in pods and tariff.choices:
-                choice = tariff.choice_of(flavors.get(pods[pod.name]))
-                for what, amount in tariff.price(pod.requests, choice).items():
+            if pod.name in pods and costs.choices:
+                choice = costs.choice_of(flavors.get(pods[pod.name]))
+                for what, amount in costs.price(pod.requests, choice).items():
                     total[what] = total.get(what, 0) + amount
-    need = None
-    preemptor = world.claims.get(eviction.preemptor or "")
-    if preemptor is not None:
-        need = world.ledgers.total.refusal(preemptor.queue, amounts.get(preemptor.name, {}))
-    # `present` is the same use in another tree, to which what starts can be added.
-    for name, total in amounts.items():
-        world.ledgers.present.add_usage(world.claims[name].queue, total)
-    parties = {
-        name: _Party(claim.queue, claim.gang.owner, claim.gang.priority)
-        for name, claim in world.claims.items()
-    }
-    return _Scene(parties, world.ledgers.total, world.ledgers.present, need)
+    return amounts
 
 
-def _scene_of_workloads(
-    snapshot: Snapshot, policy: Policy, decided: Plan, eviction: Eviction
-) -> _Scene:
-    parties = {
-        each.key: _Party(queue, each.namespace, each.priority or 0)
-        for table in (snapshot.waiting, snapshot.admitted)
-        for queue, row in table.items()
-        for each in row
-    }
-    need = None
-    preemptor = parties.get(eviction.preemptor or "")
-    if preemptor is not None and eviction.preemptor is not None:
-        decision = Decision(Verdict.NOMINATED, decided, snapshot)
-        need = dominant_refusal(decision, policy, preemptor.queue, eviction.preemptor)
-    after = tree_of(carried_out(snapshot, decided))
-    return _Scene(parties, tree_of(snapshot), after, need)
+def _need(
+    copy: WorkingCopy, preemptor: Claim, amounts: dict[str, dict[FlavorResource, int]]
+) -> Refusal | None:
+    """What stood against a preemptor."""
+    if preemptor.counted:
+        return dominant_refusal(flavor_options(copy, preemptor))
+    return copy.ledgers.total.refusal(preemptor.queue, amounts.get(preemptor.name, {}))
 
 
 def _excesses(tree: QuotaTree, queue: str, level: TreeNode | None) -> Iterator[Excess]:

@@ -1,7 +1,4 @@
-"""Who has what is missing: how much, whether it is guaranteed or borrowed, whether it may be taken.
-
-Must not know why anybody misses it.
-"""
+"""Which gangs have what is missing: how much, guaranteed or borrowed, whether it may be taken."""
 
 from __future__ import annotations
 
@@ -9,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bough.core.cycle.gangs.claim import Claim
-from bough.core.cycle.gangs.reclaim import Reclaim
-from bough.core.cycle.gangs.tariff import amount_of
-from bough.core.cycle.gangs.world import World
+from bough.core.cycle.candidates import Candidates, Preemptor
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.quota_cost import amount_of
+from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import pods_of
 from bough.core.quota.tree import QuotaTree
@@ -33,28 +30,32 @@ _ONE_OF = {
 }
 
 
-class GangHolders:
-    """The gangs that hold something in a world, once its cycle is over."""
+class Holders:
+    """The gangs that hold something once a cycle is over."""
 
-    def __init__(self, world: World, claim: Claim, request: Amounts) -> None:
-        self._world = world
+    def __init__(self, copy: WorkingCopy, claim: Claim, request: Amounts) -> None:
+        self._copy = copy
         self._claim = claim
         self._evictable = self._find_evictable(request)
 
     def below(self, node: TreeNode, what: FlavorResource, *, guaranteed: bool) -> list[Holder]:
         """Who has it at a node of the quota tree; only what is guaranteed, or everything."""
-        world = self._world
-        tree = world.ledgers.total
+        copy = self._copy
+        tree = copy.ledgers.total
         queues = {each.name for each in tree.subtree(node) if each.kind is NodeKind.QUEUE}
-        holders = self._holders(queues, lambda claim, pod: world.price(claim, pod).get(what, 0))
+        holders = self._holders(
+            queues,
+            lambda claim, pod: copy.cost(claim, pod).get(what, 0),
+            lambda claim: claim.usage.get(what, 0),
+        )
         if guaranteed:
             holders = [each for each in holders if each.guaranteed]
         return share_borrowed(holders, lambda queue: borrowed_of(tree, queue, what))
 
     def on(self, nodes: int, resource: str) -> list[Holder]:
         """Who has a resource, by the name that placement has for it, on some nodes."""
-        world = self._world
-        placer = world.placer
+        copy = self._copy
+        placer = copy.placer
         column = placer.index.columns.names.index(resource)
 
         def measure(claim: Claim, pod: Pod) -> int:
@@ -62,24 +63,47 @@ class GangHolders:
             on_them = holding is not None and nodes >> holding.at & 1
             return holding.row[column] if holding is not None and on_them else 0
 
-        holders = self._holders({*world.tariffs}, measure)
+        holders = self._holders({*copy.costs}, measure, lambda _: 0)
         return share_borrowed(holders, lambda queue: self._borrowed(queue, resource))
 
-    def _holders(self, queues: set[str], measure: Measure) -> list[Holder]:
+    def _holders(
+        self, queues: set[str], measure: Measure, count: Callable[[Claim], int]
+    ) -> list[Holder]:
         found: list[Holder] = []
-        for name in sorted(self._world.claims):
-            claim = self._world.claims[name]
+        for name in sorted(self._copy.claims):
+            claim = self._copy.claims[name]
             if claim is not self._claim and claim.queue in queues:
-                holder = self._holder(claim, measure)
+                holder = (
+                    self._counted(claim, count(claim))
+                    if claim.counted
+                    else self._holder(claim, measure)
+                )
                 if holder is not None:
                     found.append(holder)
         return found
 
-    def _holder(self, claim: Claim, measure: Measure) -> Holder | None:
-        world = self._world
-        if not claim.running and not world.has_changed(claim):
+    def _counted(self, claim: Claim, amount: int) -> Holder | None:
+        """A gang of pod sets: it has all of its quota, or none."""
+        if not amount or not claim.holds:
             return None
-        held = world.held(claim)
+        conditions = claim.gang.conditions
+        since = next((each.since_ms for each in conditions if each.type == "QuotaReserved"), None)
+        return Holder(
+            workload=claim.name,
+            queue=claim.queue,
+            amount=amount,
+            guaranteed=0 if claim.preemptible else amount,
+            evictable=amount if claim.name in self._evictable else 0,
+            owner=claim.gang.owner,
+            priority=claim.gang.priority,
+            since_ms=since,
+        )
+
+    def _holder(self, claim: Claim, measure: Measure) -> Holder | None:
+        copy = self._copy
+        if not claim.running and not copy.has_changed(claim):
+            return None
+        held = copy.held(claim)
         pods = [
             pod
             for leaf, bits in zip(claim.tree.leaves, held, strict=True)
@@ -89,8 +113,8 @@ class GangHolders:
         if not amount:
             return None
         core = set[str]()
-        if not claim.gang.preemptible:
-            kept = core_pods(claim.tree, held) if world.rules.growth_borrows else pods
+        if not claim.preemptible:
+            kept = core_pods(claim.tree, held) if copy.rules.growth_borrows else pods
             core = {pod.name for pod in kept}
         evictable = self._evictable.get(claim.name, set())
         return Holder(
@@ -107,22 +131,31 @@ class GangHolders:
 
     def _find_evictable(self, request: Amounts) -> dict[str, set[str]]:
         """By gang: the pods that may be evicted for the one that waits."""
-        claim, world = self._claim, self._world
-        takes = not claim.gang.preemptible or world.rules.preemptible_takes_victims
+        claim, copy = self._claim, self._copy
+        takes = not claim.preemptible or copy.rules.preemptible_takes_victims
         found: dict[str, set[str]] = {}
-        if takes and world.takes_gangs(claim.queue):
-            reclaim = Reclaim(world, claim, request)
-            for victim in reclaim.candidates():
-                if reclaim.allowed(victim):
-                    pods = found.setdefault(victim.claim.name, set())
-                    pods.update(pod.name for pod in victim.pods)
+        if not takes or claim.leaf is None or claim.leaf.cycle:
+            return found
+        preemptor = Preemptor(
+            claim.leaf,
+            claim.standing,
+            request,
+            tuple(request),
+            guaranteed=not claim.preemptible,
+            needs_room=not claim.counted,
+        )
+        candidates = Candidates(copy, preemptor)
+        for victim in candidates.in_order(borrowing=False):
+            if candidates.allowed(victim, borrowing=False):
+                pods = found.setdefault(victim.claim.name, set())
+                pods.update(pod.name for pod in victim.pods)
         return found
 
     def _borrowed(self, queue: str, resource: str) -> int:
         """How much a queue uses beyond its quota, on whatever flavor it does most."""
         one = _ONE_OF.get(resource, Resources(other=((resource, 1),)))
-        tree = self._world.ledgers.total
-        node = self._world.queue_node(queue)
+        tree = self._copy.ledgers.total
+        node = TreeNode(NodeKind.QUEUE, queue)
         amounts = (
             borrowed_of(tree, queue, what)
             for what in tree.flavor_resources(node)

@@ -1,7 +1,4 @@
-"""Whether a workload starts in some world: planning is the only judge, and its plans are counted.
-
-Must not know which worlds are worth asking about.
-"""
+"""Whether a gang starts in some world: planning is the only judge, and its plans are counted."""
 
 from __future__ import annotations
 
@@ -9,18 +6,20 @@ from typing import NamedTuple
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.explain.turns import Turn, find_turn
+from bough.core.cycle.waits import Waits, is_waiting
+from bough.core.explain.turns import find_turn, starts
 from bough.model.certificate import Verdict
+from bough.model.gang import Gang
 from bough.model.plan import Plan, Wait
-from bough.model.policy import Policy
+from bough.model.policy import Judging, Policy
 from bough.model.snapshot import Snapshot
 
-#: Cycles that a workload in the form of Kueue is followed for, until it is looked at.
+#: Cycles that a gang is followed for, until it is looked at.
 MOST_TURNS = 200
 
 
 class Decision(NamedTuple):
-    """What becomes of a workload."""
+    """What becomes of a gang."""
 
     verdict: Verdict
     plan: Plan
@@ -30,53 +29,62 @@ class Decision(NamedTuple):
 
     @property
     def starts(self) -> bool:
-        """Whether it starts, now or when those have ended who are told to."""
+        """Whether it starts, now or when those have ended that are told to."""
         return self.verdict in (Verdict.STARTS, Verdict.NOMINATED)
 
 
 class Judge:
-    """Plans for one workload."""
+    """Plans for one gang."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, workload: str) -> None:
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, workload: str, memo: Memo | None = None
+    ) -> None:
         self._base = snapshot
         self._policy = policy
         self._workload = workload
-        self._memo = Memo()
+        self._memo = Memo() if memo is None else memo
         #: Plans that were made.
         self.plans = 0
 
     def decide(self, snapshot: Snapshot) -> Decision:
-        """What becomes of the workload."""
-        if snapshot.gangs:
-            return self._decide_gang(snapshot)
-        turn = find_turn(snapshot, self._policy, self._workload, MOST_TURNS)
-        self.plans += turn.plans
-        return Decision(_verdict(turn, self._workload), turn.plan, turn.snapshot, turn.wait)
-
-    def starts(self, snapshot: Snapshot) -> bool:
-        """Whether it starts, now or when those have ended who are told to."""
-        return self.decide(snapshot).starts
-
-    def _decide_gang(self, snapshot: Snapshot) -> Decision:
+        """What becomes of the gang."""
+        gang = find_gang(snapshot, self._workload)
+        if self._policy.judging is Judging.TOGETHER and gang is not None and is_waiting(gang):
+            turn = find_turn(snapshot, self._policy, self._workload, MOST_TURNS)
+            self.plans += turn.plans
+            return self._decision(turn.plan, turn.snapshot, gang, turn.wait)
         same_frame = snapshot.cohorts is self._base.cohorts and snapshot.queues is self._base.queues
         decided = plan(snapshot, self._policy, self._memo if same_frame else None)
         self.plans += 1
-        wait = next((each for each in decided.waits if each.workload == self._workload), None)
-        return Decision(gang_verdict(decided, self._workload), decided, snapshot, wait)
+        wait = None if gang is None else Waits(snapshot, self._policy, decided).of(gang)
+        return self._decision(decided, snapshot, gang, wait)
+
+    def starts(self, snapshot: Snapshot) -> bool:
+        """Whether it starts, now or when those have ended that are told to."""
+        return self.decide(snapshot).starts
+
+    def _decision(
+        self, decided: Plan, snapshot: Snapshot, gang: Gang | None, wait: Wait | None
+    ) -> Decision:
+        return Decision(verdict_of(decided, self._workload, gang, wait), decided, snapshot, wait)
 
 
-def gang_verdict(decided: Plan, name: str) -> Verdict:
+def find_gang(snapshot: Snapshot, name: str) -> Gang | None:
+    """A gang by its name."""
+    for row in snapshot.gangs.values():
+        for gang in row:
+            if gang.name == name:
+                return gang
+    return None
+
+
+def verdict_of(decided: Plan, name: str, gang: Gang | None, wait: Wait | None) -> Verdict:
     """What a plan makes of a gang."""
-    if any(wait.workload == name for wait in decided.waits):
-        return Verdict.WAITS
     if any(each.workload == name for each in decided.nominations):
         return Verdict.NOMINATED
-    if any(bind.workload == name and not bind.growth for bind in decided.binds):
+    if starts(decided, name):
         return Verdict.STARTS
+    counted = gang is not None and bool(gang.pod_sets)
+    if wait is not None or (counted and gang is not None and is_waiting(gang)):
+        return Verdict.WAITS
     return Verdict.RUNS
-
-
-def _verdict(turn: Turn, key: str) -> Verdict:
-    if turn.admits(key):
-        return Verdict.STARTS
-    return Verdict.NOMINATED if turn.nominates(key) else Verdict.WAITS

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from bough.core.cycle.victims import search
+from bough.core.cycle.waits import Waits
 from bough.core.explain.change import apply_remedy
+from bough.core.explain.flavor_options import refusal_of
 from bough.core.explain.judge import Decision, Judge
-from bough.core.explain.workloads import dominant_refusal
 from bough.core.gang.tree import GangTree
 from bough.core.quota.tree import QuotaTree
 from bough.model.admission import StopPolicy
@@ -22,9 +23,8 @@ from bough.model.certificate import Raise, Remedies, Remedy, RemedyKind, Verdict
 from bough.model.gang import PodState
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
-from bough.model.reason import Refusal, RefusalKind
+from bough.model.reason import Refusal, RefusalKind, WaitReason
 from bough.model.snapshot import Snapshot
-from bough.model.workload import Workload
 
 replace = msgspec.structs.replace
 
@@ -44,7 +44,7 @@ def remedies(
 ) -> Remedies:
     """What would help a workload that waits, the cheapest first; nothing for one that does not."""
     patient = _Patient(snapshot, policy, workload, most_plans)
-    if patient.gang is None and patient.workload is None:
+    if patient.gang is None:
         return Remedies()
     decision = patient.judge.decide(snapshot)
     if decision.verdict is not Verdict.WAITS:
@@ -71,11 +71,8 @@ class _Patient:
             (g for row in snapshot.gangs.values() for g in row if g.name == name), None
         )
         self.queue = "" if self.gang is None else self.gang.queue
-        self.workload: Workload | None = None
-        for queue, line in snapshot.waiting.items():
-            for each in line:
-                if each.key == name and self.gang is None:
-                    self.workload, self.queue = each, queue
+        #: Whether it is decided by quota alone.
+        self.counted = self.gang is not None and bool(self.gang.pod_sets)
         self._most_plans = most_plans
         self._until = 0
         #: Whether the search for the present kind came to its bound.
@@ -104,13 +101,14 @@ class _Patient:
 
     def refusal(self, decision: Decision) -> Refusal | None:
         """The violated inequality that keeps it from starting."""
-        if self.gang is None:
-            found = dominant_refusal(decision, self.policy, self.queue, self.name)
+        if self.counted:
+            found = refusal_of(decision.snapshot, self.policy, decision.plan, self.name)
         else:
-            # Who is behind another waits for what the other waits for.
             wait = decision.wait
-            while wait is not None and wait.head is not None:
-                head = wait.head
+            if wait is not None and wait.reason == WaitReason.BEHIND and self.gang is not None:
+                # What is behind another waits for what the other waits for.
+                waits = Waits(decision.snapshot, self.policy, decision.plan)
+                head = waits.first_in_line(self.gang)
                 wait = next((each for each in decision.plan.waits if each.workload == head), None)
             found = None if wait is None else wait.refusal
         over = found is not None and found.kind is RefusalKind.OVER_QUOTA
@@ -157,14 +155,14 @@ def _irredundant(prefix: list[str], enough: Callable[[Sequence[str]], bool]) -> 
 def _running(patient: _Patient) -> Iterator[tuple[tuple[int, int], str]]:
     """Everybody else that holds something, with since when it has run."""
     for gang in (gang for row in patient.snapshot.gangs.values() for gang in row):
-        runs = any(pod.state is PodState.RUNNING for pod in gang.pods)
-        if runs and gang.name != patient.name:
-            since = gang.submitted_ms if gang.started_ms is None else gang.started_ms
-            yield (since, -gang.priority), gang.name
-    for each in (each for row in patient.snapshot.admitted.values() for each in row):
-        if patient.gang is None and each.holds_quota:
-            since = [c.since_ms or 0 for c in each.conditions if c.type == "QuotaReserved"]
-            yield (since[0] if since else each.created_ms or 0, -(each.priority or 0)), each.key
+        runs = gang.holds_quota or any(pod.state is PodState.RUNNING for pod in gang.pods)
+        if not runs or gang.name == patient.name:
+            continue
+        since = gang.submitted_ms if gang.started_ms is None else gang.started_ms
+        for condition in gang.conditions:
+            if condition.type == "QuotaReserved":
+                since = condition.since_ms or 0
+        yield (since, -gang.priority), gang.name
 
 
 def _run_as_low(patient: _Patient) -> Iterator[Remedy]:
@@ -192,12 +190,12 @@ def _smaller_minimum(patient: _Patient) -> Iterator[Remedy]:
 
 def _minimums(patient: _Patient) -> Iterator[tuple[str | None, int]]:
     """What could be lower: the part (`None`: the whole), and what it needs now."""
-    if patient.gang is not None:
+    if patient.gang is not None and not patient.counted:
         for node in GangTree.of(patient.gang).nodes:
             if node.minimum > 1:
                 yield (node.name if node.position else None), node.minimum
-    elif patient.workload is not None and patient.policy.partial_admission:
-        for pod_set in patient.workload.pod_sets:
+    elif patient.gang is not None and patient.policy.partial_admission:
+        for pod_set in patient.gang.pod_sets:
             least = pod_set.count if pod_set.min_count is None else pod_set.min_count
             if least > 1:
                 yield pod_set.name, least
@@ -214,10 +212,11 @@ def _other_flavor(patient: _Patient) -> Iterator[Remedy]:
 
 def _is_choosy(patient: _Patient) -> bool:
     """Whether its pods say something about their nodes."""
-    if patient.gang is not None:
-        return any(pod.node_selector or pod.affinity for pod in patient.gang.pods)
-    pod_sets = () if patient.workload is None else patient.workload.pod_sets
-    return any(each.template.node_selector or each.template.affinity for each in pod_sets)
+    gang = patient.gang
+    if gang is None:
+        return False
+    templates = (*gang.pods, *(each.template for each in gang.pod_sets))
+    return any(each.node_selector or each.affinity for each in templates)
 
 
 def _flavors(patient: _Patient, decision: Decision) -> set[str]:
@@ -258,7 +257,7 @@ def _raise_quota(patient: _Patient) -> Iterator[Remedy]:
     """More quota at the nodes that refuse it; of Kueue's queues, at the queue itself."""
 
     def node_of(refusal: Refusal) -> TreeNode | None:
-        if patient.gang is None:
+        if patient.counted:
             return TreeNode(NodeKind.QUEUE, patient.queue)
         # Above the topmost node there is nothing to take from: what it has is what there is.
         physical = patient.snapshot.nodes and refusal.node in roots

@@ -5,6 +5,7 @@ Must not know the tree, nor whether the usage is within quota.
 
 from __future__ import annotations
 
+from bough.model.gang import Gang
 from bough.model.quota import FlavorResource
 from bough.model.workload import Assignment, PodSet, Workload
 
@@ -12,7 +13,7 @@ from bough.model.workload import Assignment, PodSet, Workload
 PODS = "pods"
 
 
-def usage_of(workload: Workload) -> dict[FlavorResource, int]:
+def usage_of(workload: Workload | Gang) -> dict[FlavorResource, int]:
     """What the workload uses: nothing unless it holds quota, less what its finished pods had."""
     usage: dict[FlavorResource, int] = {}
     if workload.admission is None or not workload.holds_quota:

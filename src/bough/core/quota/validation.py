@@ -14,6 +14,7 @@ from bough.model.admission import (
     AdmissionRules,
     BorrowWithinCohort,
     FlavorSearch,
+    Preemption,
     ReclaimWithinCohort,
 )
 from bough.model.amount import write_amount
@@ -204,7 +205,7 @@ def _lending_faults(groups: tuple[ResourceGroup, ...]) -> Iterator[Fault]:
 
 
 def _rule_faults(rules: AdmissionRules) -> Iterator[Fault]:
-    preemption, fungibility = rules.preemption, rules.fungibility
+    preemption, fungibility = rules.preemption or Preemption(), rules.fungibility
     never = ReclaimWithinCohort.NEVER
     policy = preemption.borrow_within_cohort
     if preemption.reclaim_within_cohort is never and policy is not BorrowWithinCohort.NEVER:

@@ -1,16 +1,15 @@
 """Whether there would be room for a demand, asked again and again while victims come and go.
 
 Where pods are alike and nothing constrains them, room is a number that is kept up to date node by
-node. Elsewhere the number of free GPUs tells when a real search is worth while. Must not know whose
-pods are victims, nor why.
+node. Elsewhere the number of free GPUs tells when a real search is worth while.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bough.core.cycle.gangs.claim import Claim
-from bough.core.cycle.gangs.world import World
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand
 from bough.core.place.columns import GPUS
 from bough.core.place.result import Placement
@@ -21,11 +20,11 @@ from bough.model.gang import Pod
 class Room:
     """The room for one demand, once everything that is told to end has ended."""
 
-    def __init__(self, world: World, claim: Claim, demand: Demand, nodes: int) -> None:
-        self._world = world
+    def __init__(self, copy: WorkingCopy, claim: Claim, demand: Demand, nodes: int) -> None:
+        self._copy = copy
         self._claim = claim
         self._demand = demand
-        shapes = _shapes(world, demand)
+        shapes = _shapes(copy, demand)
         self._nodes = nodes
         possible = 0
         for shape in shapes:
@@ -41,14 +40,14 @@ class Room:
     def watch(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """Remember what nodes add to the count before something happens to their pods."""
         for pod in pods:
-            holding = self._world.placer.holding(claim.name, pod.name)
+            holding = self._copy.placer.holding(claim.name, pod.name)
             if holding is not None and holding.at not in self._parts:
                 self._parts[holding.at] = self._part(holding.at)
 
     def recount(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """Count again where pods were told to end, or to stay; they were watched before."""
         for pod in pods:
-            holding = self._world.placer.holding(claim.name, pod.name)
+            holding = self._copy.placer.holding(claim.name, pod.name)
             if holding is not None:
                 part = self._part(holding.at)
                 self._count += part - self._parts[holding.at]
@@ -61,7 +60,7 @@ class Room:
         return self._shape is not None or self._search()
 
     def _whole(self) -> int:
-        index = self._world.placer.index
+        index = self._copy.placer.index
         if self._shape is not None:
             return index.count(self._shape, self._nodes, later=True)
         return sum(
@@ -71,27 +70,27 @@ class Room:
     def _part(self, at: int) -> int:
         if not self._possible >> at & 1:
             return 0
-        index = self._world.placer.index
+        index = self._copy.placer.index
         if self._shape is not None:
             return index.copies(at, self._shape, later=True)
         return max(0, index.later[at][GPUS])
 
     def _search(self) -> bool:
-        world, claim = self._world, self._claim
-        mark = world.log.mark()
-        found = world.placer.place(
-            claim.tree, self._demand, world.held(claim), later=True, within=self._nodes
+        copy, claim = self._copy, self._claim
+        mark = copy.log.mark()
+        found = copy.placer.place(
+            claim.tree, self._demand, copy.held(claim), later=True, within=self._nodes
         )
-        world.log.undo(mark)
+        copy.log.undo(mark)
         return isinstance(found, Placement)
 
 
-def _shapes(world: World, demand: Demand) -> list[Shape]:
+def _shapes(copy: WorkingCopy, demand: Demand) -> list[Shape]:
     found: dict[Shape, None] = {}
     waiting = [demand]
     while waiting:
         part = waiting.pop()
-        found.update((world.placer.index.shapes.of(pod), None) for pod in part.pods)
+        found.update((copy.placer.index.shapes.of(pod), None) for pod in part.pods)
         waiting.extend(part.children)
     return list(found)
 

@@ -1,8 +1,8 @@
-"""Who waits in which queue between cycles, and who is parked until something in its tree changes.
+"""Which gangs wait in which queue between cycles, and which are parked until their tree changes.
 
-For whoever calls `plan` again and again: `waiting`, `parked` and `progress` go into the next
-snapshot, `settle` takes the plan in, `wake` says that something ended or was changed. Must not know
-quota or time.
+For a caller of `plan` that judges the heads of queues cycle by cycle: `waiting`, `parked` and
+`progress` go into the next snapshot, `settle` takes the plan in, `wake` says that something ended
+or was changed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bough.core.cycle.applicant import shape_of
+from bough.core.cycle.claim import shape_of
 from bough.core.quota.edges import Edges
+from bough.model.gang import Gang
 from bough.model.plan import Plan, Wait
 from bough.model.policy import Policy
 from bough.model.quota import Cohort, NodeKind, Queue, TreeNode
 from bough.model.snapshot import Parked, Progress
-from bough.model.workload import Workload
 
 
 class Lines:
@@ -29,7 +29,7 @@ class Lines:
         self._places: dict[str, tuple[_Line, bytes]] = {}
         self._roots: dict[str, _Root] = {}
         self._tried: dict[str, _Tried] = {}
-        self._waiting: dict[str, tuple[Workload, ...]] = {}
+        self._waiting: dict[str, tuple[Gang, ...]] = {}
         self._parked: dict[str, Parked] = {}
         #: Lines that changed, and those in which somebody was parked or woken, since last asked.
         self._changed: dict[str, _Line] = {}
@@ -38,7 +38,7 @@ class Lines:
         self.declare(cohorts, queues)
 
     @property
-    def waiting(self) -> dict[str, tuple[Workload, ...]]:
+    def waiting(self) -> dict[str, tuple[Gang, ...]]:
         """By queue, who waits; the tuple of a queue that nobody joined or left stays the same."""
         for queue, line in self._changed.items():
             if line.members:
@@ -98,16 +98,16 @@ class Lines:
             self._unpark(line)
         self._tried.clear()
 
-    def add(self, queue: str, workload: Workload) -> None:
+    def add(self, queue: str, gang: Gang) -> None:
         """Let a workload wait, or replace it by its newer state."""
-        key = workload.key
+        key = gang.name
         if key in self._places:
             self.remove(key)
         line = self._lines.get(queue)
         if line is None:
             line = self._lines[queue] = _Line(queue)
-        shape = shape_of(workload, self._policy)
-        line.members[key] = workload
+        shape = shape_of(gang, self._policy)
+        line.members[key] = gang
         line.numbers[shape] = line.numbers.get(shape, 0) + 1
         self._places[key] = (line, shape)
         self._changed[queue] = line
@@ -133,6 +133,9 @@ class Lines:
         for admit in plan.admits:
             if admit.workload in self._places:
                 self.remove(admit.workload)
+        for bind in plan.binds:
+            if bind.workload in self._places and not bind.growth:
+                self.remove(bind.workload)
         for wait in plan.waits:
             if wait.workload in self._places:
                 self._settle_wait(wait)
@@ -189,7 +192,7 @@ class _Line:
     def __init__(self, queue: str) -> None:
         self.queue = queue
         #: By key, in the order in which they came.
-        self.members: dict[str, Workload] = {}
+        self.members: dict[str, Gang] = {}
         #: How many there are of each shape.
         self.numbers: dict[bytes, int] = {}
         #: The shapes of which all are parked, and why; also those who come later.

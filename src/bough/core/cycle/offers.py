@@ -1,7 +1,7 @@
 """What a gang wants: the part it needs, and in which ways it may be had.
 
 It depends only on the gang, on what it holds and on what is declared; so it is worked out once and
-kept for as long as the gang holds what it held. Must not know what is used or free.
+kept for as long as the gang holds what it held.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bough.core.cycle.gangs.claim import Claim
-from bough.core.cycle.gangs.world import World
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand, cheapest, first_choice, needed
 from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.tree import counts_of
@@ -36,35 +36,35 @@ class Wants(NamedTuple):
     offers: tuple[Offer, ...]
 
 
-def wants_of(world: World, claim: Claim) -> Wants:
+def wants_of(copy: WorkingCopy, claim: Claim) -> Wants:
     """What a gang of a known queue wants now."""
-    if world.has_changed(claim):
-        return _work_out(world, claim)
+    if copy.has_changed(claim):
+        return _work_out(copy, claim)
     if claim.wants is None:
-        claim.wants = _work_out(world, claim)
+        claim.wants = _work_out(copy, claim)
     return claim.wants
 
 
-def _work_out(world: World, claim: Claim) -> Wants:
-    held = world.held(claim)
+def _work_out(copy: WorkingCopy, claim: Claim) -> Wants:
+    held = copy.held(claim)
     demand = needed(claim.tree, held)
     if demand is None:
         return Wants(is_sufficient(claim.tree, counts_of(held)), ())
-    return Wants(False, tuple(_offers(world, claim, demand)))
+    return Wants(False, tuple(_offers(copy, claim, demand)))
 
 
-def _offers(world: World, claim: Claim, demand: Demand) -> Iterator[Offer]:
+def _offers(copy: WorkingCopy, claim: Claim, demand: Demand) -> Iterator[Offer]:
     """Flavors in order.
 
     For each the first candidates, then those that take the fewest pods, which may have quota where
     the first have none.
     """
-    tariff = world.tariffs[claim.queue]
+    costs = copy.costs[claim.queue]
     smaller = cheapest(demand)
-    for choice in range(max(1, len(tariff.choices))):
-        nodes = world.nodes_for(claim.queue, choice)
-        first = tariff.total(first_choice(demand), choice)
+    for choice in range(max(1, len(costs.choices))):
+        nodes = copy.nodes_for(claim.queue, choice)
+        first = costs.total(first_choice(demand), choice)
         yield Offer(choice, nodes, demand, first)
-        least = first if smaller is demand else tariff.total(first_choice(smaller), choice)
+        least = first if smaller is demand else costs.total(first_choice(smaller), choice)
         if least != first:
             yield Offer(choice, nodes, smaller, least)

@@ -1,19 +1,20 @@
-"""The working copy of a cycle over gangs: two ledgers, the places, and what every gang holds.
+"""The working copy of a cycle: ledgers, lines, places, and what every gang holds.
 
-Everything goes through marks, so that a what-if, and the whole cycle, can be undone exactly.
-Must not know who is served when, nor who may be evicted.
+Made once from a snapshot and kept in step with the next ones. Everything that a cycle does to it
+goes through marks, so that a what-if, and the whole cycle, can be undone exactly.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bough.core.cycle.gangs.claim import Claim
-from bough.core.cycle.gangs.tariff import Tariff, first_gpus
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.ledgers import Mark as LedgerMark
+from bough.core.cycle.line import Line
+from bough.core.cycle.quota_cost import QuotaCost, first_gpus
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
@@ -21,11 +22,15 @@ from bough.core.place.bits import mask_of
 from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
+from bough.core.quota.usage import usage_of
 from bough.core.undo import UndoLog
 from bough.model.gang import Gang, Pod
-from bough.model.gangrules import GangRules
-from bough.model.quota import FlavorResource, NodeKind, TreeNode
-from bough.model.snapshot import Snapshot
+from bough.model.policy import Policy
+from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
+from bough.model.snapshot import Progress, Snapshot
+from bough.model.workload import Flavor, LocalQueue
+
+_NO_PROGRESS = Progress()
 
 
 class Mark(NamedTuple):
@@ -35,38 +40,43 @@ class Mark(NamedTuple):
     ledgers: LedgerMark
 
 
-class World:
+class WorkingCopy:
     """What is declared, counted, placed and held."""
 
-    def __init__(self, snapshot: Snapshot, rules: GangRules) -> None:
-        self.rules = rules
+    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+        self.snapshot = snapshot
+        self.policy = policy
+        self.rules = policy.gangs
         #: Whether any decision has looked at the clock.
         self.time_matters = False
-        self._now_ms = snapshot.now_ms
         self.log = UndoLog()
-        self.ledgers = Ledgers(snapshot.cohorts, snapshot.queues)
-        self.placer = Placer(snapshot.nodes, snapshot.topologies, rules.placement, self.log)
+        self.ledgers = Ledgers(
+            snapshot.cohorts, snapshot.queues, ending_counts=policy.ending_counts
+        )
+        self.forest = Forest(self.ledgers.total, snapshot.queues, policy)
+        self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
         gpus = first_gpus((*snapshot.cohorts, *snapshot.queues))
-        self.tariffs = {queue.name: Tariff(queue, gpus) for queue in snapshot.queues}
+        self.costs = {queue.name: QuotaCost(queue, gpus) for queue in snapshot.queues}
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
         self._masks: dict[tuple[str | None, ...], int] = {}
         self._paths: dict[str, list[TreeNode]] = {}
-        self._open: dict[str, bool] = {}
-        self._tree_order = NAME_ORDER if rules.subgroups_by_name else SPEC_ORDER
+        self._tree_order = NAME_ORDER if self.rules.subgroups_by_name else SPEC_ORDER
+        self.flavors: dict[str, Flavor] = {}
+        #: By namespace and name.
+        self.local_queues: dict[tuple[str, str], LocalQueue] = {}
         self.claims: dict[str, Claim] = {}
-        #: The gangs that want something, by priority, submit time and name.
-        self.waiting: list[Claim] = []
+        #: The gangs that want something, by queue.
+        self.lines: dict[str, Line] = {}
         #: The gangs of each queue that held something when the cycle began.
         self.running: dict[str, dict[str, Claim]] = {}
-        #: Gangs that may hold more than they need, and gangs that may be evicted; the oldest first.
-        self.elastic: list[Claim] = []
-        self.preemptible: list[Claim] = []
+        #: Those of them that want more.
+        self.growing: dict[str, Claim] = {}
+        #: How many of them may hold more than they need.
+        self.elastic = 0
         #: Gangs that run with less than they need.
         self.stale: dict[str, Claim] = {}
         #: Gangs that were told to end, in part or whole, before the cycle began.
         self.ending: dict[str, Claim] = {}
-        #: Gangs for which others were told to end in an earlier cycle.
-        self.nominated: frozenset[str] = frozenset()
         #: What gangs hold now, where that is not what they held when the cycle began.
         self._held: dict[str, Held] = {}
 
@@ -74,32 +84,47 @@ class World:
     def now_ms(self) -> int:
         """The time of the snapshot."""
         self.time_matters = True
-        return self._now_ms
+        return self.snapshot.now_ms
+
+    def progress(self, name: str) -> Progress:
+        """What an earlier cycle found out about a gang."""
+        return self.snapshot.progress.get(name, _NO_PROGRESS)
 
     # Gangs come and go between cycles
 
     def begin(self, snapshot: Snapshot) -> None:
         """Begin a cycle: what came and went before it cannot be undone any more."""
-        self._now_ms = snapshot.now_ms
+        before = self.snapshot
+        if not self.flavors or before.flavors is not snapshot.flavors:
+            self.flavors = {flavor.name: flavor for flavor in snapshot.flavors}
+        if not self.local_queues or before.local_queues is not snapshot.local_queues:
+            self.local_queues = {
+                (each.namespace, each.name): each for each in snapshot.local_queues
+            }
+        self.snapshot = snapshot
         self.time_matters = False
-        self.nominated = frozenset(
-            name for name, progress in snapshot.progress.items() if progress.nominated
-        )
+        self.forest.changed()
         self.log.forget()
 
     def enter(self, gang: Gang) -> None:
         """Count and place what a gang holds."""
-        claim = self.claims[gang.name] = Claim(gang, self._tree_order)
-        self.placer.add((gang,))
+        claim = self.claims[gang.name] = Claim(gang, self.policy, self._tree_order)
+        if gang.pods:
+            self.placer.add((gang,))
         if claim.waiting:
-            insort(self.waiting, claim, key=_line)
-        if claim.ending:
+            line = self.lines.get(claim.queue)
+            if line is None:
+                line = self.lines[claim.queue] = Line()
+            line.add(claim)
+        if claim.ending or claim.evicted:
             self.ending[claim.name] = claim
-        if claim.running:
+        claim.leaf = self.forest.leaves.get(claim.queue)
+        if claim.holds:
             self.running.setdefault(claim.queue, {})[claim.name] = claim
-            for row in self._rows(claim):
-                insort(row, claim, key=_age)
-            if claim.is_stale:
+            self.elastic += claim.elastic
+            if claim.waiting:
+                self.growing[claim.name] = claim
+            if claim.running and claim.is_stale:
                 self.stale[claim.name] = claim
         self._count(claim, add=True)
 
@@ -111,50 +136,81 @@ class World:
             self.placer.release(name, pod.name, gone=True)
         self.stale.pop(name, None)
         self.ending.pop(name, None)
+        self.growing.pop(name, None)
         if claim.waiting:
-            del self.waiting[bisect_left(self.waiting, claim.line, key=_line)]
-        if claim.running:
+            line = self.lines[claim.queue]
+            line.remove(claim)
+            if not len(line):
+                del self.lines[claim.queue]
+        if claim.holds:
             del self.running[claim.queue][name]
-            for row in self._rows(claim):
-                del row[bisect_left(row, claim.age, key=_age)]
-
-    def _rows(self, claim: Claim) -> list[list[Claim]]:
-        """The rows of possible victims that a gang stands in."""
-        rows = [self.elastic] if claim.elastic else []
-        return [*rows, self.preemptible] if claim.gang.preemptible else rows
+            self.elastic -= claim.elastic
 
     def _count(self, claim: Claim, *, add: bool) -> None:
-        if claim.queue not in self.tariffs:
+        """Count what a gang holds against its queue, or count it no more."""
+        leaf = claim.leaf
+        if leaf is None or not (claim.holds or claim.ending):
             return
+        if claim.counted:
+            if add:
+                claim.usage = usage_of(claim.gang)
+            self._count_amounts(claim, claim.usage, add=add)
+        else:
+            self._count_pods(claim, add=add)
+        if add:
+            claim.charges = [(leaf.account(what), n) for what, n in claim.usage.items()]
+        if claim.holds and (claim.preemptible or claim.elastic):
+            if add:
+                leaf.add(claim)
+            else:
+                leaf.drop(claim)
+
+    def _count_amounts(self, claim: Claim, amounts: Amounts, *, add: bool) -> None:
+        ledgers = self.ledgers
+        if claim.evicted and not self.policy.ending_counts:
+            present = ledgers.present
+            (present.add_usage if add else present.remove_usage)(claim.queue, amounts)
+        else:
+            count = ledgers.add if add else ledgers.remove
+            count(claim.queue, amounts, guaranteed=not claim.preemptible)
+
+    def _count_pods(self, claim: Claim, *, add: bool) -> None:
         core = set[str]()
-        if not claim.gang.preemptible:
+        if not claim.preemptible:
             borrows = self.rules.growth_borrows
             pods = core_pods(claim.tree, claim.tree.held) if borrows else claim.running
             core = {pod.name for pod in pods}
         ledgers = self.ledgers
         count = ledgers.add if add else ledgers.remove
+        usage: dict[FlavorResource, int] = {}
         for pod in claim.running:
-            count(claim.queue, self.price(claim, pod), guaranteed=pod.name in core)
+            cost = self.cost(claim, pod)
+            count(claim.queue, cost, guaranteed=pod.name in core)
+            for what, amount in cost.items():
+                usage[what] = usage.get(what, 0) + amount
+        claim.usage = usage
+        if self.policy.ending_counts:
+            return
         count_present = ledgers.present.add_usage if add else ledgers.present.remove_usage
         for pod in claim.ending:
-            count_present(claim.queue, self.price(claim, pod))
+            count_present(claim.queue, self.cost(claim, pod))
 
     # What things count and where they may be
 
-    def price(self, claim: Claim, pod: Pod) -> Mapping[FlavorResource, int]:
+    def cost(self, claim: Claim, pod: Pod) -> Mapping[FlavorResource, int]:
         """What a pod that has a place counts against its queue."""
-        tariff = self.tariffs[claim.queue]
-        if not tariff.choices:
+        costs = self.costs[claim.queue]
+        if not costs.choices:
             return {}
         node = self.placer.node_of(claim.name, pod.name) or pod.node or ""
-        return tariff.price(pod.requests, tariff.choice_of(self._flavor_of.get(node)))
+        return costs.price(pod.requests, costs.choice_of(self._flavor_of.get(node)))
 
     def nodes_for(self, queue: str, choice: int) -> int:
         """The nodes that may be used for a choice of flavors: those of another flavor may not."""
-        tariff = self.tariffs[queue]
-        if not tariff.choices:
+        costs = self.costs[queue]
+        if not costs.choices:
             return self.placer.index.everything
-        flavors = tariff.nodes_of(choice)
+        flavors = costs.nodes_of(choice)
         found = self._masks.get(flavors)
         if found is None:
             nodes = self.placer.index.nodes
@@ -166,7 +222,7 @@ class World:
         """A queue and the nodes above it."""
         found = self._paths.get(queue)
         if found is None:
-            found = self._paths[queue] = self.ledgers.total.path(self.queue_node(queue))
+            found = self._paths[queue] = self.ledgers.total.path(TreeNode(NodeKind.QUEUE, queue))
         return found
 
     def held(self, claim: Claim) -> Held:
@@ -180,16 +236,8 @@ class World:
 
     def takes_gangs(self, queue: str) -> bool:
         """Whether a queue exists and does not hang on a cycle."""
-        found = self._open.get(queue)
-        if found is None:
-            known = queue in self.tariffs
-            found = known and not self.ledgers.total.cycle(self.queue_node(queue))
-            self._open[queue] = found
-        return found
-
-    def queue_node(self, queue: str) -> TreeNode:
-        """The node of the quota tree that a queue is."""
-        return TreeNode(NodeKind.QUEUE, queue)
+        leaf = self.forest.leaves.get(queue)
+        return leaf is not None and not leaf.cycle
 
     # What changes within a cycle
 
@@ -202,15 +250,22 @@ class World:
         guaranteed: bool,
     ) -> None:
         """Count pods that were given places."""
-        self.ledgers.add(claim.queue, amounts, guaranteed=guaranteed, waits=placement.waits)
+        self.use(claim, amounts, guaranteed=guaranteed, waits=placement.waits)
         self.hold(claim, claim.tree.with_pods(self.held(claim), placement.pods))
+
+    def use(
+        self, claim: Claim, amounts: Amounts, *, guaranteed: bool = False, waits: bool = False
+    ) -> None:
+        """Count what a gang gets, or what is kept for it."""
+        self.ledgers.add(claim.queue, amounts, guaranteed=guaranteed, waits=waits)
+        self.forest.changed()
 
     def more_guaranteed(self, claim: Claim, added: Iterable[str]) -> dict[FlavorResource, int]:
         """What more of a gang would be guaranteed with optional pods that have a place now.
 
         Its core is what it gives back last, whatever started first: that may now be another part.
         """
-        if claim.gang.preemptible or not self.rules.growth_borrows:
+        if claim.preemptible or not self.rules.growth_borrows:
             return {}
         held = self.held(claim)
         before = {pod.name: pod for pod in core_pods(claim.tree, held)}
@@ -219,21 +274,29 @@ class World:
         change: dict[FlavorResource, int] = {}
         for name, pod in {**before, **after}.items():
             sign = (name in after) - (name in before)
-            for what, amount in self.price(claim, pod).items() if sign else ():
+            for what, amount in self.cost(claim, pod).items() if sign else ():
                 change[what] = change.get(what, 0) + sign * amount
         return {what: amount for what, amount in change.items() if amount > 0}
 
     def evict(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """End pods: they count no more, and their room is free when they are gone."""
+        counts = claim.leaf is not None
         for pod in pods:
-            self.ledgers.total.remove_usage(claim.queue, self.price(claim, pod))
+            if counts:
+                self.ledgers.total.remove_usage(claim.queue, self.cost(claim, pod))
             self.placer.release(claim.name, pod.name)
 
     def spare(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """Take an eviction back."""
         for pod in pods:
             self.placer.keep(claim.name, pod.name)
-            self.ledgers.total.add_usage(claim.queue, self.price(claim, pod))
+            self.ledgers.total.add_usage(claim.queue, self.cost(claim, pod))
+
+    def evict_counted(self, claim: Claim) -> None:
+        """Count the pod sets of a gang no more."""
+        if not claim.evicted or self.policy.ending_counts:
+            self.ledgers.total.remove_usage(claim.queue, claim.usage)
+        self.hold(claim, ())
 
     def firm(self, claim: Claim, pods: Iterable[Pod]) -> tuple[Pod, ...]:
         """Those of a gang's pods that have a place and were not told to end."""
@@ -241,10 +304,11 @@ class World:
         return tuple(pod for pod, held in holdings if held is not None and held.hold is Hold.FIRM)
 
     def ends_before(
-        self, claim: Claim, placement: Placement, evicted: Iterable[str]
+        self, claim: Claim, placement: Placement | None, evicted: Iterable[str]
     ) -> tuple[str, ...]:
         """Whose end a gang waits for: on its nodes or, where these are free, in its tree."""
-        nodes = {each.node for each in placement.assignments}
+        placed = () if placement is None else placement.assignments
+        nodes = {each.node for each in placed}
         root = self.path(claim.queue)[-1]
         there: list[str] = []
         elsewhere: list[str] = []
@@ -254,9 +318,12 @@ class World:
             ends = [each for each in holdings if each is not None and each.hold is Hold.ENDS]
             if any(self.placer.index.nodes[each.at].name in nodes for each in ends):
                 there.append(name)
-            elif ends and self.takes_gangs(other.queue) and self.path(other.queue)[-1] == root:
+            elif (ends or other.counted) and self._is_below(other.queue, root):
                 elsewhere.append(name)
         return tuple(there or elsewhere)
+
+    def _is_below(self, queue: str, root: TreeNode) -> bool:
+        return self.takes_gangs(queue) and self.path(queue)[-1] == root
 
     def is_evicted(self, claim: Claim) -> bool:
         """Whether a gang lost all that it held in this cycle."""
@@ -275,15 +342,8 @@ class World:
         """All is again as at the mark."""
         self.log.undo(mark.log)
         self.ledgers.undo(mark.ledgers)
+        self.forest.changed()
 
     def keep(self, mark: Mark) -> None:
         """What happened since the mark stays, unless an outer what-if is undone."""
         self.ledgers.keep(mark.ledgers)
-
-
-def _age(claim: Claim) -> tuple[int, str]:
-    return claim.age
-
-
-def _line(claim: Claim) -> tuple[int, int, str]:
-    return claim.line

@@ -1,9 +1,8 @@
 """What a pod counts against the quota of its queue.
 
 A queue lists resources in groups, and for each group flavors in order; a gang gets one flavor of
-each group. What a queue does not list, it does not limit; but where anybody's GPUs are counted,
-everybody's are, so that a queue without a quota of GPUs has none. Must not know what is used or
-free.
+each group. What a queue does not list, it does not limit; but where GPUs are counted in any queue,
+they are in all, so that a queue without a quota of GPUs has none.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MOST_CHOICES = 64
 Flavors = Mapping[str, str]
 
 
-class Tariff:
+class QuotaCost:
     """How one queue counts."""
 
     __slots__ = ("_by_request", "choices", "flavors")

@@ -3,8 +3,8 @@
 If what has run longest ended first, the gang would one day fit. Until then it keeps its quota and,
 of the room that it would have, what nobody who ends will give back: nothing may start there that
 could not be evicted again. What may borrow goes on using both, and counts for nothing here: else
-the room that is kept would move with every eviction, and with it those for whom somebody was
-evicted. Must not know when anything will really end.
+the room that is kept would move with every eviction, and with it the gangs for which others were
+evicted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 from operator import add, lt, sub
 from typing import NamedTuple
 
-from bough.core.cycle.gangs.claim import Claim
-from bough.core.cycle.gangs.room import Room
-from bough.core.cycle.gangs.wants import Offer
-from bough.core.cycle.gangs.world import World
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.offers import Offer
+from bough.core.cycle.room import Room
 from bough.core.cycle.victims import search
+from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import surplus_pods
 from bough.core.place.columns import Row
 from bough.core.place.result import Placement
@@ -33,25 +33,25 @@ class Holding(NamedTuple):
 class Reservation:
     """The quota and the room that a gang keeps."""
 
-    def __init__(self, world: World, claim: Claim, offer: Offer) -> None:
-        self._world = world
+    def __init__(self, copy: WorkingCopy, claim: Claim, offer: Offer) -> None:
+        self._copy = copy
         self._claim = claim
         self._request = offer.request
         self._pods: list[Pod] = []
-        future = _foresee(world, claim, offer)
+        future = _foresee(copy, claim, offer)
         #: Whether the gang would fit at all, if enough others ended.
         self.kept = future is not None
         if future is not None:
             # Only what is guaranteed: what others borrow in the meantime can be taken back.
-            world.ledgers.guaranteed.add_usage(claim.queue, offer.request)
+            copy.ledgers.guaranteed.add_usage(claim.queue, offer.request)
             self._hold(*future)
 
     def release(self) -> None:
         """Keep nothing any more."""
         if self.kept:
-            self._world.ledgers.guaranteed.remove_usage(self._claim.queue, self._request)
+            self._copy.ledgers.guaranteed.remove_usage(self._claim.queue, self._request)
         for pod in self._pods:
-            self._world.placer.release(self._claim.name, pod.name)
+            self._copy.placer.release(self._claim.name, pod.name)
 
     def _hold(self, placement: Placement, returns: _Returns) -> None:
         tree = self._claim.tree
@@ -59,31 +59,31 @@ class Reservation:
             leaf, bit = tree.places[each.pod]
             pod = tree.leaves[leaf].pods[bit]
             if not returns.take(each.node, pod):
-                self._world.placer.take(self._claim.name, pod, each.node, waits=True)
+                self._copy.placer.take(self._claim.name, pod, each.node, waits=True)
                 self._pods.append(pod)
 
 
-def _foresee(world: World, claim: Claim, offer: Offer) -> tuple[Placement, _Returns] | None:
+def _foresee(copy: WorkingCopy, claim: Claim, offer: Offer) -> tuple[Placement, _Returns] | None:
     """Where a gang will be once enough others have ended, and what these will have given back."""
-    mark = world.log.mark()
-    _forget_what_may_be_evicted(world)
-    room = Room(world, claim, offer.demand, offer.nodes)
+    mark = copy.log.mark()
+    _forget_what_may_be_evicted(copy)
+    room = Room(copy, claim, offer.demand, offer.nodes)
 
     def take(holding: Holding) -> None:
         room.watch(*holding)
         for pod in holding.pods:
-            world.placer.release(holding.claim.name, pod.name)
+            copy.placer.release(holding.claim.name, pod.name)
         room.recount(*holding)
 
     def put_back(holding: Holding) -> None:
         for pod in holding.pods:
-            world.placer.keep(holding.claim.name, pod.name)
+            copy.placer.keep(holding.claim.name, pod.name)
         room.recount(*holding)
 
     ended: list[Holding] | None = []
     if not room.suffices():
         ended = search(
-            (Holding(other, world.firm(other, other.running)) for other in _longest_running(world)),
+            (Holding(other, copy.firm(other, other.running)) for other in _longest_running(copy)),
             allowed=lambda holding: holding.claim is not claim,
             take=take,
             put_back=put_back,
@@ -91,23 +91,23 @@ def _foresee(world: World, claim: Claim, offer: Offer) -> tuple[Placement, _Retu
         )
     found = None
     if ended is not None:
-        held = world.held(claim)
-        found = world.placer.place(claim.tree, offer.demand, held, later=True, within=offer.nodes)
-    world.log.undo(mark)
+        held = copy.held(claim)
+        found = copy.placer.place(claim.tree, offer.demand, held, later=True, within=offer.nodes)
+    copy.log.undo(mark)
     if ended is None or not isinstance(found, Placement):
         return None
-    return found, _Returns(world, ended)
+    return found, _Returns(copy, ended)
 
 
 class _Returns:
     """What comes back to each node when some gangs have ended."""
 
-    def __init__(self, world: World, ended: list[Holding]) -> None:
-        self._index = world.placer.index
+    def __init__(self, copy: WorkingCopy, ended: list[Holding]) -> None:
+        self._index = copy.placer.index
         self._rows: dict[int, Row] = {}
         for claim, pods in ended:
             for pod in pods:
-                holding = world.placer.holding(claim.name, pod.name)
+                holding = copy.placer.holding(claim.name, pod.name)
                 if holding is not None:
                     before = self._rows.get(holding.at)
                     row = holding.row if before is None else tuple(map(add, before, holding.row))
@@ -124,22 +124,23 @@ class _Returns:
         return True
 
 
-def _forget_what_may_be_evicted(world: World) -> None:
-    for other in world.preemptible:
-        for pod in other.running:
-            world.placer.release(other.name, pod.name)
-    for other in world.elastic:
-        for pod in surplus_pods(other.tree, world.held(other)):
-            world.placer.release(other.name, pod.name)
+def _forget_what_may_be_evicted(copy: WorkingCopy) -> None:
+    for leaf in copy.forest.leaves.values():
+        for _, other in leaf.running:
+            gone = other.running
+            if not other.preemptible:
+                gone = surplus_pods(other.tree, copy.held(other))
+            for pod in gone:
+                copy.placer.release(other.name, pod.name)
 
 
-def _longest_running(world: World) -> list[Claim]:
+def _longest_running(copy: WorkingCopy) -> list[Claim]:
     """Every gang with a guarantee that runs, the one that has run longest first."""
     running = [
         claim
-        for claims in world.running.values()
+        for claims in copy.running.values()
         for claim in claims.values()
-        if not claim.gang.preemptible
+        if not claim.preemptible and claim.running
     ]
-    running.sort(key=lambda claim: (claim.gang.started_ms or 0, claim.line))
+    running.sort(key=lambda claim: (claim.gang.started_ms or 0, claim.standing))
     return running

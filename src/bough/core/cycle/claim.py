@@ -1,0 +1,173 @@
+"""One gang in the working copy: what it is, and what is cheap to know about it.
+
+What it holds at any moment within a cycle is the working copy's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bough.core.cycle.queue_order import Standing, VictimOrder, standing_of, victim_order
+from bough.core.gang.order import Order
+from bough.core.gang.predicate import is_stale
+from bough.core.gang.tree import GangTree
+from bough.model.gang import Gang, Pod, PodState
+from bough.model.policy import Policy
+from bough.model.quota import FlavorResource
+
+if TYPE_CHECKING:
+    from bough.core.cycle.forest import Leaf
+    from bough.core.cycle.offers import Wants
+    from bough.core.quota.account import Account
+
+_WAITING = (PodState.PENDING, PodState.GATED)
+
+
+class Claim:
+    """A gang that runs, waits, or both. Its tree is laid out when it is first asked for."""
+
+    __slots__ = (
+        "_order",
+        "_shape",
+        "_tree",
+        "charges",
+        "counted",
+        "elastic",
+        "ending",
+        "evicted",
+        "gang",
+        "has_nodes",
+        "holds",
+        "leaf",
+        "name",
+        "policy",
+        "preemptible",
+        "queue",
+        "running",
+        "standing",
+        "usage",
+        "victim_order",
+        "waiting",
+        "wants",
+    )
+
+    def __init__(self, gang: Gang, policy: Policy, order: Order) -> None:
+        self.gang = gang
+        self.name = gang.name
+        self.queue = gang.queue
+        self.policy = policy
+        self.preemptible = gang.preemptible
+        self._order = order
+        self._shape: bytes | None = None
+        self._tree: GangTree | None = None
+        #: What it wants as long as it holds what it held when it was made; see `offers.wants_of`.
+        self.wants: Wants | None = None
+        #: Whether nodes are large enough for that; as long, and for as long as there are no others.
+        self.has_nodes: bool | None = None
+        #: Who goes first in line.
+        self.standing: Standing = standing_of(gang, policy)
+        #: Where it is counted, and what: of all that it held when the cycle began.
+        self.leaf: Leaf | None = None
+        self.usage: dict[FlavorResource, int] = {}
+        self.charges: list[tuple[Account, int]] = []
+        #: Pods that hold a place, and pods that were told to give theirs up.
+        self.running: tuple[Pod, ...] = ()
+        self.ending: tuple[Pod, ...] = ()
+        #: Its pod sets were told to end, and hold their quota until they have.
+        self.evicted = False
+        #: Whether it may hold more than it needs; known without laying out the tree.
+        self.elastic = False
+        #: Whether it is decided by quota alone: its pods are made once it has it.
+        self.counted = bool(gang.pod_sets) or gang.admission is not None
+        if self.counted:
+            self.holds = gang.holds_quota
+            self.waiting = not self.holds and not gang.has("Finished")
+            self.evicted = self.holds and bool(gang.conditions) and gang.has("Evicted")
+        else:
+            self._look_at_pods(gang)
+        self.victim_order: VictimOrder | None = victim_order(gang, policy) if self.holds else None
+
+    def _look_at_pods(self, gang: Gang) -> None:
+        pods = gang.pods
+        running = PodState.RUNNING
+        self.running = tuple([pod for pod in pods if pod.state is running])
+        self.ending = tuple(
+            [pod for pod in pods if pod.state is PodState.RELEASING and pod.node is not None]
+        )
+        self.holds = bool(self.running)
+        self.waiting = not pods or any(pod.state in _WAITING for pod in pods)
+        self.elastic = bool(gang.subgroups or len(self.running) > _needed(gang))
+
+    @property
+    def tree(self) -> GangTree:
+        """The gang as a tree of subgroups."""
+        if self._tree is None:
+            self._tree = GangTree.of(self.gang, self._order)
+        return self._tree
+
+    @property
+    def shape(self) -> bytes:
+        """Equal for gangs of a queue of which a cycle would say the same."""
+        if self._shape is None:
+            self._shape = shape_of(self.gang, self.policy)
+        return self._shape
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it runs with less than it needs."""
+        if not self.running or (
+            not self.gang.subgroups and len(self.running) >= _needed(self.gang)
+        ):
+            return False
+        return is_stale(self.tree)
+
+
+def shape_of(gang: Gang, policy: Policy) -> bytes:
+    """Equal for gangs of a queue of which a cycle would say the same: same rank, same pods."""
+    parts: list[object] = [standing_of(gang, policy).negative_priority, gang.preemptible]
+    if gang.pod_sets:
+        for each, count in zip(gang.pod_sets, counts_of(gang), strict=True):
+            template = each.template
+            parts += (each.name, count, each.min_count, each.topology, template.requests)
+            parts += (template.node_selector, template.affinity, template.tolerations)
+        return msgspec.msgpack.encode(parts, order="deterministic")
+    parts += (gang.owner, gang.minimum, gang.subgroups, gang.constraint, gang.sets)
+    before: Pod | None = None
+    for pod in gang.pods:
+        if pod.node is not None or pod.state is not PodState.PENDING:
+            # What runs in part is like nothing else.
+            parts.append(gang.name)
+            break
+        if before is None or not _asks_the_same(before, pod):
+            parts += (pod.subgroup, pod.requests, pod.node_selector, pod.affinity, pod.tolerations)
+            parts += (pod.rank, pod.unsupported)
+        else:
+            parts.append(None)
+        before = pod
+    return msgspec.msgpack.encode(parts, order="deterministic")
+
+
+def counts_of(gang: Gang) -> tuple[int, ...]:
+    """How many pods of each pod set need quota: finished ones do not."""
+    finished = gang.reclaimable_pods
+    if not finished:
+        return tuple([each.count for each in gang.pod_sets])
+    return tuple(max(0, each.count - finished.get(each.name, 0)) for each in gang.pod_sets)
+
+
+def _asks_the_same(one: Pod, other: Pod) -> bool:
+    return (
+        one.requests == other.requests
+        and one.subgroup == other.subgroup
+        and one.node_selector == other.node_selector
+        and one.affinity == other.affinity
+        and one.tolerations == other.tolerations
+        and one.rank == other.rank
+        and one.unsupported == other.unsupported
+    )
+
+
+def _needed(gang: Gang) -> int:
+    return len(gang.pods) if gang.minimum is None else gang.minimum

@@ -1,0 +1,45 @@
+"""What ends for no other gang: queues that are drained, gangs that have run incomplete too long."""
+
+from __future__ import annotations
+
+from bough.core.cycle.cycle import Cycle
+from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.tree import counts_of
+from bough.model.admission import StopPolicy
+from bough.model.plan import EvictionRule
+
+
+def drain(cycle: Cycle) -> None:
+    """Evict everything from queues, and through doors, that are held and drained.
+
+    What is told to end holds its quota until it has ended.
+    """
+    copy = cycle.copy
+    doors = {
+        key for key, door in copy.local_queues.items() if door.stop is StopPolicy.HOLD_AND_DRAIN
+    }
+    for queue, leaf in copy.forest.leaves.items():
+        whole = leaf.queue.rules.stop is StopPolicy.HOLD_AND_DRAIN
+        if not whole and not doors:
+            continue
+        claims = copy.running.get(queue, {})
+        for name in sorted(claims):
+            gang = claims[name].gang
+            drained = whole or (gang.namespace, gang.local_queue) in doors
+            if drained and not claims[name].evicted:
+                cycle.outcome.end(claims[name], EvictionRule.DRAIN, leaf.node)
+
+
+def end_stale(cycle: Cycle) -> None:
+    """Evict gangs that have run with less than they need for too long."""
+    copy, outcome = cycle.copy, cycle.outcome
+    grace = copy.rules.staleness_grace_ms
+    if grace is None:
+        return
+    for claim in sorted(copy.stale.values(), key=lambda claim: claim.standing):
+        since = claim.gang.stale_since_ms
+        due = grace == 0 or (since is not None and since + grace <= copy.now_ms)
+        if claim.name in outcome.evicted or not due:
+            continue
+        if not is_sufficient(claim.tree, counts_of(copy.held(claim))):
+            outcome.end(claim, EvictionRule.STALE)

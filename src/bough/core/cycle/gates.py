@@ -1,0 +1,175 @@
+"""What bars a gang whatever quota and room there is: its queue, its namespace, its own state.
+
+Also how many GPUs its owner may hold, and those of its line that it must not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.eligibility import satisfies
+from bough.core.cycle.forest import Leaf
+from bough.core.cycle.offers import Offer
+from bough.core.cycle.reasons import wait_behind, wait_for_queue
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.gang.demand import first_choice
+from bough.core.gang.release import core_pods
+from bough.model.admission import QueueingStrategy, StopPolicy
+from bough.model.plan import Wait
+from bough.model.reason import WaitReason
+
+_FAILED_CHECKS = ("Retry", "Rejected")
+
+
+def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
+    """What bars a gang before it is looked at what it wants."""
+    leaf = claim.leaf
+    if leaf is None:
+        return wait_for_queue(copy, claim)
+    failed = next((each for each in claim.gang.checks if each.state in _FAILED_CHECKS), None)
+    if failed is not None:
+        text = f"the admission check {failed.name} says {failed.state}"
+        return _wait(leaf, claim.name, WaitReason.CHECK, text)
+    text = _why_stopped(copy, leaf, claim)
+    if text is not None:
+        strict = _is_strict(leaf)
+        alike = not strict and copy.policy.park_alike
+        note = f"queue {leaf.queue.name} {text}"
+        return Wait(claim.name, WaitReason.STOPPED, note, parked=not strict, alike=alike)
+    if leaf.cycle:
+        return wait_for_queue(copy, claim)
+    return _bar_namespace(copy, leaf, claim)
+
+
+def hold_back(copy: WorkingCopy, claim: Claim) -> Wait | None:
+    """Why a gang is not in line at all: inactive, held back, its door stopped."""
+    gang = claim.gang
+    if not gang.active:
+        return Wait(claim.name, WaitReason.INACTIVE, "it is not active")
+    retry = gang.requeue_at_ms
+    if retry is not None and retry > copy.now_ms:
+        seconds = -(-(retry - copy.now_ms) // 1000)
+        text = f"it is held back after an eviction, for {seconds} s more"
+        return Wait(claim.name, WaitReason.INACTIVE, text)
+    if gang.conditions and gang.lacks("Requeued"):
+        text = "it was evicted and is not in line again yet"
+        return Wait(claim.name, WaitReason.INACTIVE, text)
+    door = copy.local_queues.get((gang.namespace, gang.local_queue or ""))
+    if door is not None and door.stop is not StopPolicy.NONE:
+        text = f"local queue {door.name} is stopped: its stopPolicy is {door.stop}"
+        return Wait(claim.name, WaitReason.STOPPED, text)
+    return None
+
+
+def is_ready(copy: WorkingCopy, claim: Claim) -> bool:
+    """Whether a gang is in line: `hold_back` without the reason."""
+    gang = claim.gang
+    if not gang.active or gang.requeue_at_ms is not None or gang.conditions or copy.local_queues:
+        return hold_back(copy, claim) is None
+    return True
+
+
+def bar_offer(cycle: Cycle, claim: Claim, offer: Offer) -> Wait | None:
+    """What bars a gang from what it wants most: its owner's limit, or another before it in line."""
+    limited = _bar_owner(cycle, claim, offer)
+    if limited is not None:
+        return limited
+    # What runs, and must only be completed, passes none: it is there already.
+    may_pass = not cycle.blockers or bool(claim.running)
+    if may_pass or cycle.blocker_of(claim, frozenset(offer.request)) is None:
+        return None
+    return wait_behind(claim)
+
+
+def count_owner(cycle: Cycle, claim: Claim, pods: Iterable[str]) -> None:
+    """Count the GPUs that an owner gets."""
+    if cycle.owned is None or claim.preemptible:
+        return
+    placed = {*pods}
+    gpus = sum(pod.requests.gpus for pod in claim.gang.pods if pod.name in placed)
+    for key in _limits_of(cycle.copy, claim):
+        cycle.owned[key] = cycle.owned.get(key, 0) + gpus
+
+
+def _bar_owner(cycle: Cycle, claim: Claim, offer: Offer) -> Wait | None:
+    limits = cycle.copy.snapshot.owner_gpu_limits
+    if not limits or claim.preemptible or not claim.gang.owner:
+        return None
+    if cycle.owned is None:
+        cycle.owned = _count_owned(cycle.copy)
+    asked = sum(pod.requests.gpus for pod in first_choice(offer.demand))
+    for key in _limits_of(cycle.copy, claim) if asked else ():
+        held, limit = cycle.owned.get(key, 0), limits[key[0]]
+        first = cycle.owners_waiting.get(key)
+        if held + asked <= limit and first is None:
+            continue
+        owner = claim.gang.owner
+        note = f"{owner} holds {held} of {limit} GPUs that one user may have in {key[0]}"
+        if held + asked <= limit and first is not None:
+            note += f", and {first.name} is first in line"
+        else:
+            cycle.owners_waiting.setdefault(key, claim)
+            note += f"; it asks for {asked}"
+        return Wait(claim.name, WaitReason.OWNER_LIMIT, note, alike=True)
+    return None
+
+
+def _limits_of(copy: WorkingCopy, claim: Claim) -> list[tuple[str, str]]:
+    """The nodes above a gang that limit its owner, each with the owner."""
+    limits = copy.snapshot.owner_gpu_limits
+    nodes = copy.path(claim.queue) if copy.takes_gangs(claim.queue) else ()
+    return [(node.name, claim.gang.owner) for node in nodes if node.name in limits]
+
+
+def _count_owned(copy: WorkingCopy) -> dict[tuple[str, str], int]:
+    """What owners hold that is guaranteed."""
+    owned: dict[tuple[str, str], int] = {}
+    for claims in copy.running.values():
+        for claim in claims.values():
+            if claim.preemptible or not claim.gang.owner:
+                continue
+            for key in _limits_of(copy, claim):
+                core = core_pods(claim.tree, claim.tree.held)
+                gpus = sum(pod.requests.gpus for pod in core)
+                owned[key] = owned.get(key, 0) + gpus
+    return owned
+
+
+def _bar_namespace(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> Wait | None:
+    namespaces, namespace = copy.snapshot.namespaces, claim.gang.namespace
+    if namespaces is None:
+        return None
+    labels = namespaces.get(namespace)
+    if labels is None:
+        text = f"there is no namespace {namespace}"
+        return _wait(leaf, claim.name, WaitReason.NAMESPACE, text)
+    matches = leaf.queue.rules.namespaces
+    if matches is None or not satisfies(labels, matches):
+        text = f"queue {leaf.queue.name} does not let the namespace {namespace} in"
+        # A change of labels is seen by the one that keeps the lines, so that this blocks nothing.
+        return Wait(claim.name, WaitReason.NAMESPACE, text, parked=True)
+    return None
+
+
+def _wait(leaf: Leaf, name: str, reason: WaitReason, text: str) -> Wait:
+    """Others may pass, unless the queue says that all wait for the first."""
+    return Wait(name, reason, text, parked=not _is_strict(leaf))
+
+
+def _is_strict(leaf: Leaf) -> bool:
+    return leaf.queue.rules.queueing is QueueingStrategy.STRICT_FIFO
+
+
+def _why_stopped(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> str | None:
+    """Why a queue takes nothing new at all."""
+    if leaf.queue.rules.stop is not StopPolicy.NONE:
+        return f"is stopped: its stopPolicy is {leaf.queue.rules.stop}"
+    if not claim.counted:
+        return None
+    for group in leaf.queue.resource_groups:
+        for flavor in group.flavors:
+            if flavor.name not in copy.flavors:
+                return f"is stopped: there is no flavor {flavor.name}"
+    return None

@@ -1,0 +1,105 @@
+"""The next gang of each queue while idle capacity is shared.
+
+By priority; then by how far gangs are (what lacks something it needs, before what has just that,
+before what has more; or what has least beyond its minimum); then by submit time and name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from bough.core.cycle.claim import Claim, counts_of
+from bough.core.cycle.contest import Contender, Order
+from bough.core.cycle.line import Placed
+from bough.core.cycle.offers import wants_of
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.gang.demand import first_choice, growth
+from bough.core.gang.release import surplus_counts
+from bough.core.gang.tree import counts_of as pods_in
+from bough.model.quota import FlavorResource
+
+
+class Turn(NamedTuple):
+    """A gang in line; with the others of its shape, where they come after it."""
+
+    claim: Claim
+    kind: list[Placed] | None = None
+    position: int = 0
+
+
+class IdleLines:
+    """One line for each queue. A gang that is still to grow comes back to it."""
+
+    def __init__(self, copy: WorkingCopy, advance: Callable[[WorkingCopy, Claim], int]) -> None:
+        self._copy = copy
+        #: How far a gang is: of one priority, the smaller comes first.
+        self._advance = advance
+        self._lines: dict[str, list[tuple[Order, Turn]]] = {}
+        self._requests: dict[str, dict[FlavorResource, int]] = {}
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that have a line, by name."""
+        return sorted(self._lines)
+
+    def enter(self, turn: Turn) -> None:
+        """Stand in line."""
+        claim = turn.claim
+        negated, since, uid, name = claim.standing
+        order = (negated, self._advance(self._copy, claim), since, f"{uid}/{name}")
+        heappush(self._lines.setdefault(claim.queue, []), (order, turn))
+
+    def leave(self, queue: str) -> Turn:
+        """The first in line is served."""
+        turn = heappop(self._lines[queue])[1]
+        self._requests.pop(turn.claim.name, None)
+        return turn
+
+    def head(self, queue: str) -> Contender | None:
+        """What the first in line wants; `None` where the line is empty."""
+        line = self._lines[queue]
+        if not line:
+            return None
+        order, turn = line[0]
+        name = turn.claim.name
+        if name not in self._requests:
+            self._requests[name] = self._request(turn.claim)
+        return Contender(order, self._requests[name])
+
+    def _request(self, claim: Claim) -> dict[FlavorResource, int]:
+        if claim.counted:
+            return _first_flavors(claim)
+        wants = wants_of(self._copy, claim)
+        if wants.offers:
+            return wants.offers[0].request
+        unit = next(growth(claim.tree, self._copy.held(claim)), None)
+        if unit is None:
+            return {}
+        return self._copy.costs[claim.queue].total(first_choice(unit.demand), 0)
+
+
+def lack(copy: WorkingCopy, claim: Claim) -> int:
+    """0: it lacks something that it needs; 1: it has just that; 2: it has more."""
+    if claim.counted or not wants_of(copy, claim).satisfied:
+        return 0
+    return 2 if surplus(copy, claim) else 1
+
+
+def surplus(copy: WorkingCopy, claim: Claim) -> int:
+    """How many pods it has beyond its minimum."""
+    return sum(surplus_counts(claim.tree, pods_in(copy.held(claim))))
+
+
+def _first_flavors(claim: Claim) -> dict[FlavorResource, int]:
+    """What the pod sets of a gang ask for, on the first flavor of its queue."""
+    request: dict[FlavorResource, int] = {}
+    groups = {} if claim.leaf is None else claim.leaf.groups
+    for pod_set, count in zip(claim.gang.pod_sets, counts_of(claim.gang), strict=True):
+        for resource, amount in pod_set.template.requests.items():
+            group = groups.get(resource)
+            if group is not None and group.flavors:
+                what = FlavorResource(group.flavors[0][0], resource)
+                request[what] = request.get(what, 0) + amount * count
+    return request

@@ -1,0 +1,155 @@
+"""What a gang of pod sets could get as things are: which flavors, for how many pods, whose quota.
+
+Nothing is decided here: gangs that are judged together are judged against the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from bough.core.cycle.candidates import Preemptor, Victim
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.flavors import (
+    FlavorAssignment,
+    FlavorQuestion,
+    Mode,
+    assign_flavors,
+)
+from bough.core.cycle.forest import Leaf, Slot, reach_of
+from bough.core.cycle.partial import can_shrink, largest_that_fits
+from bough.core.cycle.preemption import Preemption
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.quota.account import change_usage
+from bough.model.quota import FlavorResource
+
+
+class Outlook(StrEnum):
+    """What a gang could get."""
+
+    #: Not even by preemption.
+    NOTHING = "nothing"
+    #: Quota after the victims have ended, if there are any.
+    AFTER_VICTIMS = "after_victims"
+    #: Quota after the victims of others have ended.
+    AFTER_OTHERS = "after_others"
+    AT_ONCE = "at_once"
+
+
+class Judgement:
+    """A gang with what it could get, and at whose expense."""
+
+    __slots__ = ("assignment", "claim", "leaf", "nominated", "outlook", "victims")
+
+    def __init__(self, leaf: Leaf, claim: Claim, *, nominated: bool = False) -> None:
+        self.leaf = leaf
+        self.claim = claim
+        #: Whether room is being freed for it since an earlier cycle.
+        self.nominated = nominated
+        self.assignment = FlavorAssignment()
+        self.victims: list[Victim] = []
+        self.outlook = Outlook.NOTHING
+
+
+def judge(
+    copy: WorkingCopy,
+    judgement: Judgement,
+    *,
+    tried: Mapping[str, Mapping[str, int]],
+    pinned: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Find what a gang could get as things are, and at whose expense; perhaps for fewer pods."""
+    search = _Search(copy, judgement, tried, pinned)
+    pod_sets = judgement.claim.gang.pod_sets
+    full = search.assign(None)
+    found = search.resolve(full)
+    if found is None and copy.policy.partial_admission and can_shrink(pod_sets):
+        found = largest_that_fits(pod_sets, lambda counts: search.resolve(search.assign(counts)))
+    judgement.assignment, judgement.victims = (full, []) if found is None else found
+    if judgement.assignment.mode is Mode.FIT:
+        judgement.outlook = Outlook.AT_ONCE
+    elif judgement.assignment.mode is Mode.NO_FIT:
+        judgement.outlook = Outlook.NOTHING
+    else:
+        judgement.outlook = Outlook.AFTER_VICTIMS
+
+
+class _Search:
+    """The search for flavors and victims of one gang; remembers victims it has found already."""
+
+    __slots__ = ("_claim", "_copy", "_found", "_leaf", "_pinned", "_tried")
+
+    def __init__(
+        self,
+        copy: WorkingCopy,
+        judgement: Judgement,
+        tried: Mapping[str, Mapping[str, int]],
+        pinned: Mapping[str, Mapping[str, str]] | None,
+    ) -> None:
+        self._copy = copy
+        self._leaf = judgement.leaf
+        self._claim = judgement.claim
+        self._tried = tried
+        self._pinned = pinned
+        self._found: dict[tuple[FlavorResource, int], list[Victim]] = {}
+
+    def assign(self, counts: tuple[int, ...] | None) -> FlavorAssignment:
+        """Choose flavors."""
+        question = FlavorQuestion(
+            self._leaf,
+            self._claim.gang,
+            self._copy.flavors,
+            self._simulate,
+            self._tried,
+            self._pinned,
+        )
+        return assign_flavors(question, counts)
+
+    def resolve(self, assignment: FlavorAssignment) -> tuple[FlavorAssignment, list[Victim]] | None:
+        """The assignment with its victims; `None` if it cannot be had even with victims."""
+        if assignment.mode is Mode.FIT:
+            return assignment, []
+        if assignment.mode is Mode.NO_FIT:
+            return None
+        victims = self._victims(assignment.usage, assignment.scarce)
+        return (assignment, victims) if victims else None
+
+    def _simulate(self, slot: Slot, amount: int) -> tuple[Mode, int]:
+        """How one resource on one flavor could be had, and from how far up it would then borrow."""
+        victims = self._victims({slot.what: amount}, (slot.what,))
+        if not victims:
+            return Mode.NO_CANDIDATES, reach_of(self._leaf, slot.account, amount).height
+        for victim in victims:
+            take(victim)
+        height = reach_of(self._leaf, slot.account, amount).height
+        for victim in victims:
+            put_back(victim)
+        own = any(victim.reach is None for victim in victims)
+        return (Mode.PREEMPT if own else Mode.RECLAIM), height
+
+    def _victims(
+        self, amounts: Mapping[FlavorResource, int], scarce: tuple[FlavorResource, ...]
+    ) -> list[Victim]:
+        if self._claim.preemptible and not self._copy.rules.preemptible_takes_victims:
+            return []
+        # With one flavor and resource, the search for flavors has already asked the same.
+        single = next(iter(amounts.items())) if len(amounts) == 1 and len(scarce) == 1 else None
+        if single is not None and single in self._found:
+            return self._found[single]
+        preemptor = Preemptor(self._leaf, self._claim.standing, amounts, scarce)
+        victims = Preemption(self._copy, preemptor).victims()
+        if single is not None:
+            self._found[single] = victims
+        return victims
+
+
+def take(victim: Victim) -> None:
+    """Count the quota of a victim as free, in the ledger of everything, until `put_back`."""
+    for account, amount in victim.charges:
+        change_usage(account, -amount, None)
+
+
+def put_back(victim: Victim) -> None:
+    """Undo `take`."""
+    for account, amount in victim.charges:
+        change_usage(account, amount, None)

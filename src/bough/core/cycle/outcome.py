@@ -1,0 +1,100 @@
+"""What a cycle has decided so far, in the words of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bough.core.cycle.candidates import Victim
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.place.result import Placement
+from bough.model.plan import Admit, Bind, Eviction, EvictionRule, Nomination, Plan, Wait
+from bough.model.quota import TreeNode
+from bough.model.workload import Admission
+
+
+class Outcome:
+    """Decisions in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.admits: list[Admit] = []
+        self.binds: list[Bind] = []
+        self.evictions: list[Eviction] = []
+        self.nominations: dict[str, Nomination] = {}
+        self.waits: dict[str, Wait] = {}
+        #: Gangs of which something is evicted, and gangs of which something starts: none is told
+        #: both.
+        self.evicted: set[str] = set()
+        self.served: set[str] = set()
+        #: Gangs that another one counts on to end, those among them that were told before.
+        self.taken: dict[str, Claim] = {}
+
+    def admit(self, claim: Claim, admission: Admission) -> None:
+        """A gang gets quota for its pod sets."""
+        self.served.add(claim.name)
+        self.admits.append(Admit(claim.name, admission))
+
+    def bind(self, copy: WorkingCopy, claim: Claim, placement: Placement, *, growth: bool) -> None:
+        """Pods start where they were placed; or, if room must be freed first, are nominated."""
+        self.served.add(claim.name)
+        self.waits.pop(claim.name, None)
+        if placement.waits:
+            pods = {each.pod: each.node for each in placement.assignments}
+            self.nominate(claim, pods, copy.ends_before(claim, placement, self.evicted))
+            return
+        self.binds += [
+            Bind(claim.name, each.pod, each.node, growth) for each in placement.assignments
+        ]
+
+    def nominate(self, claim: Claim, pods: dict[str, str], ends: Iterable[str]) -> None:
+        """A gang starts when others have ended."""
+        before = self.nominations.get(claim.name, Nomination(claim.name))
+        self.nominations[claim.name] = Nomination(
+            claim.name, {**before.pods, **pods}, tuple(sorted({*before.waits_for, *ends}))
+        )
+
+    def evict(self, preemptor: Claim, victims: Iterable[Victim]) -> None:
+        """Gangs end, in part or whole, for another; what was told before is not told again."""
+        merged: dict[str, tuple[Victim, list[str]]] = {}
+        for victim in victims:
+            _, pods = merged.setdefault(victim.claim.name, (victim, []))
+            pods += [pod.name for pod in victim.pods if pod.name not in pods]
+        for name, (victim, pods) in merged.items():
+            claim = victim.claim
+            self.taken[name] = claim
+            if claim.evicted or (claim.counted and name in self.evicted):
+                continue
+            everything = {pod.name for pod in claim.running} <= {*pods}
+            self._end(name, victim.rule, () if everything else tuple(pods), preemptor, victim.level)
+
+    def _end(
+        self,
+        name: str,
+        rule: EvictionRule,
+        pods: tuple[str, ...],
+        preemptor: Claim,
+        level: TreeNode,
+    ) -> None:
+        self.evictions.append(Eviction(name, rule, pods, preemptor.name, level))
+        self.evicted.add(name)
+
+    def end(self, claim: Claim, rule: EvictionRule, level: TreeNode | None = None) -> None:
+        """A gang ends for none other: it is stale, or its queue is drained."""
+        if claim.name not in self.evicted:
+            self.evictions.append(Eviction(claim.name, rule, level=level))
+            self.evicted.add(claim.name)
+
+    def wait(self, wait: Wait) -> None:
+        """A gang stays where it is."""
+        self.waits[wait.workload] = wait
+
+    def plan(self, version: int) -> Plan:
+        """The decisions as a plan."""
+        return Plan(
+            version=version,
+            admits=tuple(self.admits),
+            binds=tuple(self.binds),
+            evictions=tuple(self.evictions),
+            nominations=tuple(self.nominations.values()),
+            waits=tuple(self.waits.values()),
+        )

@@ -1,0 +1,236 @@
+"""Serve one gang of pods: let it start, free room for it, or say why it waits.
+
+First every way in which it may be had as things are; then, where it may take victims, every way in
+which it could be had without them.
+"""
+
+from __future__ import annotations
+
+from bough.core.cycle.candidates import Preemptor, Victim
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide import end_victims
+from bough.core.cycle.gates import bar_offer, count_owner
+from bough.core.cycle.offers import Offer, wants_of
+from bough.core.cycle.preemption import Preemption, Seeker
+from bough.core.cycle.reasons import (
+    wait_for_place,
+    wait_for_pods,
+    wait_for_quota,
+    wait_for_victims,
+    wanted_of,
+)
+from bough.core.place.result import Placement
+from bough.model.plan import Wait
+from bough.model.quota import FlavorResource
+from bough.model.reason import Refusal, WaitReason
+
+
+class _Tried:
+    """What came of each way in which a gang may be had."""
+
+    __slots__ = ("entitled", "placeless", "refusals")
+
+    def __init__(self) -> None:
+        self.refusals: list[Refusal] = []
+        #: What has quota, or would have it without those that may be evicted.
+        self.entitled: list[Offer] = []
+        #: What has quota, or would have it so, but no place.
+        self.placeless: list[Offer] = []
+
+
+def serve_pods(cycle: Cycle, claim: Claim) -> bool:
+    """Whether the gang has got what it needs, now or once room is free."""
+    wants = wants_of(cycle.copy, claim)
+    if wants.satisfied:
+        return True
+    if not wants.offers:
+        cycle.outcome.wait(wait_for_pods(claim))
+        return False
+    barred = bar_offer(cycle, claim, wants.offers[0]) or _bar_unsupported(claim)
+    if barred is not None:
+        cycle.outcome.wait(barred)
+        return False
+    return _try(cycle, claim, wants.offers)
+
+
+def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
+    """Whether it cannot start in this cycle, even if it were the first to be served."""
+    copy = cycle.copy
+    if not copy.takes_gangs(claim.queue):
+        return False
+    wants = wants_of(copy, claim)
+    if wants.satisfied or not wants.offers:
+        return False
+    if not has_nodes(cycle, claim, wants.offers):
+        return True
+    return not takes_victims(cycle, claim) and not any(
+        _admits(cycle, claim, offer.request) for offer in wants.offers
+    )
+
+
+def takes_victims(cycle: Cycle, claim: Claim) -> bool:
+    """Whether others may be evicted for a gang."""
+    return not claim.preemptible or cycle.copy.rules.preemptible_takes_victims
+
+
+def has_nodes(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
+    """Whether the nodes would be large enough for its pods if they were empty."""
+    changed = cycle.copy.has_changed(claim)
+    found = None if changed else claim.has_nodes
+    if found is None:
+        placer = cycle.copy.placer
+        found = any(placer.could_take(offer.demand, offer.nodes) for offer in offers)
+        if not changed:
+            claim.has_nodes = found
+    return found
+
+
+def _bar_unsupported(claim: Claim) -> Wait | None:
+    for pod in claim.gang.pods:
+        if pod.unsupported:
+            return Wait(claim.name, WaitReason.UNSUPPORTED, pod.unsupported, alike=True)
+    return None
+
+
+def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
+    tried = _Tried()
+    for offer in offers:
+        refusal = cycle.copy.ledgers.refusal(
+            claim.queue, offer.request, guaranteed=not claim.preemptible
+        )
+        if refusal is not None:
+            tried.refusals.append(refusal)
+        elif _place(cycle, claim, offer):
+            return True
+        else:
+            tried.placeless.append(offer)
+        if refusal is None or _may_take(cycle, claim, offer):
+            tried.entitled.append(offer)
+    for offer in tried.entitled if takes_victims(cycle, claim) else ():
+        if _free_room(cycle, claim, offer, tried):
+            return True
+    _wait(cycle, claim, offers, tried)
+    return False
+
+
+def _wait(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...], tried: _Tried) -> None:
+    """Say why it waits, and keep its turn.
+
+    What lacks only a place may be passed, if that is kept; what waits for quota may not, unless no
+    node is large enough for it: whatever quota it had, all others would wait in vain.
+    """
+    outcome = cycle.outcome
+    blocks = not tried.placeless and _is_first(cycle, claim, tried.refusals)
+    if blocks and not has_nodes(cycle, claim, offers):
+        outcome.wait(wait_for_place(claim, offers[0].demand))
+        return
+    if len(tried.refusals) < len(offers):
+        outcome.wait(wait_for_place(claim, tried.placeless[0].demand))
+    elif tried.entitled:
+        outcome.wait(wait_for_victims(claim, tried.refusals[0], blocks=blocks))
+    else:
+        outcome.wait(wait_for_quota(cycle.copy, claim, tried.refusals, blocks=blocks))
+    if blocks:
+        cycle.block(claim, wanted_of(tried.refusals))
+    elif tried.placeless and not claim.preemptible:
+        cycle.unplaced[claim.name] = tried.placeless[0]
+
+
+def _admits(cycle: Cycle, claim: Claim, request: dict[FlavorResource, int]) -> bool:
+    return cycle.copy.ledgers.admits(claim.queue, request, guaranteed=not claim.preemptible)
+
+
+def _may_take(cycle: Cycle, claim: Claim, offer: Offer) -> bool:
+    """Whether all that stands against it is what others use, and might have to give back."""
+    if claim.preemptible:
+        return cycle.copy.rules.preemptible_takes_victims
+    return cycle.copy.ledgers.is_entitled(claim.queue, offer.request)
+
+
+def _is_first(cycle: Cycle, claim: Claim, refusals: list[Refusal]) -> bool:
+    """Whether it waits for quota that it will have one day; what is behind it waits, too."""
+    if not cycle.copy.rules.strict_within_rank:
+        return False
+    if claim.preemptible:
+        # Where the tree as a whole is full, idle parts of it go to those that can borrow them.
+        tree = cycle.copy.ledgers.total
+        for refusal in refusals:
+            if refusal.node is not None and tree.parent(refusal.node) is None:
+                return False
+    return not all(refusal.never for refusal in refusals)
+
+
+def _place(cycle: Cycle, claim: Claim, offer: Offer, *, waits: bool = False) -> bool:
+    """Start a gang on what is free, or being freed; `waits`: when others have ended."""
+    copy = cycle.copy
+    mark = copy.mark()
+    waits = waits or copy.ledgers.must_wait(claim.queue, offer.request)
+    found = copy.placer.place(
+        claim.tree,
+        offer.demand,
+        copy.held(claim),
+        later=True,
+        within=offer.nodes,
+        waits=waits,
+    )
+    if not isinstance(found, Placement):
+        copy.undo(mark)
+        return False
+    request = _request(cycle, claim, found, offer)
+    too_early = not found.waits and copy.ledgers.must_wait(claim.queue, request)
+    if too_early or not _admits(cycle, claim, request):
+        copy.undo(mark)
+        return too_early and _place(cycle, claim, offer, waits=True)
+    copy.start(claim, found, request, guaranteed=not claim.preemptible)
+    copy.keep(mark)
+    cycle.outcome.bind(copy, claim, found, growth=False)
+    if cycle.owned is not None:
+        count_owner(cycle, claim, found.pods)
+    return True
+
+
+def _request(
+    cycle: Cycle, claim: Claim, placement: Placement, offer: Offer
+) -> dict[FlavorResource, int]:
+    """What the pods that were really chosen count; candidates may differ in size."""
+    placed = {*placement.pods}
+    pods = [pod for leaf in claim.tree.leaves for pod in leaf.pods if pod.name in placed]
+    return cycle.copy.costs[claim.queue].total(pods, offer.choice)
+
+
+def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
+    """Take what is needed from others, and nothing that is not."""
+    copy, leaf = cycle.copy, claim.leaf
+    if leaf is None:
+        return False
+    preemptor = Preemptor(
+        leaf,
+        claim.standing,
+        offer.request,
+        tuple(offer.request),
+        excluded=cycle.outcome.served,
+        guaranteed=not claim.preemptible,
+        needs_room=True,
+    )
+    preemption = Preemption(copy, preemptor, Seeker(copy, claim, offer))
+    victims = preemption.victims()
+    if preemption.found_quota:
+        tried.placeless.append(offer)
+    limit = copy.rules.eviction_limit
+    if not victims or (limit is not None and _too_many(cycle, victims, limit)):
+        return False
+    mark = copy.mark()
+    end_victims(cycle, victims)
+    if _place(cycle, claim, offer, waits=True):
+        copy.keep(mark)
+        cycle.outcome.evict(claim, victims)
+        cycle.outcome.nominate(claim, {}, {victim.claim.name for victim in victims})
+        return True
+    copy.undo(mark)
+    return False
+
+
+def _too_many(cycle: Cycle, victims: list[Victim], limit: int) -> bool:
+    """Whether more would be evicted than a cycle may."""
+    return len(cycle.outcome.evicted | {victim.claim.name for victim in victims}) > limit

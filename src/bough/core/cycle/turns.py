@@ -1,0 +1,206 @@
+"""In which order gangs are served, and which of them a cycle looks at.
+
+Gangs of one shape stand together: what is said of the first of them holds for the others, until
+something is evicted. So a cycle costs by the number of shapes and of starts, not of gangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from heapq import heapify, heappop, heappush
+
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.contest import Contest
+from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.gates import is_ready
+from bough.core.cycle.grow import Grower
+from bough.core.cycle.idle_lines import IdleLines, Turn, lack, surplus
+from bough.core.cycle.line import Placed
+from bough.core.cycle.offers import wants_of
+from bough.core.cycle.queue_order import Standing
+from bough.core.cycle.reserve import Reservation
+from bough.core.cycle.start import is_hopeless
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.model.admission import QueueingStrategy, StopPolicy
+from bough.model.gangrules import GrowthTurn
+from bough.model.policy import Heads
+from bough.model.snapshot import Parked
+
+#: Serves one gang; whether it has got what it needs, now or once room is free.
+Serve = Callable[[Cycle, Claim], bool]
+_NOBODY = Parked()
+
+
+def heads(copy: WorkingCopy) -> Iterator[Claim]:
+    """Which gangs to judge together: those that the policy lets the cycle look at, by queue."""
+    nominated = _nominated_by_queue(copy)
+    ready = partial(_lacks_something, copy)
+    for queue in sorted(copy.lines):
+        line = copy.lines[queue]
+        if queue not in copy.forest.leaves:
+            yield from line.everyone(_NOBODY, ready)
+            continue
+        parked = copy.snapshot.parked.get(queue, _NOBODY)
+        favored = nominated.get(queue, ())
+        if copy.policy.heads is Heads.ALL:
+            yield from line.everyone(parked, ready, favored)
+            continue
+        first = line.first(parked, ready, favored)
+        if first is not None:
+            yield first
+
+
+def serve_guaranteed(cycle: Cycle, serve: Serve) -> None:
+    """By priority and submit time. What only lacks a place keeps room from those behind it."""
+    copy = cycle.copy
+    reserved: list[Reservation] = []
+
+    def serve_one(claim: Claim) -> bool:
+        """Whether the others of its shape may still have more luck."""
+        served = serve(cycle, claim)
+        offer = cycle.unplaced.get(claim.name)
+        if offer is not None and len(reserved) < copy.rules.reservations:
+            reserved.append(Reservation(copy, claim, offer))
+            return True
+        return served or not _is_alike(cycle, claim)
+
+    # That for which others were told to end has its turn first: neither one that came later with a
+    # higher priority nor one that keeps nodes for itself takes that room away.
+    done = set[str]()
+    for claim in _nominated(copy):
+        if not claim.preemptible:
+            done.add(claim.name)
+            serve_one(claim)
+    for claim, go_on in _by_standing(cycle, _kinds(copy, preemptible=False), done):
+        go_on(serve_one(claim))
+    for reservation in reserved:
+        reservation.release()
+
+
+def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: bool) -> None:
+    """By weight between the queues, by priority and submit time within each."""
+    copy = cycle.copy
+    lines = IdleLines(copy, lack)
+
+    def enter(kind: list[Placed], position: int) -> None:
+        """Let the next of a shape stand in line; what cannot start has its reason at once."""
+        for at in range(position, len(kind)):
+            claim = kind[at][1]
+            if copy.takes_gangs(claim.queue) and (claim.counted or not is_hopeless(cycle, claim)):
+                lines.enter(Turn(claim, kind, at))
+                return
+            if not serve(cycle, claim) and _is_alike(cycle, claim):
+                return
+
+    kinds = _kinds(copy, preemptible=True if preemptible_only else None)
+    for kind in sorted(kinds, key=_first):
+        enter(kind, 0)
+    contest = Contest(copy.ledgers.total, lines.queues, lines.head)
+    while (queue := contest.next()) is not None:
+        claim, kind, position = lines.leave(queue)
+        had = not claim.counted and wants_of(copy, claim).satisfied
+        served = serve(cycle, claim)
+        if kind is not None and (served or not _is_alike(cycle, claim)):
+            enter(kind, position + 1)
+        in_line = copy.rules.growth is GrowthTurn.IN_LINE and not claim.counted
+        if served and in_line and (not had or grower.grow_once(claim)):
+            lines.enter(Turn(claim))
+        contest.settle(queue)
+
+
+def share_rest(cycle: Cycle, grower: Grower) -> None:
+    """What is left goes to growth: by weight between the queues, within each to the smallest."""
+    copy = cycle.copy
+    lines = IdleLines(copy, surplus)
+    served = (copy.claims[name] for name in cycle.outcome.served)
+    growing = {**copy.growing, **{claim.name: claim for claim in served if not claim.counted}}
+    for claim in growing.values():
+        if _may_grow(claim) and any(claim.tree.waiting(copy.held(claim))):
+            lines.enter(Turn(claim))
+    contest = Contest(copy.ledgers.total, lines.queues, lines.head)
+    while (queue := contest.next()) is not None:
+        claim = lines.leave(queue).claim
+        if grower.grow_once(claim):
+            lines.enter(Turn(claim))
+        contest.settle(queue)
+
+
+def _may_grow(claim: Claim) -> bool:
+    leaf = claim.leaf
+    return leaf is not None and not leaf.cycle and leaf.queue.rules.stop is StopPolicy.NONE
+
+
+def _by_standing(
+    cycle: Cycle, kinds: Iterable[list[Placed]], done: set[str]
+) -> Iterator[tuple[Claim, Callable[[bool], None]]]:
+    """The first of every shape, in order.
+
+    The caller says whether to go on with the others of that shape. Where it did not, and something
+    was evicted later, they are tried again: room may be left over.
+    """
+    line: list[tuple[Standing, int, list[Placed]]] = [(kind[0][0], 0, kind) for kind in kinds]
+    heapify(line)
+    given_up: list[tuple[int, list[Placed]]] = []
+    evicted = len(cycle.outcome.evictions)
+    while line:
+        _, position, kind = heappop(line)
+        claim = kind[position][1]
+        goes_on = [True]
+        if claim.name not in done and claim.name not in cycle.outcome.served:
+            yield claim, partial(goes_on.__setitem__, 0)
+        if goes_on[0] and position + 1 < len(kind):
+            heappush(line, (kind[position + 1][0], position + 1, kind))
+        elif not goes_on[0]:
+            given_up.append((position, kind))
+        if len(cycle.outcome.evictions) != evicted:
+            evicted = len(cycle.outcome.evictions)
+            for at, others in given_up:
+                heappush(line, (others[at][0], at, others))
+            given_up.clear()
+
+
+def _kinds(copy: WorkingCopy, *, preemptible: bool | None) -> Iterator[list[Placed]]:
+    for line in copy.lines.values():
+        for kind in line.kinds():
+            if preemptible is None or kind[0][1].preemptible is preemptible:
+                yield kind
+
+
+def _first(kind: list[Placed]) -> Standing:
+    return kind[0][0]
+
+
+def _is_alike(cycle: Cycle, claim: Claim) -> bool:
+    """Whether what was said of a gang holds for the others of its shape."""
+    wait = cycle.outcome.waits.get(claim.name)
+    return wait is not None and wait.alike
+
+
+def _nominated(copy: WorkingCopy) -> list[Claim]:
+    """The gangs for which others were told to end in an earlier cycle, by standing."""
+    found = (
+        copy.claims.get(name) for name, known in copy.snapshot.progress.items() if known.nominated
+    )
+    waiting = [claim for claim in found if claim is not None and claim.waiting]
+    return sorted(waiting, key=lambda claim: claim.standing)
+
+
+def _nominated_by_queue(copy: WorkingCopy) -> dict[str, list[str]]:
+    """By queue, for which gangs room is being freed.
+
+    A queue in which everything waits for the first has none: there, no other goes first.
+    """
+    found: dict[str, list[str]] = {}
+    for claim in _nominated(copy):
+        leaf = claim.leaf
+        if leaf is not None and leaf.queue.rules.queueing is QueueingStrategy.BEST_EFFORT_FIFO:
+            found.setdefault(claim.queue, []).append(claim.name)
+    return found
+
+
+def _lacks_something(copy: WorkingCopy, claim: Claim) -> bool:
+    """Whether a gang is in line for more than growth."""
+    if not is_ready(copy, claim):
+        return False
+    return claim.counted or claim.leaf is None or not wants_of(copy, claim).satisfied

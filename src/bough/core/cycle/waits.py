@@ -1,0 +1,79 @@
+"""Why each gang waits, read from a plan: a plan names only the first of those that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from bough.core.cycle.claim import shape_of
+from bough.model.gang import Gang, PodState
+from bough.model.plan import Plan, Wait
+from bough.model.policy import Policy
+from bough.model.reason import WaitReason
+from bough.model.snapshot import Snapshot
+
+_WAITING = (PodState.PENDING, PodState.GATED)
+
+
+class Waits:
+    """The reasons of a plan, by gang."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, plan: Plan) -> None:
+        self._policy = policy
+        self._snapshot = snapshot
+        self._own = {wait.workload: wait for wait in plan.waits}
+        self._decided = {each.workload for each in (*plan.admits, *plan.nominations)}
+        self._decided |= {bind.workload for bind in plan.binds if not bind.growth}
+        #: By queue and shape.
+        self._alike: dict[tuple[str, bytes], Wait] = {}
+        #: By queue and rank: what is first in line and must not be passed, or is looked at first.
+        self._first: dict[tuple[str, bool], Wait] = {}
+        self._looked_at: dict[str, Wait] = {}
+        names = {wait.workload for wait in plan.waits}
+        for queue, gangs in snapshot.gangs.items():
+            for gang in gangs:
+                if gang.name in names:
+                    self._read(queue, gang, self._own[gang.name])
+
+    def of(self, gang: Gang) -> Wait | None:
+        """Why a gang waits; `None` where it does not."""
+        own = self._own.get(gang.name)
+        if own is not None or gang.name in self._decided or not is_waiting(gang):
+            return own
+        alike = self._alike.get((gang.queue, shape_of(gang, self._policy)))
+        if alike is not None:
+            return msgspec.structs.replace(alike, workload=gang.name, blocks=False)
+        if gang.pods and any(pod.state is PodState.RUNNING for pod in gang.pods):
+            return None
+        text = f"behind, in the line of queue {gang.queue}"
+        return Wait(gang.name, WaitReason.BEHIND, text)
+
+    def first_in_line(self, gang: Gang) -> str | None:
+        """The gang of the same queue and rank behind which this one waits."""
+        wait = self._first.get((gang.queue, gang.preemptible)) or self._looked_at.get(gang.queue)
+        return None if wait is None or wait.workload == gang.name else wait.workload
+
+    def every(self) -> Iterator[Wait]:
+        """The reason of each gang that waits: those of the plan in its order, then the others."""
+        yield from self._own.values()
+        for gangs in self._snapshot.gangs.values():
+            for gang in gangs:
+                wait = None if gang.name in self._own else self.of(gang)
+                if wait is not None:
+                    yield wait
+
+    def _read(self, queue: str, gang: Gang, wait: Wait) -> None:
+        if wait.alike:
+            self._alike.setdefault((queue, shape_of(gang, self._policy)), wait)
+        if wait.blocks:
+            self._first.setdefault((queue, gang.preemptible), wait)
+        if wait.reason != WaitReason.BEHIND:
+            self._looked_at.setdefault(queue, wait)
+
+
+def is_waiting(gang: Gang) -> bool:
+    """Whether a gang wants something."""
+    if gang.pod_sets or gang.admission is not None:
+        return not gang.holds_quota and not gang.has("Finished")
+    return not gang.pods or any(pod.state in _WAITING for pod in gang.pods)

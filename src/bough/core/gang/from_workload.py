@@ -1,0 +1,35 @@
+"""A Workload, as people write it for Kueue, as a gang: its pod sets are the leaves."""
+
+from __future__ import annotations
+
+from bough.model.gang import LONG_AGO, Gang
+from bough.model.workload import Workload
+
+
+def gang_of_workload(workload: Workload, queue: str) -> Gang:
+    """The gang that waits in a queue, or holds its quota.
+
+    It may borrow and be evicted, as everything may that Kueue admits.
+    """
+    created = workload.created_ms
+    return Gang(
+        name=workload.key,
+        queue=queue,
+        pods=(),
+        priority=workload.priority or 0,
+        preemptible=True,
+        submitted_ms=LONG_AGO if created is None else created,
+        started_ms=None,
+        owner=workload.namespace,
+        pod_sets=workload.pod_sets,
+        admission=workload.admission,
+        reclaimable_pods=workload.reclaimable_pods,
+        namespace=workload.namespace,
+        local_queue=workload.local_queue,
+        uid=workload.uid or "",
+        active=workload.active,
+        requeue_at_ms=workload.requeue_at_ms,
+        conditions=workload.conditions,
+        checks=workload.checks,
+        annotations=workload.annotations,
+    )
