@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.gang.from_workload import gang_of_workload
@@ -136,7 +138,12 @@ def snapshot(
         name = workload.admission.queue
         gangs.setdefault(name, []).append(gang_of_workload(workload, name))
     for name, line in (waits or {}).items():
-        gangs.setdefault(name, []).extend(gang_of_workload(each, name) for each in line)
+        gangs.setdefault(name, []).extend(
+            msgspec.structs.replace(each, queue=name)
+            if isinstance(each, Gang)
+            else gang_of_workload(each, name)
+            for each in line
+        )
     fields = {"flavors": tuple(Flavor(name) for name in names), **fields}
     return Snapshot(
         cohorts=tuple(cohorts),

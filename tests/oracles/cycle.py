@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from bough.core.cycle.waits import Waits
 from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.release import core_pods, surplus_pods
 from bough.core.gang.tree import GangTree, Held, counts_of
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.plan import Eviction, EvictionRule, Plan
+from bough.model.policy import OSMO
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode, quotas_of
 from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
@@ -51,7 +53,7 @@ def check_complete(before: Snapshot, decided: Plan) -> None:
     starts = {bind.workload for bind in decided.binds}
     cores = {bind.workload for bind in decided.binds if not bind.growth}
     nominated = [each.workload for each in decided.nominations]
-    waits = [each.workload for each in decided.waits]
+    waits = [each.workload for each in Waits(before, OSMO, decided).every()]
     evicted = {each.workload for each in decided.evictions}
     assert len(nominated) == len({*nominated})
     assert all(each.waits_for for each in decided.nominations), "nominated, and waits for nobody"
@@ -307,7 +309,7 @@ def check_order(before: Snapshot, decided: Plan) -> None:
     served |= {each.workload for each in decided.nominations}
     served = {name for name in served if not pods_in(gangs[name], PodState.RUNNING)}
     served -= {name for name, each in before.progress.items() if each.nominated}
-    for wait in decided.waits:
+    for wait in Waits(before, OSMO, decided).every():
         first = gangs[wait.workload]
         never = wait.refusal is not None and wait.refusal.never
         for other in (gangs[name] for name in served):

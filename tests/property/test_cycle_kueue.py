@@ -7,16 +7,18 @@ import subprocess
 import sys
 from random import Random
 
-from bough.core.cycle.holder import Holder
-from bough.core.cycle.standing import standing_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bough.core.cycle.candidates import Preemptor
-from bough.core.cycle.forest import Forest, Leaf
+from bough.core.cycle.candidates import Preemptor, Victim
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.forest import Leaf
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.preemption import Victim, find_victims
+from bough.core.cycle.preemption import Preemption
+from bough.core.cycle.queue_order import standing_of
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.gang.from_workload import gang_of_workload
 from bough.core.quota.usage import usage_of
 from bough.model.plan import EvictionRule, Plan
 from bough.model.policy import KUEUE
@@ -64,12 +66,12 @@ def test_no_plan_brings_a_node_into_debt_or_deeper_into_it(random: Random) -> No
 
 @given(RANDOMS)
 def test_no_victim_is_superfluous_and_the_victims_are_enough(random: Random) -> None:
-    forest, preemptor = _search(random)
-    usages = _usages(forest)
-    victims = find_victims(forest, preemptor)
-    assert usages == _usages(forest)
+    copy, preemptor = _search(random)
+    usages = _usages(copy)
+    victims = Preemption(copy, preemptor).victims()
+    assert usages == _usages(copy)
     if victims:
-        holders = [victim.holder for victim in victims]
+        holders = [victim.claim for victim in victims]
         assert any(
             _fits(preemptor, holders, borrowing=borrowing)
             and not any(
@@ -84,9 +86,9 @@ def test_no_victim_is_superfluous_and_the_victims_are_enough(random: Random) -> 
 
 @given(RANDOMS)
 def test_victims_elsewhere_are_in_queues_that_borrow_what_is_scarce(random: Random) -> None:
-    forest, preemptor = _search(random)
-    for victim in find_victims(forest, preemptor):
-        leaf = forest.leaves[victim.holder.queue]
+    copy, preemptor = _search(random)
+    for victim in Preemption(copy, preemptor).victims():
+        leaf = copy.forest.leaves[victim.claim.queue]
         if leaf is preemptor.leaf:
             assert EvictionRule.PREEMPT == victim.rule
         else:
@@ -174,14 +176,12 @@ def digests(random: Random) -> list[str]:
     return found
 
 
-def _search(random: Random) -> tuple[Forest, Preemptor]:
-    """A full forest and somebody who asks for room in it."""
+def _search(random: Random) -> tuple[WorkingCopy, Preemptor]:
+    """A full tree and a gang that asks for room in it."""
     history = History(random)
     fill(history, 14)
-    forest = Forest(history.cohorts, history.queues, KUEUE)
-    for queue, held in history.running.items():
-        forest.hold(queue, list(held.values()))
-    leaf = forest.leaves[random.choice(history.queues).name]
+    copy = Memo().refresh(history.snapshot(), KUEUE)
+    leaf = copy.forest.leaves[random.choice(history.queues).name]
     flavor = random.choice(leaf.queue.resource_groups[0].flavors).name
     amounts = {FlavorResource(flavor, name): random.randint(0, 5) for name in RESOURCES}
     scarce = tuple(
@@ -191,15 +191,16 @@ def _search(random: Random) -> tuple[Forest, Preemptor]:
     )
     assume(scarce)
     asks = workload(random, 9999, random.randint(0, 9))
-    return forest, Preemptor(leaf, standing_of(asks, KUEUE), amounts, scarce)
+    standing = standing_of(gang_of_workload(asks, leaf.queue.name), KUEUE)
+    return copy, Preemptor(leaf, standing, amounts, scarce)
 
 
-def _fits(preemptor: Preemptor, victims: list[Holder], *, borrowing: bool) -> bool:
+def _fits(preemptor: Preemptor, victims: list[Claim], *, borrowing: bool) -> bool:
     """By the tree's own answer to the whole question, not by the search's."""
     leaf = preemptor.leaf
     mark = leaf.tree.mark()
     for victim in victims:
-        leaf.tree.remove_usage(victim.queue, usage_of(victim.workload))
+        leaf.tree.remove_usage(victim.queue, usage_of(victim.gang))
     fits = leaf.tree.refusal(leaf.queue.name, preemptor.amounts) is None and (
         borrowing
         or all(
@@ -211,8 +212,8 @@ def _fits(preemptor: Preemptor, victims: list[Holder], *, borrowing: bool) -> bo
     return fits
 
 
-def _usages(forest: Forest) -> list[int]:
-    tree = forest.tree
+def _usages(copy: WorkingCopy) -> list[int]:
+    tree = copy.ledgers.total
     return [tree.usage(node, what) for node in tree for what in tree.flavor_resources(node)]
 
 

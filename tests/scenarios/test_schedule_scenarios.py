@@ -20,6 +20,7 @@ import pytest
 from bough.control.estate import Estate
 from bough.control.tree import Forest, derive
 from bough.core.cycle.memo import Memo
+from bough.core.cycle.waits import Waits
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import GangTree
 from bough.formats.fields import Fields
@@ -101,7 +102,7 @@ class Site:
             before = simulation.snapshot
             decided = simulation.step()
             check_plan(before, decided)
-            self.expect(step, decided)
+            self.expect(step, before, decided)
 
     def set_quotas(self, quotas: Fields) -> None:
         """Pools are given other quotas, while everything runs on."""
@@ -141,11 +142,16 @@ class Site:
 
     def expect_line(self, step: Fields) -> None:
         if "line" in step:
-            memo = Memo().gangs
-            world = memo.refresh(self.simulation.snapshot, self.simulation.policy.gangs)
-            assert step.texts("line") == tuple(claim.name for claim in world.waiting)
+            copy = Memo().refresh(self.simulation.snapshot, self.simulation.policy)
+            waiting = sorted(
+                standing
+                for line in copy.lines.values()
+                for kind in line.kinds()
+                for standing, _ in kind
+            )
+            assert step.texts("line") == tuple(standing.name for standing in waiting)
 
-    def expect(self, step: Fields, decided: Plan) -> None:
+    def expect(self, step: Fields, before: Snapshot, decided: Plan) -> None:
         """Compare a plan, and what it makes of the cluster, with what a step says."""
         assert sorted(step.texts("starts")) == sorted(started(decided))
         grown = Counter(bind.workload for bind in decided.binds if bind.growth)
@@ -154,7 +160,8 @@ class Site:
         assert sorted(step.texts("nominates")) == nominated
         evicted = {each.workload: self.describe(each) for each in decided.evictions}
         assert texts(step, "evicts") == evicted
-        reasons = {wait.workload: str(wait.reason) for wait in decided.waits}
+        every = Waits(before, OSMO, decided).every()
+        reasons = {wait.workload: str(wait.reason) for wait in every}
         for name, reason in texts(step, "waits").items():
             assert reason == reasons.get(name), f"{name}: {reasons.get(name)}"
         gangs = self.simulation.gangs

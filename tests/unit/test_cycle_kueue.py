@@ -231,7 +231,7 @@ def test_a_held_queue_takes_nothing_and_says_so() -> None:
         barred = wait(decided, "w")
         assert ((), WaitReason.STOPPED) == (decided.admits, barred.reason)
         assert (True, True) == (barred.parked, barred.alike)
-        assert f"queue q is held: its stop policy is {stop.value}" == barred.message
+        assert f"queue q is stopped: its stopPolicy is {stop.value}" == barred.message
 
 
 def test_a_queue_that_is_drained_tells_everything_in_it_to_end_once() -> None:
@@ -293,7 +293,7 @@ def test_a_queue_on_a_cycle_of_cohorts_takes_nothing_and_says_so() -> None:
         waits={"q": [waiting("w")]},
     )
     barred = wait(decided, "w")
-    assert (WaitReason.STOPPED, True) == (barred.reason, barred.parked)
+    assert (WaitReason.TANGLED, True) == (barred.reason, barred.parked)
     assert "queue q is stopped: its cohorts form a cycle: a → b → a" == barred.message
 
 
@@ -304,7 +304,7 @@ def test_a_queue_whose_flavor_does_not_exist_takes_nothing() -> None:
 
 def test_a_workload_of_a_queue_that_does_not_exist_waits_with_a_reason() -> None:
     decided = cycle([], waits={"gone": [waiting("w")]})
-    assert (WaitReason.MISCONFIGURED, "there is no queue gone") == (
+    assert (WaitReason.QUEUE, "queue gone does not exist") == (
         wait(decided, "w").reason,
         wait(decided, "w").message,
     )
@@ -328,7 +328,7 @@ def test_a_queue_lets_in_the_namespaces_that_it_selects(labels, matches, enters)
     decided = cycle([selective], waits={"q": [waiting("w")]}, namespaces=namespaces)
     assert (["w"] if enters else []) == admitted(decided)
     if not enters:
-        assert WaitReason.MISCONFIGURED == wait(decided, "w").reason
+        assert WaitReason.NAMESPACE == wait(decided, "w").reason
 
 
 def test_a_namespace_that_is_not_let_in_does_not_block_a_strict_queue() -> None:

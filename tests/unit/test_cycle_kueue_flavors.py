@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from bough.core.cycle.decision import decide
-from bough.core.cycle.entries import line_up
-from bough.core.cycle.work import Work
 
+from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide import decide
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.partial import largest_that_fits
+from bough.core.cycle.together import line_up
 from bough.model.admission import FlavorFungibility, FlavorPreference, FlavorSearch
 from bough.model.cluster import Match, Taint, TaintEffect, Toleration
 from bough.model.policy import KUEUE
@@ -359,10 +359,10 @@ def test_who_is_evaluated_again_stays_with_its_flavors() -> None:
             "q": [waiting("second", 2)],
         },
     )
-    with Work(before, KUEUE, Memo()) as work:
-        first, second = line_up(work)
-        decide(work, first)
-        assert {"main": {"gpu": "y"}} == second.assignment.flavors
-        decide(work, second)
-        assert {"main": {"gpu": "y"}} == second.assignment.flavors
-    assert ["ns/first", "ns/second"] == [each.workload for each in work.nominations]
+    work = Cycle(Memo().refresh(before, KUEUE))
+    first, second = line_up(work)
+    decide(work, first)
+    assert {"main": {"gpu": "y"}} == second.assignment.flavors
+    decide(work, second)
+    assert {"main": {"gpu": "y"}} == second.assignment.flavors
+    assert ["ns/first", "ns/second"] == [*work.outcome.nominations]

@@ -5,12 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from bough.core.cycle.requeue import Lines
+from bough.core.gang.from_workload import gang_of_workload
+from bough.model.gang import Gang
 from bough.model.plan import Admit, Nomination, Plan, Wait
 from bough.model.policy import KUEUE
 from bough.model.quota import Cohort, Queue
 from bough.model.reason import WaitReason
-from bough.model.workload import Admission, PodSet, PodTemplate, Workload
-from tests.cycle_kueue import admitted, cycle, pods, queue, waiting
+from bough.model.workload import Admission, PodSet, PodTemplate
+from tests.cycle_kueue import admitted, cycle, pods, queue
+from tests.cycle_kueue import waiting as workload_that_waits
+
+
+def waiting(name: str, gpu: int = 1, **fields: object) -> Gang:
+    return gang_of_workload(workload_that_waits(name, gpu, **fields), "")
 
 
 def _lines(**policy: object) -> Lines:
@@ -194,6 +201,6 @@ def test_everyone_who_waits_can_be_told_why() -> None:
     assert ["no room", "no room", None] == [_why(lines, each) for each in (own, alike, unknown)]
 
 
-def _why(lines: Lines, workload: Workload) -> str | None:
-    found = lines.wait_of(workload.key)
+def _why(lines: Lines, workload: Gang) -> str | None:
+    found = lines.wait_of(workload.name)
     return None if found is None else found.message

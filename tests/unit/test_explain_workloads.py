@@ -147,7 +147,9 @@ def test_a_stopped_tree_and_a_missing_queue_are_named():
     found = why(kueue_world({"red": (workload("new", 1),)}, cohorts=tangled))
     assert {"root", "above"} == {*found.cycle}
     assert "its cohorts form a cycle" in found.sentence
-    assert "there is no queue green" == why(kueue_world({"green": (workload("new", 1),)})).sentence
+    assert (
+        "queue green does not exist" == why(kueue_world({"green": (workload("new", 1),)})).sentence
+    )
 
 
 def test_a_flavor_that_does_not_suit_is_told():
@@ -179,4 +181,4 @@ def test_following_a_line_ends_at_its_bound():
     line = tuple(workload(f"w{at}", 9 + at, created_ms=at) for at in range(9))
     turn = find_turn(kueue_world({"red": line}), KUEUE, "ns/w8", 3)
 
-    assert (3, False) == (turn.plans, turn.settled)
+    assert 3 == turn.plans

@@ -5,7 +5,9 @@ Also how many GPUs its owner may hold, and those of its line that it must not pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
@@ -17,8 +19,13 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import first_choice
 from bough.core.gang.release import core_pods
 from bough.model.admission import QueueingStrategy, StopPolicy
+from bough.model.gang import Gang
 from bough.model.plan import Wait
 from bough.model.reason import WaitReason
+from bough.model.workload import LocalQueue
+
+#: By namespace and name.
+Doors = Mapping[tuple[str, str], LocalQueue]
 
 _FAILED_CHECKS = ("Retry", "Rejected")
 
@@ -39,27 +46,34 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
         note = f"queue {leaf.queue.name} {text}"
         return Wait(claim.name, WaitReason.STOPPED, note, parked=not strict, alike=alike)
     if leaf.cycle:
-        return wait_for_queue(copy, claim)
+        tangled = wait_for_queue(copy, claim)
+        return msgspec.structs.replace(tangled, parked=not _is_strict(leaf))
     return _bar_namespace(copy, leaf, claim)
 
 
 def hold_back(copy: WorkingCopy, claim: Claim) -> Wait | None:
-    """Why a gang is not in line at all: inactive, held back, its door stopped."""
+    """Why a gang is not in line at all."""
     gang = claim.gang
+    now_ms = 0 if gang.requeue_at_ms is None else copy.now_ms
+    return why_not_in_line(gang, copy.local_queues, now_ms)
+
+
+def why_not_in_line(gang: Gang, doors: Doors, now_ms: int) -> Wait | None:
+    """Inactive, held back, or its door is stopped."""
     if not gang.active:
-        return Wait(claim.name, WaitReason.INACTIVE, "it is not active")
+        return Wait(gang.name, WaitReason.INACTIVE, "it is not active")
     retry = gang.requeue_at_ms
-    if retry is not None and retry > copy.now_ms:
-        seconds = -(-(retry - copy.now_ms) // 1000)
+    if retry is not None and retry > now_ms:
+        seconds = -(-(retry - now_ms) // 1000)
         text = f"it is held back after an eviction, for {seconds} s more"
-        return Wait(claim.name, WaitReason.INACTIVE, text)
+        return Wait(gang.name, WaitReason.INACTIVE, text)
     if gang.conditions and gang.lacks("Requeued"):
         text = "it was evicted and is not in line again yet"
-        return Wait(claim.name, WaitReason.INACTIVE, text)
-    door = copy.local_queues.get((gang.namespace, gang.local_queue or ""))
+        return Wait(gang.name, WaitReason.INACTIVE, text)
+    door = doors.get((gang.namespace, gang.local_queue or "")) if doors else None
     if door is not None and door.stop is not StopPolicy.NONE:
         text = f"local queue {door.name} is stopped: its stopPolicy is {door.stop}"
-        return Wait(claim.name, WaitReason.STOPPED, text)
+        return Wait(gang.name, WaitReason.STOPPED, text)
     return None
 
 

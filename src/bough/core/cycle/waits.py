@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bough.core.cycle.claim import shape_of
+from bough.core.cycle.gates import why_not_in_line
 from bough.model.gang import Gang, PodState
 from bough.model.plan import Plan, Wait
 from bough.model.policy import Policy
@@ -30,6 +31,7 @@ class Waits:
         #: By queue and rank: what is first in line and must not be passed, or is looked at first.
         self._first: dict[tuple[str, bool], Wait] = {}
         self._looked_at: dict[str, Wait] = {}
+        self._doors = {(each.namespace, each.name): each for each in snapshot.local_queues}
         names = {wait.workload for wait in plan.waits}
         for queue, gangs in snapshot.gangs.items():
             for gang in gangs:
@@ -41,9 +43,12 @@ class Waits:
         own = self._own.get(gang.name)
         if own is not None or gang.name in self._decided or not is_waiting(gang):
             return own
+        barred = why_not_in_line(gang, self._doors, self._snapshot.now_ms)
+        if barred is not None:
+            return barred
         alike = self._alike.get((gang.queue, shape_of(gang, self._policy)))
-        if alike is not None:
-            return msgspec.structs.replace(alike, workload=gang.name, blocks=False)
+        if alike is not None and not alike.blocks:
+            return msgspec.structs.replace(alike, workload=gang.name)
         if gang.pods and any(pod.state is PodState.RUNNING for pod in gang.pods):
             return None
         text = f"behind, in the line of queue {gang.queue}"

@@ -19,7 +19,7 @@ from bough.core.cycle.reasons import pod_shortages
 from bough.core.cycle.waits import Waits
 from bough.core.explain.judge import Decision, Judge, verdict_of
 from bough.core.explain.sentences import name_some
-from bough.core.explain.waiting import begin, explain_wait
+from bough.core.explain.waiting import Played, begin, explain_wait
 from bough.model.certificate import Certificate, Verdict
 from bough.model.plan import Wait
 from bough.model.policy import Judging, Policy
@@ -44,24 +44,24 @@ def certificate(
 
 def certificates_of_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Certificate]:
     """Why each gang waits that does, in the order of the plan, for the price of one cycle."""
-    with _played(snapshot, policy, None) as cycle:
-        plan = cycle.outcome.plan(snapshot.version)
+    with _played(snapshot, policy, None) as played:
+        plan = played.cycle.outcome.plan(snapshot.version)
         waits = Waits(snapshot, policy, plan)
         skipped = {each.workload for each in (*plan.admits, *plan.nominations)}
         return {
-            wait.workload: explain_wait(cycle, cycle.copy.claims[wait.workload], wait, waits)
+            wait.workload: explain_wait(played, wait, waits)
             for wait in waits.every()
             if wait.workload not in skipped
         }
 
 
 @contextmanager
-def _played(snapshot: Snapshot, policy: Policy, memo: Memo | None) -> Generator[Cycle]:
+def _played(snapshot: Snapshot, policy: Policy, memo: Memo | None) -> Generator[Played]:
     """Play a cycle, and undo it after it was looked at, so that a memo can be used again."""
     copy = (Memo() if memo is None else memo).refresh(snapshot, policy)
     mark = copy.mark()
     try:
-        yield run(copy)
+        yield Played(run(copy))
     finally:
         copy.undo(mark)
 
@@ -73,7 +73,8 @@ def _certificate(
     memo: Memo | None,
     decision: Decision | None,
 ) -> Certificate | None:
-    with _played(snapshot, policy, memo) as cycle:
+    with _played(snapshot, policy, memo) as played:
+        cycle = played.cycle
         claim = cycle.copy.claims.get(name)
         if claim is None:
             return None
@@ -90,7 +91,7 @@ def _certificate(
         if verdict is Verdict.RUNS:
             return begin(claim, verdict, _say_runs(cycle, claim))
         wait = wait or waits.of(claim.gang) or Wait(name, WaitReason.BEHIND)
-        return explain_wait(cycle, claim, wait, waits)
+        return explain_wait(played, wait, waits)
 
 
 def _wait_of_absent(claim: Claim) -> Wait | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.memo import Memo
 from bough.core.cycle.offers import Offer, wants_of
 from bough.core.cycle.waits import Waits
 from bough.core.cycle.working_copy import WorkingCopy
@@ -25,17 +28,32 @@ replace = msgspec.structs.replace
 _QUOTA = (WaitReason.LIMIT, WaitReason.TOO_LARGE)
 
 
+class Played:
+    """A cycle that was played, with its working copy as it left it, and as it found it."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self.cycle = cycle
+
+    @cached_property
+    def before(self) -> WorkingCopy:
+        """A working copy as it was when the cycle began."""
+        copy = self.cycle.copy
+        return Memo().refresh(copy.snapshot, copy.policy)
+
+
 def begin(claim: Claim, verdict: Verdict, sentence: str, reason: str = "") -> Certificate:
     """What every certificate has."""
     return Certificate(claim.name, claim.queue, verdict, sentence, reason, claim.gang.owner)
 
 
-def explain_wait(cycle: Cycle, claim: Claim, wait: Wait, waits: Waits) -> Certificate:
+def explain_wait(played: Played, wait: Wait, waits: Waits) -> Certificate:
     """Why a gang waits, after the cycle that says so."""
+    cycle = played.cycle
+    claim = cycle.copy.claims[wait.workload]
     if wait.reason == WaitReason.BEHIND:
         return _behind(claim, waits)
     if claim.counted and wait.refusal is None:
-        return _no_flavor(cycle, claim, wait)
+        return _no_flavor(played, claim, wait)
     if wait.refusal is not None and wait.refusal.kind is RefusalKind.OVER_QUOTA:
         return _over_quota(cycle, claim, wait)
     if wait.reason == WaitReason.PLACE:
@@ -61,23 +79,28 @@ def _behind(claim: Claim, waits: Waits) -> Certificate:
     return replace(begin(claim, Verdict.WAITS, sentence, str(WaitReason.BEHIND)), head=head)
 
 
-def _no_flavor(cycle: Cycle, claim: Claim, wait: Wait) -> Certificate:
+def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     """A gang of pod sets, for which no flavor of its queue can be had."""
-    copy = cycle.copy
+    copy = played.before
     cycle_above = () if claim.leaf is None else claim.leaf.cycle
     begun = begin(claim, Verdict.WAITS, wait.message, str(wait.reason))
     begun = replace(begun, cycle=cycle_above)
     if wait.reason in (WaitReason.STOPPED, WaitReason.INACTIVE):
         return begun
-    groups = flavor_options(copy, claim)
-    begun = replace(begun, options=tuple(option for group in groups for option in group))
+    groups = flavor_options(copy, copy.claims[claim.name])
     refusal = dominant_refusal(groups)
+    if refusal is None:
+        # Nothing stood against it when the cycle began: others of the same cycle were first.
+        copy = played.cycle.copy
+        groups = flavor_options(copy, claim)
+        refusal = dominant_refusal(groups)
+    begun = replace(begun, options=tuple(option for group in groups for option in group))
     if cycle_above or wait.reason not in _QUOTA or refusal is None:
         return begun
     what = refusal.flavor_resource
     if what is None or refusal.node is None:
         return begun
-    holders = Holders(copy, claim, {what: refusal.requested})
+    holders = Holders(copy, copy.claims[claim.name], {what: refusal.requested})
     return replace(
         begun,
         sentence=say_refusal(refusal, Ledger.TOTAL),
