@@ -55,7 +55,10 @@ class GangHolders:
         """Who has a resource, by the name that placement has for it, on some nodes."""
         world = self._world
         placer = world.placer
-        column = placer.index.columns.names.index(resource)
+        names = placer.index.columns.names
+        if resource not in names:
+            return []  # No node has any of it, so that there is no holder either.
+        column = names.index(resource)
 
         def measure(claim: Claim, pod: Pod) -> int:
             holding = placer.holding(claim.name, pod.name)

@@ -163,11 +163,15 @@ class _Inquiry:
                 requests=shape.key[0],
                 nodes=tuple(self._count_nodes(shape, inside)),
                 together=together,
+                absent=shape.unknown,
+                unsupported=shape.key[1].unsupported,
             )
         )
 
     def _count_nodes(self, shape: Shape, inside: int) -> Iterator[NodeCount]:
         """Sort all nodes by why they do not take one more pod of a shape."""
+        if shape.key[1].unsupported:
+            return  # It is not the nodes' fault.
         index = self._index
         left = self._everywhere
         rules = (
