@@ -148,3 +148,172 @@ def test_what_kubectl_prints_is_read_without_a_word(ask):
     assert {"ml/pg-training-5f1c": "ml/pg-training-5f1c needs 1 pod and there are 0: 1 short"} == (
         waits(found)
     )
+
+
+TERMS = "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: x}]}"
+ANTI = f"affinity: {{podAntiAffinity: {TERMS}}},"
+SPREAD = "topologySpreadConstraints: [{topologyKey: x, whenUnsatisfiable: DoNotSchedule}],"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "what"),
+    [
+        (
+            ANTI,
+            "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+            "required pod anti-affinity",
+        ),
+        (
+            ANTI.replace("Anti", ""),
+            "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+            "required pod affinity",
+        ),
+        (
+            SPREAD,
+            "spec.topologySpreadConstraints[0]",
+            "a topology spread constraint of DoNotSchedule",
+        ),
+        (
+            "resourceClaims: [{name: g, resourceClaimTemplateName: t}],",
+            "spec.resourceClaims",
+            "a resource claim",
+        ),
+    ],
+)
+def test_a_pod_waits_for_what_it_demands_and_cannot_be_planned(ask, spec, field, what):
+    objects = queue(), node(), group("a"), group("b"), pod("a-0", spec), pod("b-0")
+    found = ask("plan FILE", *objects)
+
+    assert {"b": ["n"]} == starts(found)
+    assert {"a": f"a asks for {what}, which cannot be planned"} == waits(found)
+    assert [("Pod/a-0", field, f"{what} is not supported: the pod waits")] == warnings(found)
+    assert what == ask("why FILE a", *objects)["certificate"]["lacks"][0]["unsupported"]
+    (refused, _) = ask("place --nodes FILE FILE", *objects)["gangs"]
+    assert [what] == [each["unsupported"] for each in refused["refusal"]["lacks"]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "what"),
+    [
+        (
+            ANTI.replace("required", "preferred"),
+            "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution",
+            "preferred pod anti-affinity",
+        ),
+        (
+            ANTI.replace("required", "preferred").replace("podAnti", "node"),
+            "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution",
+            "preferred node affinity",
+        ),
+        (
+            SPREAD.replace("DoNotSchedule", "ScheduleAnyway"),
+            "spec.topologySpreadConstraints[0]",
+            "a topology spread constraint of ScheduleAnyway",
+        ),
+    ],
+)
+def test_what_a_pod_only_prefers_is_named_and_no_obstacle(ask, spec, field, what):
+    found = ask("plan FILE", queue(), node(), group("a"), pod("a-0", spec))
+
+    assert {"a": ["n"]} == starts(found)
+    assert [("Pod/a-0", field, f"{what} is not looked at")] == warnings(found)
+
+
+def test_lists_without_entries_and_gates_are_no_warnings(ask):
+    empty = "affinity: {podAntiAffinity: {}, podAffinity: {}}, resourceClaims: [], "
+    gated = "topologySpreadConstraints: [], schedulingGates: [{name: g}],"
+    found = ask("plan FILE", queue(), node(), group("a"), pod("a-0", empty + gated))
+
+    assert [] == warnings(found)
+    assert {"a": "a needs 1 pod and there are 0: 1 short"} == waits(found)
+
+
+def test_a_pod_that_runs_keeps_its_place_whatever_it_demands(ask):
+    runs = pod("a-0", ANTI + " nodeName: n,")
+    found = ask("plan FILE", queue(), node(), group("a"), runs, group("b"), pod("b-0"))
+
+    assert {"b": ["n"]} == starts(found)
+    ((_, _, message),) = warnings(found)
+    assert (
+        "required pod anti-affinity is not supported: other pods are placed without regard to it"
+        == message
+    )
+
+
+def test_of_a_pod_that_has_ended_nothing_is_said(ask):
+    ended = pod("a-0", ANTI).removesuffix("}") + ", status: {phase: Succeeded}}"
+
+    assert [] == warnings(ask("plan FILE", queue(), node(), group("a"), ended))
+
+
+@pytest.mark.parametrize(("quota", "counts"), [("0.5", "0"), ("1.5", "1"), ('"2500m"', "2")])
+def test_parts_of_a_gpu_in_a_quota_are_named_where_they_do_not_count(ask, quota, counts):
+    found = ask("plan FILE", queue(gpus=quota), node(), group("a"), pod("a-0"))
+
+    message = f"{quota.strip(chr(34))} counts as {counts}: only whole GPUs are counted"
+    assert [("Queue/q", "spec.resources.gpu.quota", message)] == warnings(found)
+    assert {"0": {}, "1": {"a": ["n"]}, "2": {"a": ["n"]}}[counts] == starts(found)
+
+
+KUEUE = """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: KIND
+metadata: {name: NAME}
+spec: {SPEC}
+"""
+
+
+def kueue(kind: str, name: str, spec: str = "") -> str:
+    return KUEUE.replace("KIND", kind).replace("NAME", name).replace("SPEC", spec)
+
+
+def cluster_queue(name: str, gpus: int = 8, more: str = "") -> str:
+    quota = f"{{name: nvidia.com/gpu, nominalQuota: {gpus}}}"
+    flavors = f"[{{name: h100, resources: [{quota}]}}]"
+    groups = f"[{{coveredResources: [nvidia.com/gpu], flavors: {flavors}}}]"
+    spec = f"cohortName: c, namespaceSelector: {{}}, resourceGroups: {groups}{more}"
+    return kueue("ClusterQueue", name, spec)
+
+
+def workload(name: str, queue: str, pods: int = 1, spec: str = "") -> str:
+    containers = "containers: [{name: m, resources: {requests: {nvidia.com/gpu: 1}}}]"
+    template = f"{{spec: {{{spec} {containers}}}}}"
+    sets = f"[{{name: main, count: {pods}, template: {template}}}]"
+    return kueue("Workload", f"{name}, namespace: ns", f"queueName: {queue}, podSets: {sets}")
+
+
+def test_fair_sharing_is_named_where_the_policy_does_not_use_it(ask):
+    fair = ", fairSharing: {weight: 1}"
+    found = ask(
+        "plan FILE",
+        kueue("ResourceFlavor", "h100"),
+        kueue("Cohort", "c", "fairSharing: {weight: 2}"),
+        cluster_queue("a", more=fair),
+        cluster_queue("b"),
+        kueue("LocalQueue", "a, namespace: ns", "clusterQueue: a" + fair),
+    )
+
+    message = "is not looked at: the policy does not share by weight"
+    assert [
+        ("Cohort/c", "spec.fairSharing", message),
+        ("ClusterQueue/a", "spec.fairSharing", message),
+        ("LocalQueue/ns/a", "spec.fairSharing", message),
+    ] == warnings(found)
+    file = Path(found["problems"][0]["file"]).read_text(encoding="utf-8")
+    lines = [line for line, text in enumerate(file.splitlines(), 1) if "fairSharing" in text]
+    assert lines == [each["line"] for each in found["problems"]]
+
+
+def test_a_workload_is_planned_by_its_quota_whatever_else_its_pods_demand(ask):
+    found = ask(
+        "plan FILE",
+        kueue("ResourceFlavor", "h100"),
+        cluster_queue("a"),
+        kueue("LocalQueue", "a, namespace: ns", "clusterQueue: a"),
+        workload("w", "a", spec=ANTI),
+    )
+
+    assert {"ns/w": []} == starts(found)
+    ((subject, _, message),) = warnings(found)
+    assert "Workload/ns/w" == subject
+    assert "required pod anti-affinity is not looked at: what counts here is quota" == message

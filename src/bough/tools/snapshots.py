@@ -13,11 +13,11 @@ import msgspec
 from bough.core.quota.fairtree import capacity_of, fair_tree
 from bough.core.quota.references import validate
 from bough.errors import Invalid, NotFound
-from bough.formats.kueue import read_organisation
+from bough.formats.kueue import read_organisation, unused_fair_sharing
 from bough.formats.nodes import read_nodes
 from bough.formats.policy import preset_for, read_policy
 from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacleKind
-from bough.model.policy import KUEUE, Policy
+from bough.model.policy import KUEUE, OrderKey, Policy
 from bough.model.problem import Problem, Severity
 from bough.model.snapshot import Snapshot
 from bough.tools.gangs import gather
@@ -39,12 +39,23 @@ _HINT = (
 )
 
 
+#: Criteria by which a cycle shares by the weights of Kueue's `fairSharing`. There are none yet.
+_FAIR_ORDER: tuple[OrderKey, ...] = ()
+
+
 class Scene(NamedTuple):
     """What is to be planned, and how."""
 
     snapshot: Snapshot
     policy: Policy
     problems: list[Problem]
+
+
+class _Loaded(NamedTuple):
+    snapshot: Snapshot
+    problems: list[Problem]
+    #: Warnings that only count where the policy does not share by weight.
+    fair_sharing: list[Problem]
 
 
 def load_scene(
@@ -58,12 +69,14 @@ def load_scene(
     texts = read_texts(paths)
     preset = preset_for(texts.documents)
     load = _load_workloads if preset is KUEUE else _load_gangs
-    snapshot, found = load(texts.documents, lenient=lenient)
+    snapshot, found, fair_sharing = load(texts.documents, lenient=lenient)
     problems = [*texts.problems, *found]
     chosen = preset
     if policy is not None:
         chosen, wrong = read_policy(policy, preset, lenient=lenient)
         problems += wrong
+    if not uses_fair_sharing(chosen):
+        problems += fair_sharing
     problems = in_order(problems, texts.files)
     refuse_errors(problems, lenient=lenient)
     if not snapshot.queues:
@@ -71,7 +84,12 @@ def load_scene(
     return Scene(msgspec.structs.replace(snapshot, now_ms=now_ms), chosen, problems)
 
 
-def _load_gangs(documents: list[Document], *, lenient: bool) -> tuple[Snapshot, list[Problem]]:
+def uses_fair_sharing(policy: Policy) -> bool:
+    """Whether a policy shares by the weights of Kueue's `fairSharing`."""
+    return any(key in _FAIR_ORDER for key in policy.order)
+
+
+def _load_gangs(documents: list[Document], *, lenient: bool) -> _Loaded:
     nodes = read_nodes(documents, lenient=lenient)
     found = gather(documents, lenient=lenient)
     problems = [*nodes.problems, *found.problems]
@@ -93,7 +111,7 @@ def _load_gangs(documents: list[Document], *, lenient: bool) -> tuple[Snapshot, 
         topologies=found.objects.topologies,
         gangs={queue: tuple(gangs) for queue, gangs in by_queue.items()},
     )
-    return snapshot, [*problems, *more]
+    return _Loaded(snapshot, [*problems, *more], [])
 
 
 def _queues(found: Gangs) -> tuple[list[FairQueue], list[Problem]]:
@@ -116,7 +134,7 @@ def _queues(found: Gangs) -> tuple[list[FairQueue], list[Problem]]:
     return [queue for queue in declared if queue.name not in orphans], []
 
 
-def _load_workloads(documents: list[Document], *, lenient: bool) -> tuple[Snapshot, list[Problem]]:
+def _load_workloads(documents: list[Document], *, lenient: bool) -> _Loaded:
     read = read_organisation(documents, lenient=lenient)
     _refuse_both(documents)
     problems = [*read.problems, *locate_all(validate(read.organisation), read.documents)]
@@ -137,7 +155,7 @@ def _load_workloads(documents: list[Document], *, lenient: bool) -> tuple[Snapsh
             if not each.holds_quota and not each.has("Finished")
         ),
     )
-    return snapshot, problems
+    return _Loaded(snapshot, problems, unused_fair_sharing(read))
 
 
 def _queue_of(workload: Workload, organisation: Organisation) -> str:
