@@ -317,3 +317,31 @@ def test_a_workload_is_planned_by_its_quota_whatever_else_its_pods_demand(ask):
     ((subject, _, message),) = warnings(found)
     assert "Workload/ns/w" == subject
     assert "required pod anti-affinity is not looked at: what counts here is quota" == message
+
+
+def test_a_required_set_of_optional_subgroups_blocks_none_of_the_others(ask):
+    subgroups = ", ".join(f"{{name: s{at}, minMember: 1}}" for at in range(3))
+    constraint = "{topology: t, requiredTopologyLevel: rack}"
+    spec = (
+        f"minSubGroup: 1, subGroups: [{subgroups}], topologyConstraints: "
+        f"{{subGroupSets: [{{subGroups: [s0, s1], constraint: {constraint}}}]}}"
+    )
+    found = ask(
+        "plan FILE",
+        topology("block", "rack"),
+        queue(),
+        node(labels="block: b0"),
+        group("g", spec),
+        *(pod(f"g-{at}", labels=f"kai.scheduler/subgroup-name: s{at}") for at in range(3)),
+    )
+
+    assert [["g-2"]] == [[pod["pod"] for pod in each["pods"]] for each in found["starts"]]
+    assert {} == waits(found)
+
+
+def topology(*labels: str, name: str = "t") -> str:
+    levels = ", ".join(f"{{nodeLabel: {label}}}" for label in labels)
+    return (
+        f"{{apiVersion: kai.scheduler/v1alpha1, kind: Topology, metadata: {{name: {name}}}, "
+        f"spec: {{levels: [{levels}]}}}}"
+    )

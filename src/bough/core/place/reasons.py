@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangTree, Held
 from bough.core.place.bags import in_order
@@ -155,6 +157,9 @@ class _Inquiry:
         inside = self._everywhere
         if together is not None:
             inside &= self._placer.topologies.inside(together.topology)
+            if together.needed < part.count:
+                # Of a set that a choice can do without: this leaf alone needs so many.
+                together = msgspec.structs.replace(together, needed=part.count)
         self.lacks.append(
             Lack(
                 subgroup=part.node.name,
