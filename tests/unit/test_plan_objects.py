@@ -345,3 +345,28 @@ def topology(*labels: str, name: str = "t") -> str:
         f"{{apiVersion: kai.scheduler/v1alpha1, kind: Topology, metadata: {{name: {name}}}, "
         f"spec: {{levels: [{levels}]}}}}"
     )
+
+
+RACKS = ("example.com/block", "example.com/rack")
+TOGETHER = "minMember: 1, topologyConstraint: {requiredTopologyLevel: rack}"
+
+
+def test_a_level_may_be_called_by_what_stands_behind_the_slash_of_its_label(ask):
+    labels = "example.com/block: b, example.com/rack: r"
+    objects = queue(), node("m"), node("n", labels=labels), group("a", TOGETHER), pod("a-0")
+    found = ask("plan FILE", topology(*RACKS), *objects)
+
+    assert {"a": ["n"]} == starts(found)
+    assert [] == warnings(found)
+
+
+def test_a_level_that_may_be_one_of_two_is_an_error(tmp_path, capsys):
+    path = tmp_path / "objects.yaml"
+    documents = topology("a.com/rack", "b.com/rack"), group("a", TOGETHER)
+    path.write_text("\n---\n".join(documents), encoding="utf-8")
+
+    assert 1 == run(["gang", "check", str(path)])
+    assert (
+        f"{path}:3: error: PodGroup/a: spec.topologyConstraint.requiredTopologyLevel: 'rack' may "
+        "mean a.com/rack or b.com/rack of topology 't'; write one of them out"
+    ) == capsys.readouterr().out.splitlines()[0]
