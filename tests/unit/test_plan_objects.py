@@ -370,3 +370,11 @@ def test_a_level_that_may_be_one_of_two_is_an_error(tmp_path, capsys):
         f"{path}:3: error: PodGroup/a: spec.topologyConstraint.requiredTopologyLevel: 'rack' may "
         "mean a.com/rack or b.com/rack of topology 't'; write one of them out"
     ) == capsys.readouterr().out.splitlines()[0]
+
+
+@pytest.mark.parametrize("command", ["plan FILE", "quota check FILE", "quota show FILE"])
+def test_local_queues_alone_are_no_error(ask, command: str):
+    found = ask(command, kueue("LocalQueue", "a, namespace: ns", "clusterQueue: a"))
+
+    message = "there is no ClusterQueue called a"
+    assert [("LocalQueue/ns/a", "spec.clusterQueue", message)] == warnings(found)

@@ -79,7 +79,7 @@ def load_scene(
         problems += fair_sharing
     problems = in_order(problems, texts.files)
     refuse_errors(problems, lenient=lenient)
-    if not snapshot.queues:
+    if not snapshot.queues and not snapshot.local_queues:
         raise NotFound("there is nothing to plan in what was read", hint=_HINT)
     return Scene(msgspec.structs.replace(snapshot, now_ms=now_ms), chosen, problems)
 
