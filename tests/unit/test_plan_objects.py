@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from bough.cli.main import run
+from bough.errors import Invalid
+from bough.tools.snapshots import Scene, load_scene
+from tests.objects import cluster_queue, group, kueue, node, pod, queue, topology, workload
 
 
 @pytest.fixture
@@ -27,41 +30,16 @@ def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     return ask
 
 
-def queue(name: str = "q", gpus: str = "8", more: str = "") -> str:
-    free = "{quota: -1, limit: -1}"
-    amounts = f"{{gpu: {{quota: {gpus}, limit: -1}}, cpu: {free}, memory: {free}}}"
-    return (
-        f"{{apiVersion: scheduling.run.ai/v2, kind: Queue, metadata: {{name: {name}}}, "
-        f"spec: {{resources: {amounts}{more}}}}}"
-    )
+@pytest.fixture
+def scene(tmp_path: Path):
+    """What documents become that are planned together."""
 
+    def load(*documents: str) -> Scene:
+        path = tmp_path / "objects.yaml"
+        path.write_text("\n---\n".join(documents), encoding="utf-8")
+        return load_scene([str(path)])
 
-def group(name: str, spec: str = "minMember: 1", queue: str = "q") -> str:
-    return (
-        "{apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, "
-        f"metadata: {{name: {name}}}, "
-        f"spec: {{queue: {queue}, priorityClassName: build, {spec}}}}}"
-    )
-
-
-def node(name: str = "n", *, spec: str = "", labels: str = "", ready: str = "True") -> str:
-    """A node of 8 GPUs."""
-    return (
-        f"{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{{labels}}}}}, "
-        f"spec: {{{spec}}}, status: {{allocatable: "
-        f'{{nvidia.com/gpu: "8", cpu: "64", memory: 256Gi, pods: "110"}}, '
-        f'conditions: [{{type: Ready, status: "{ready}"}}]}}}}'
-    )
-
-
-def pod(name: str, spec: str = "", *, labels: str = "", requests: str = "") -> str:
-    """A pod of one GPU that is called after its group: `a-0` belongs to `a`."""
-    amounts = f'nvidia.com/gpu: "1", cpu: "1"{requests}'
-    return (
-        f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, "
-        f"annotations: {{pod-group-name: {name.rpartition('-')[0]}}}, labels: {{{labels}}}}}, "
-        f"spec: {{{spec} containers: [{{name: main, resources: {{requests: {{{amounts}}}}}}}]}}}}"
-    )
+    return load
 
 
 def starts(answer: Any) -> dict[str, list[str]]:
@@ -255,33 +233,6 @@ def test_parts_of_a_gpu_in_a_quota_are_named_where_they_do_not_count(ask, quota,
     assert {"0": {}, "1": {"a": ["n"]}, "2": {"a": ["n"]}}[counts] == starts(found)
 
 
-KUEUE = """\
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: KIND
-metadata: {name: NAME}
-spec: {SPEC}
-"""
-
-
-def kueue(kind: str, name: str, spec: str = "") -> str:
-    return KUEUE.replace("KIND", kind).replace("NAME", name).replace("SPEC", spec)
-
-
-def cluster_queue(name: str, gpus: int = 8, more: str = "") -> str:
-    quota = f"{{name: nvidia.com/gpu, nominalQuota: {gpus}}}"
-    flavors = f"[{{name: h100, resources: [{quota}]}}]"
-    groups = f"[{{coveredResources: [nvidia.com/gpu], flavors: {flavors}}}]"
-    spec = f"cohortName: c, namespaceSelector: {{}}, resourceGroups: {groups}{more}"
-    return kueue("ClusterQueue", name, spec)
-
-
-def workload(name: str, queue: str, pods: int = 1, spec: str = "") -> str:
-    containers = "containers: [{name: m, resources: {requests: {nvidia.com/gpu: 1}}}]"
-    template = f"{{spec: {{{spec} {containers}}}}}"
-    sets = f"[{{name: main, count: {pods}, template: {template}}}]"
-    return kueue("Workload", f"{name}, namespace: ns", f"queueName: {queue}, podSets: {sets}")
-
-
 def test_fair_sharing_is_named_where_the_policy_does_not_use_it(ask):
     fair = ", fairSharing: {weight: 1}"
     found = ask(
@@ -339,14 +290,6 @@ def test_a_required_set_of_optional_subgroups_blocks_none_of_the_others(ask):
     assert {} == waits(found)
 
 
-def topology(*labels: str, name: str = "t") -> str:
-    levels = ", ".join(f"{{nodeLabel: {label}}}" for label in labels)
-    return (
-        f"{{apiVersion: kai.scheduler/v1alpha1, kind: Topology, metadata: {{name: {name}}}, "
-        f"spec: {{levels: [{levels}]}}}}"
-    )
-
-
 RACKS = ("example.com/block", "example.com/rack")
 TOGETHER = "minMember: 1, topologyConstraint: {requiredTopologyLevel: rack}"
 
@@ -378,3 +321,144 @@ def test_local_queues_alone_are_no_error(ask, command: str):
 
     message = "there is no ClusterQueue called a"
     assert [("LocalQueue/ns/a", "spec.clusterQueue", message)] == warnings(found)
+
+
+def test_gangs_go_to_the_queues_of_kueue_with_their_cohorts_limits(ask):
+    limited = cluster_queue("team", gpus=1).replace(
+        "nominalQuota: 1", "borrowingLimit: 1, nominalQuota: 1"
+    )
+    found = ask(
+        "plan FILE",
+        kueue("ResourceFlavor", "h100"),
+        kueue("Cohort", "c"),
+        limited,
+        cluster_queue("other", gpus=8),
+        node(),
+        *(group(f"g{at}", queue="team").replace("build", "train") for at in range(3)),
+        *(pod(f"g{at}-0") for at in range(3)),
+    )
+
+    assert {"g0": ["n"], "g1": ["n"]} == starts(found)
+    assert ["g2"] == [*waits(found)]
+    assert [] == warnings(found)
+
+
+def test_both_families_of_queues_stand_side_by_side(ask):
+    found = ask(
+        "plan FILE",
+        kueue("ResourceFlavor", "h100", "nodeLabels: {gpu: h100}"),
+        cluster_queue("team", gpus=1),
+        queue("q", gpus="1"),
+        node("n", labels="gpu: h100"),
+        *(group(f"k{at}") for at in range(2)),
+        *(group(f"c{at}", queue="team") for at in range(2)),
+        *(pod(f"{name}-0") for name in ("k0", "k1", "c0", "c1")),
+    )
+
+    assert {"k0": ["n"], "c0": ["n"]} == starts(found)
+    assert {"k1", "c1"} == {*waits(found)}
+
+
+def test_a_gang_of_an_unknown_queue_waits_among_the_queues_of_kueue(ask):
+    objects = cluster_queue("team"), node(), group("a", queue="tema"), pod("a-0")
+    found = ask("plan FILE", kueue("ResourceFlavor", "h100"), *objects)
+
+    message = "the gang waits: queue 'tema' does not exist"
+    assert [("PodGroup/a", "spec.queue", message)] == warnings(found)
+    assert {"a": "queue tema does not exist"} == waits(found)
+
+
+def test_a_node_has_the_flavor_with_most_labels_that_it_carries(scene):
+    snapshot = scene(
+        kueue("ResourceFlavor", "any-gpu"),
+        kueue("ResourceFlavor", "zoned", "nodeLabels: {gpu: h100, zone: a}"),
+        kueue("ResourceFlavor", "h100", "nodeLabels: {gpu: h100}"),
+        kueue("ResourceFlavor", "also-h100", "nodeLabels: {gpu: h100}"),
+        cluster_queue("team"),
+        node("n1", labels="gpu: h100, zone: a"),
+        node("n2", labels="gpu: h100, zone: b"),
+        node("n3", labels="gpu: a100"),
+    ).snapshot
+
+    assert {"n1": "zoned", "n2": "also-h100", "n3": "any-gpu"} == {
+        each.name: each.flavor for each in snapshot.nodes
+    }
+
+
+def test_a_mixed_file_becomes_one_snapshot(scene):
+    admission = (
+        "status: {conditions: [{type: QuotaReserved, status: 'True'}], admission: {clusterQueue: "
+        "team, podSetAssignments: [{name: main, count: 8, flavors: {nvidia.com/gpu: h100}, "
+        "resourceUsage: {nvidia.com/gpu: 8}}]}}"
+    )
+    snapshot = scene(
+        kueue("Cohort", "c"),
+        kueue("ResourceFlavor", "h100"),
+        cluster_queue("team"),
+        kueue("LocalQueue", "team, namespace: ns", "clusterQueue: team"),
+        workload("running", "team", 8) + admission,
+        workload("waiting", "team", 2),
+        group("gang", queue="team"),
+        node(),
+        pod("gang-0"),
+    ).snapshot
+
+    assert (["c"], ["team"], ["n"]) == (
+        [each.name for each in snapshot.cohorts],
+        [each.name for each in snapshot.queues],
+        [each.name for each in snapshot.nodes],
+    )
+    assert {"team": ["ns/running"]} == {
+        queue: [each.key for each in row] for queue, row in snapshot.admitted.items()
+    }
+    assert {"team": ["ns/waiting"]} == {
+        queue: [each.key for each in row] for queue, row in snapshot.waiting.items()
+    }
+    assert {"team": ["gang"]} == {
+        queue: [each.name for each in row] for queue, row in snapshot.gangs.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("other", "kind"),
+    [
+        (cluster_queue("team"), "ClusterQueue"),
+        (kueue("Cohort", "team"), "Cohort"),
+        (kueue("Cohort", "x", "parentName: team"), "Cohort"),
+        (cluster_queue("x").replace("cohortName: c", "cohortName: team"), "Cohort"),
+    ],
+)
+def test_queues_of_both_families_have_different_names(scene, other: str, kind: str):
+    with pytest.raises(Invalid) as error:
+        scene(other, queue("team"), node())
+
+    (line,) = error.value.details
+    message = f"is the name of a {kind}, too; give one of them another name"
+    assert f"Queue/team: metadata.name: {message}" == line.partition(": ")[2]
+
+
+def test_a_flavor_is_not_called_by_the_word_for_all_of_them(scene):
+    with pytest.raises(Invalid) as error:
+        scene(kueue("ResourceFlavor", "any"), cluster_queue("team"), node())
+
+    assert "'any' means nodes of every flavor here" in error.value.details[0]
+
+
+def test_a_pod_of_a_workload_is_no_gang_while_it_waits_and_holds_its_room_once_it_runs(scene):
+    mark = "kueue.x-k8s.io/podset: main"
+    gate = "schedulingGates: [{name: kueue.x-k8s.io/admission}],"
+    pods = pod("w", gate, labels=mark), pod("r", "nodeName: n,", labels=mark)
+    found = scene(kueue("ResourceFlavor", "h100"), cluster_queue("team"), node(), *pods)
+
+    gangs = [gang for row in found.snapshot.gangs.values() for gang in row]
+    assert [("r", "n")] == [(gang.name, gang.pods[0].node) for gang in gangs]
+    assert [] == found.problems
+
+
+def test_a_queue_of_kai_brings_its_priority_and_minimum_runtimes(scene):
+    above = queue("top", more=", reclaimMinRuntime: 1h, preemptMinRuntime: 10m")
+    below = queue("q", more=", parentQueue: top, priority: 200, reclaimMinRuntime: 10h")
+    (found,) = scene(above, below, node()).snapshot.queues
+
+    runtimes = found.reclaim_min_runtime_ms, found.preempt_min_runtime_ms
+    assert (200, 36_000_000, 600_000) == (found.priority, *runtimes)

@@ -26,6 +26,13 @@ PROJECT_LABEL = "project"
 PRIORITY_LABEL = "priorityClassName"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 DEFAULT_QUEUE = "default-queue"
+#: Kueue puts one of these on the pods of a Workload, as labels or annotations.
+_KUEUE_MARKS = (
+    "kueue.x-k8s.io/managed",
+    "kueue.x-k8s.io/podset",
+    "kueue.x-k8s.io/queue-name",
+    "kueue.x-k8s.io/workload",
+)
 #: Ask for a part of a GPU.
 _FRACTION_ANNOTATIONS = ("gpu-fraction", "gpu-memory")
 #: What becomes of a pod with demands that are not honoured; of one that has ended, nothing.
@@ -72,6 +79,7 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
         priority_class=labels.get(PRIORITY_LABEL) or spec.optional_text("priorityClassName"),
         preemptibility=_read_preemptibility(fields, labels.get(PREEMPTIBILITY_LABEL)),
         created_ms=metadata.created_ms,
+        has_workload=any(each in labels or each in metadata.annotations for each in _KUEUE_MARKS),
     )
 
 

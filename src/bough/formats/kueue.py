@@ -28,6 +28,13 @@ VERSIONS = ("v1beta2", "v1beta1")
 KueueObject = Cohort | Queue | Flavor | LocalQueue | Workload
 
 
+def is_kueues(document: Document) -> bool:
+    """Whether a document is an object of Kueue, of whatever kind and version."""
+    value = document.value
+    version = value.get("apiVersion") if isinstance(value, dict) else None
+    return isinstance(version, str) and version.rpartition("/")[0] == GROUP
+
+
 class _Kind(NamedTuple):
     read: Callable[[Fields, Metadata], KueueObject]
     namespaced: bool = False

@@ -1,40 +1,43 @@
 """From files to a snapshot and the policy to plan it with, for every tool that plans.
 
-Objects of KAI (PodGroup, Queue, Topology, with Pods and Nodes) become gangs, objects of Kueue
-become workloads. Joins what formats read to the rules of the core. Must not know what is asked.
+Objects of KAI (PodGroup, Queue, Topology), Pods and Nodes, and objects of Kueue stand together in
+one snapshot. Joins what formats read to the rules of the core. Must not know what is asked.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from bough.core.quota.fairtree import capacity_of, fair_tree
+from bough.core.quota.fairtree import ANY_FLAVOR, FairTree, capacity_of, fair_tree
 from bough.core.quota.references import validate
-from bough.errors import Invalid, NotFound
-from bough.formats.kueue import read_organisation, unused_fair_sharing
+from bough.errors import NotFound
+from bough.formats.kueue import is_kueues, read_organisation, unused_fair_sharing
 from bough.formats.nodes import read_nodes
 from bough.formats.policy import preset_for, read_policy
 from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacleKind
-from bough.model.policy import KUEUE, OrderKey, Policy
+from bough.model.policy import OrderKey, Policy
 from bough.model.problem import Problem, Severity
 from bough.model.snapshot import Snapshot
 from bough.tools.gangs import gather
 from bough.tools.loading import in_order, locate_all, read_texts, refuse_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from bough.formats.documents import Document
+    from bough.model.cluster import Node
     from bough.model.gang import Gang
     from bough.model.organisation import Organisation
-    from bough.model.workload import Workload
+    from bough.model.workload import Flavor, Workload
     from bough.tools.gangs import Gangs
+
+Work = TypeVar("Work")
 
 _UNLIMITED = FairAmount(quota=None, limit=None)
 _HINT = (
-    "read are PodGroup, Queue and Topology of KAI with Pods and Nodes, or ClusterQueue, Cohort, "
+    "read are PodGroup, Queue and Topology of KAI with Pods and Nodes, and ClusterQueue, Cohort, "
     "ResourceFlavor, LocalQueue and Workload of Kueue"
 )
 
@@ -68,8 +71,7 @@ def load_scene(
     """
     texts = read_texts(paths)
     preset = preset_for(texts.documents)
-    load = _load_workloads if preset is KUEUE else _load_gangs
-    snapshot, found, fair_sharing = load(texts.documents, lenient=lenient)
+    snapshot, found, fair_sharing = _load(texts.documents, lenient=lenient)
     problems = [*texts.problems, *found]
     chosen = preset
     if policy is not None:
@@ -89,35 +91,98 @@ def uses_fair_sharing(policy: Policy) -> bool:
     return any(key in _FAIR_ORDER for key in policy.order)
 
 
-def _load_gangs(documents: list[Document], *, lenient: bool) -> _Loaded:
-    nodes = read_nodes(documents, lenient=lenient)
-    found = gather(documents, lenient=lenient)
-    problems = [*nodes.problems, *found.problems]
+def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
+    """Both families in one snapshot; the trees of their queues stand side by side."""
+    kueue = read_organisation(filter(is_kueues, documents), lenient=lenient)
+    organisation = kueue.organisation
+    others = [document for document in documents if not is_kueues(document)]
+    nodes = read_nodes(others, lenient=lenient)
+    taking = {queue.name for queue in organisation.queues}
+    found = gather(others, elsewhere=taking, lenient=lenient)
+    problems = [
+        *kueue.problems,
+        *locate_all(validate(organisation), kueue.documents),
+        *nodes.problems,
+        *found.problems,
+        *locate_all(_name_problems(found.objects.queues, organisation), found.objects.documents),
+        *locate_all(_flavor_problems(nodes.nodes, organisation), kueue.documents),
+    ]
     errors = any(problem.severity is Severity.ERROR for problem in problems)
     if found.gangs and not nodes.nodes and not errors:
         raise NotFound(
             "there is no Node in what was read",
             hint="add a file with objects of kind Node, as `kubectl get nodes -o yaml` prints",
         )
-    queues, more = _queues(found)
-    tree = fair_tree(queues, capacity_of(nodes.nodes))
-    by_queue: dict[str, list[Gang]] = {}
-    for gang in found.gangs:
-        by_queue.setdefault(gang.queue, []).append(gang)
+    queues, more = _queues(found, taking)
+    tree = fair_tree(queues, capacity_of(nodes.nodes)) if queues else FairTree((), ())
     snapshot = Snapshot(
-        cohorts=tree.cohorts,
-        queues=tree.queues,
-        nodes=nodes.nodes,
+        cohorts=(*tree.cohorts, *organisation.cohorts),
+        queues=(*tree.queues, *organisation.queues),
+        flavors=organisation.flavors,
+        nodes=_with_flavors(nodes.nodes, organisation.flavors),
         topologies=found.objects.topologies,
-        gangs={queue: tuple(gangs) for queue, gangs in by_queue.items()},
+        local_queues=organisation.local_queues,
     )
-    return _Loaded(snapshot, [*problems, *more], [])
+    snapshot = _with_work(snapshot, organisation, found.gangs)
+    return _Loaded(snapshot, [*problems, *more], unused_fair_sharing(kueue))
 
 
-def _queues(found: Gangs) -> tuple[list[FairQueue], list[Problem]]:
+def _with_work(snapshot: Snapshot, organisation: Organisation, gangs: Iterable[Gang]) -> Snapshot:
+    """Add what runs and what waits, by queue, in the form of each family."""
+    return msgspec.structs.replace(
+        snapshot,
+        gangs=_by_queue((gang.queue, gang) for gang in gangs),
+        admitted=_by_queue(
+            (each.admission.queue, each)
+            for each in organisation.workloads
+            if each.admission is not None and each.holds_quota
+        ),
+        waiting=_by_queue(
+            (_queue_of(each, organisation), each)
+            for each in organisation.workloads
+            if not each.holds_quota and not each.has("Finished")
+        ),
+    )
+
+
+def _with_flavors(nodes: tuple[Node, ...], flavors: Iterable[Flavor]) -> tuple[Node, ...]:
+    """Nodes with the flavor whose labels they carry: the one with most labels, then by name."""
+    order = sorted(flavors, key=lambda flavor: (-len(flavor.node_labels), flavor.name))
+
+    def flavor_of(node: Node) -> str | None:
+        for flavor in order:
+            if flavor.node_labels.items() <= node.labels.items():
+                return flavor.name
+        return None
+
+    if not order:
+        return nodes
+    return tuple(msgspec.structs.replace(node, flavor=flavor_of(node)) for node in nodes)
+
+
+def _name_problems(queues: Iterable[FairQueue], organisation: Organisation) -> Iterator[Problem]:
+    """Queues of KAI called like something in Kueue's tree: a gang could not tell them apart."""
+    taken = {each.parent: "Cohort" for each in organisation.cohorts if each.parent is not None}
+    taken |= {each.cohort: "Cohort" for each in organisation.queues if each.cohort is not None}
+    taken |= {each.name: "Cohort" for each in organisation.cohorts}
+    taken |= {each.name: "ClusterQueue" for each in organisation.queues}
+    for queue in queues:
+        if queue.name in taken:
+            message = f"is the name of a {taken[queue.name]}, too; give one of them another name"
+            yield Problem(("metadata", "name"), message, subject=f"Queue/{queue.name}")
+
+
+def _flavor_problems(nodes: Collection[Node], organisation: Organisation) -> Iterator[Problem]:
+    for flavor in organisation.flavors:
+        if nodes and flavor.name == ANY_FLAVOR:
+            message = f"{ANY_FLAVOR!r} means nodes of every flavor here; give it another name"
+            yield Problem(("metadata", "name"), message, subject=f"ResourceFlavor/{flavor.name}")
+
+
+def _queues(found: Gangs, elsewhere: Collection[str]) -> tuple[list[FairQueue], list[Problem]]:
     """The queues that take gangs, or lead to such; where none were read, each may use all."""
     declared = found.objects.queues
-    if not declared:
+    if not declared and not elsewhere:
         names = dict.fromkeys(gang.queue for gang in found.gangs if gang.queue)
         message = "no Queue was read: every queue may use all that there is"
         problem = Problem((), message, Severity.WARNING)
@@ -134,30 +199,6 @@ def _queues(found: Gangs) -> tuple[list[FairQueue], list[Problem]]:
     return [queue for queue in declared if queue.name not in orphans], []
 
 
-def _load_workloads(documents: list[Document], *, lenient: bool) -> _Loaded:
-    read = read_organisation(documents, lenient=lenient)
-    _refuse_both(documents)
-    problems = [*read.problems, *locate_all(validate(read.organisation), read.documents)]
-    organisation = read.organisation
-    snapshot = Snapshot(
-        cohorts=organisation.cohorts,
-        queues=organisation.queues,
-        flavors=organisation.flavors,
-        local_queues=organisation.local_queues,
-        admitted=_by_queue(
-            (each.admission.queue, each)
-            for each in organisation.workloads
-            if each.admission is not None and each.holds_quota
-        ),
-        waiting=_by_queue(
-            (_queue_of(each, organisation), each)
-            for each in organisation.workloads
-            if not each.holds_quota and not each.has("Finished")
-        ),
-    )
-    return _Loaded(snapshot, problems, unused_fair_sharing(read))
-
-
 def _queue_of(workload: Workload, organisation: Organisation) -> str:
     """The queue behind a workload's door; where there is no such door, a name that no queue has."""
     for door in organisation.local_queues:
@@ -166,17 +207,8 @@ def _queue_of(workload: Workload, organisation: Organisation) -> str:
     return f"{workload.namespace}/{workload.local_queue or ''}"
 
 
-def _by_queue(pairs: Iterable[tuple[str, Workload]]) -> dict[str, tuple[Workload, ...]]:
-    found: dict[str, list[Workload]] = {}
-    for queue, workload in pairs:
-        found.setdefault(queue, []).append(workload)
-    return {queue: tuple(workloads) for queue, workloads in found.items()}
-
-
-def _refuse_both(documents: Iterable[Document]) -> None:
-    for document in documents:
-        value = document.value
-        if isinstance(value, dict) and value.get("kind") == "PodGroup":
-            place = f"{document.source}:{document.line}"
-            message = f"{place}: a PodGroup among objects of Kueue; plan one or the other"
-            raise Invalid(message)
+def _by_queue(pairs: Iterable[tuple[str, Work]]) -> dict[str, tuple[Work, ...]]:
+    found: dict[str, list[Work]] = {}
+    for queue, work in pairs:
+        found.setdefault(queue, []).append(work)
+    return {queue: tuple(row) for queue, row in found.items()}

@@ -21,6 +21,7 @@ from bough.core.place.bits import mask_of
 from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
+from bough.core.quota.fairtree import ANY_FLAVOR
 from bough.core.undo import UndoLog
 from bough.model.gang import Gang, Pod
 from bough.model.gangrules import GangRules
@@ -158,7 +159,11 @@ class World:
         found = self._masks.get(flavors)
         if found is None:
             nodes = self.placer.index.nodes
-            found = mask_of(at for at, node in enumerate(nodes) if node.flavor in flavors)
+            found = mask_of(
+                at
+                for at, node in enumerate(nodes)
+                if node.flavor in flavors or ANY_FLAVOR in flavors
+            )
             self._masks[flavors] = found
         return found
 
