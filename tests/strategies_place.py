@@ -42,11 +42,15 @@ class World:
 
 @st.composite
 def clusters(draw: st.DrawFn, largest: int = 5, *, plain: bool = False) -> list[Node]:
-    """Some nodes in two zones with two racks each; racks of both zones have the same names."""
+    """Some nodes in two zones with two racks each; racks of both zones have the same names.
+
+    Some nodes lack labels, and sometimes all of them do.
+    """
     nodes: list[Node] = []
+    outside = not plain and draw(st.integers(0, 9)) == 0
     for number in range(draw(st.integers(1, largest))):
         labels = {"zone": draw(st.sampled_from("ab")), "rack": draw(st.sampled_from("xy"))}
-        if not plain and draw(st.integers(0, 9)) == 0:
+        if outside or (not plain and draw(st.integers(0, 9)) == 0):
             del labels[draw(st.sampled_from(LEVELS))]
         if draw(st.booleans()):
             labels["disk"] = "fast"

@@ -171,7 +171,7 @@ def test_where_no_queue_was_read_every_queue_may_use_all(file, capsys: pytest.Ca
                 "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: a}\n",
                 "\napiVersion: scheduling.run.ai/v2alpha2\nkind: PodGroup\nmetadata: {name: b}\n",
             ),
-            "a PodGroup among objects of Kueue",
+            "there is no Node in what was read",
         ),
         (("{",), "no valid YAML"),
     ],

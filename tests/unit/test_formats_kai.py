@@ -186,7 +186,9 @@ spec:
         reclaim_min_runtime_s=3600,
         display_name="Team A",
     )
-    assert ((expected,), []) == (found.queues, problems(found))
+    message = "2.5 counts as 2: only whole GPUs are counted"
+    warning = (12, "Queue/team-a", "spec.resources.gpu.quota", message)
+    assert ((expected,), [warning]) == (found.queues, problems(found))
 
 
 def test_a_queue_deserves_and_may_use_nothing_that_it_does_not_say(read):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.core.gang.topology import check_topology, resolved
+from bough.core.gang.topology import check_topology, levels_named, resolved
 from bough.core.gang.validation import check_pod_group
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.gang import TopologyConstraint
@@ -47,6 +47,25 @@ def test_levels_are_not_checked_where_no_topology_is_known():
 def test_a_level_is_found_by_label_and_by_alias():
     assert [] == found(CLUSTER, constraint=RACK)
     assert [] == found(CLUSTER, constraint=TopologyConstraint("cluster", "example.com/rack"))
+
+
+def test_a_label_counts_before_an_alias_and_that_before_the_end_of_a_label():
+    levels = (
+        TopologyLevel("a.com/rack"),
+        TopologyLevel("b.com/cage", "rack"),
+        TopologyLevel("rack"),
+        TopologyLevel("c.com/cage"),
+        TopologyLevel("d.com/row"),
+    )
+    topology = Topology("t", levels)
+
+    def meant(name: str) -> tuple[int, ...]:
+        return levels_named(topology, name)
+
+    assert [(2,), (0,), (1, 3), (4,), ()] == [
+        *map(meant, ("rack", "a.com/rack", "cage", "row", "ow"))
+    ]
+    assert (1,) == levels_named(Topology("t", levels[:2]), "rack")
 
 
 def test_an_unknown_level_is_reported_with_those_that_there_are():

@@ -54,6 +54,15 @@ def test_a_level_is_known_by_its_label_and_by_its_alias() -> None:
     ]
 
 
+def test_a_level_is_known_by_the_end_of_its_label_where_only_one_ends_so() -> None:
+    levels = tuple(TopologyLevel(label) for label in ("a/zone", "a/rack", "b/rack"))
+    _, topologies = build(Topology("wires", levels))
+    scope = scope_of(topologies, required="zone")
+    assert isinstance(scope, Scope)
+    assert 0 == scope.required
+    assert isinstance(scope_of(topologies, required="rack"), UnknownTopology)
+
+
 def test_where_no_topology_is_named_the_only_one_is_meant() -> None:
     _, topologies = build(TOPOLOGY)
     scope = scope_of(topologies, required="rack")

@@ -207,6 +207,26 @@ def test_a_replica_outside_of_a_set_serves_where_two_inside_do_not_fit_together(
     assert {"r0", "r2"} == {name.partition("-")[0] for name in places(nodes, wanted)}
 
 
+def test_a_set_that_has_no_domain_leaves_the_replicas_outside_of_it_alone() -> None:
+    wanted = msgspec.structs.replace(
+        replicas([2, 2, 2, 1], minimum=1), sets=(SubGroupSet(("r0", "r1"), RACK),)
+    )
+    assert {"r2-0", "r2-1", "r3-0"} == {*places([node("n")], wanted)}
+
+
+def test_a_set_without_a_domain_that_every_choice_needs_is_an_obstacle() -> None:
+    wanted = msgspec.structs.replace(
+        replicas([1, 1, 1], minimum=2), sets=(SubGroupSet(("r0", "r1"), RACK),)
+    )
+    assert {} == places([node("n")], wanted)
+
+
+def test_two_sets_without_domains_leave_the_rest_alone() -> None:
+    sets = (SubGroupSet(("r0", "r1"), RACK), SubGroupSet(("r2", "r3"), ZONE))
+    wanted = msgspec.structs.replace(replicas([1, 1, 1, 1, 1], minimum=1), sets=sets)
+    assert {"r4-0": "n"} == places([node("n")], wanted)
+
+
 def test_a_wide_requirement_leaves_a_whole_rack_to_a_narrow_one() -> None:
     """Best fit by name alone would take one node of each rack."""
     nodes = [node(f"n{at}", 1, rack=rack) for at, rack in enumerate(("a.x", "a.y", "a.x", "a.y"))]

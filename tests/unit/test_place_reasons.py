@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import msgspec
+
 from bough.core.gang.demand import needed
 from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
 from bough.core.place.reasons import explain
 from bough.model.cluster import Node, Resources, Taint
-from bough.model.gang import Gang, SubGroup, TopologyConstraint
+from bough.model.gang import Gang, SubGroup, SubGroupSet, TopologyConstraint
 from bough.model.shortage import Cause, DomainRoom, Explanation, NodeCount, Short, Together
 from tests.places import RACK, TOPOLOGY, gang, node, pod, replicas
 
@@ -69,6 +71,17 @@ def test_the_domains_that_hold_most_are_named() -> None:
     assert Together("wires", "shelf", 4, best, domains=3, pinned=False) == lack.together
     assert 1 == lack.missing
     assert NodeCount(Cause.OUTSIDE, 1) in lack.nodes
+
+
+def test_a_leaf_of_a_set_that_is_not_needed_says_how_many_pods_it_needs_itself() -> None:
+    wanted = msgspec.structs.replace(
+        replicas([2, 2, 2], gpus=9, minimum=1), sets=(SubGroupSet(("r0", "r1"), RACK),)
+    )
+    found = why([node("n")], wanted).lacks
+    together = Together("wires", "shelf", 2, (), domains=0, pinned=False)
+    assert [("r0", together), ("r1", together), ("r2", None)] == [
+        (lack.subgroup, lack.together) for lack in found
+    ]
 
 
 def test_only_domains_that_pods_which_run_allow_are_named() -> None:

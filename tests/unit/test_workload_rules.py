@@ -184,15 +184,12 @@ def test_objects_that_fit_together_have_no_problems():
     assert together(organisation) == []
 
 
-def test_a_local_queue_of_an_unknown_queue_is_an_error():
-    assert together(Organisation(local_queues=(LocalQueue("main", "n", "q"),))) == [
-        (
-            "LocalQueue/n/main",
-            "spec.clusterQueue",
-            "there is no ClusterQueue called q",
-            Severity.ERROR,
-        )
-    ]
+def test_a_local_queue_of_an_unknown_queue_is_an_error_and_without_any_queue_a_warning():
+    doors = (LocalQueue("main", "n", "q"),)
+    fault = ("LocalQueue/n/main", "spec.clusterQueue", "there is no ClusterQueue called q")
+    assert [(*fault, Severity.WARNING)] == together(Organisation(local_queues=doors))
+    queues = (Queue("p", None, (group(Quota(8)),)),)
+    assert [(*fault, Severity.ERROR)] == together(Organisation(queues=queues, local_queues=doors))
 
 
 def test_a_workload_of_an_unknown_local_queue_is_a_warning():

@@ -197,6 +197,11 @@ def _lack(lack: Any) -> Iterator[str]:
         f"{printable(lack['subgroup'])}: {lack['missing']} of {count(lack['needed'], 'pod')} "
         f"({_requests(lack['requests'])} each) have no place"
     )
+    if lack["unsupported"]:
+        yield f"  they ask for {printable(lack['unsupported'])}, which cannot be planned"
+        return
+    if lack["absent"]:
+        yield f"  no node has {', '.join(printable(name) for name in lack['absent'])}"
     together = lack["together"]
     if together is not None:
         level = printable(together["level"])

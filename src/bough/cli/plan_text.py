@@ -15,7 +15,7 @@ Writer = Callable[[str, int], str]
 MAXIMUM_LISTED = 10
 _CAUSES = {
     "outside_topology": "outside of the topology",
-    "cordoned": "cordoned",
+    "cordoned": "cordoned or not ready",
     "selector": "ruled out by the node selector",
     "taint": "tainted",
     "fits": "with room",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bough.formats.pods import read_pod_spec
+from bough.formats.pods import NotHonoured, read_pod_spec
 from bough.formats.resources import resources_of
 from bough.model.gang import Pod, PodState
 from bough.model.podgroup import MemberPod, Preemptibility, qualified
@@ -26,8 +26,22 @@ PROJECT_LABEL = "project"
 PRIORITY_LABEL = "priorityClassName"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 DEFAULT_QUEUE = "default-queue"
+#: Kueue puts one of these on the pods of a Workload, as labels or annotations.
+_KUEUE_MARKS = (
+    "kueue.x-k8s.io/managed",
+    "kueue.x-k8s.io/podset",
+    "kueue.x-k8s.io/queue-name",
+    "kueue.x-k8s.io/workload",
+)
 #: Ask for a part of a GPU.
 _FRACTION_ANNOTATIONS = ("gpu-fraction", "gpu-memory")
+#: What becomes of a pod with demands that are not honoured; of one that has ended, nothing.
+_NOT_HONOURED = {
+    PodState.PENDING: NotHonoured.WAITS,
+    PodState.GATED: NotHonoured.WAITS,
+    PodState.RUNNING: NotHonoured.RUNS,
+    PodState.RELEASING: NotHonoured.RUNS,
+}
 
 
 class _Phase(StrEnum):
@@ -41,7 +55,8 @@ class _Phase(StrEnum):
 def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
     """Read a Pod."""
     spec = fields.child("spec")
-    template = read_pod_spec(spec, metadata.labels)
+    state = _read_state(fields, spec, metadata)
+    template = read_pod_spec(spec, metadata.labels, _NOT_HONOURED.get(state))
     _refuse_fractions(fields, metadata)
     labels = metadata.labels
     group = metadata.annotations.get(GROUP_ANNOTATION)
@@ -49,12 +64,13 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
         name=qualified(metadata.namespace, metadata.name),
         subgroup=labels.get(SUBGROUP_LABEL) or None,
         requests=resources_of({"pods": 1, **template.requests}),
-        state=_read_state(fields, spec, metadata),
+        state=state,
         node=spec.optional_text("nodeName") or None,
         node_selector=template.node_selector,
         affinity=template.affinity,
         tolerations=template.tolerations,
         rank=_read_rank(fields, labels.get(RANK_LABEL)),
+        unsupported=template.unsupported,
     )
     return MemberPod(
         pod=pod,
@@ -63,6 +79,7 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
         priority_class=labels.get(PRIORITY_LABEL) or spec.optional_text("priorityClassName"),
         preemptibility=_read_preemptibility(fields, labels.get(PREEMPTIBILITY_LABEL)),
         created_ms=metadata.created_ms,
+        has_workload=any(each in labels or each in metadata.annotations for each in _KUEUE_MARKS),
     )
 
 

@@ -17,6 +17,8 @@ _UNLIMITED = -1
 _DEFAULT_PRIORITY = 100
 #: Memory is written in units of so many bytes; GPUs and CPU in the units that the model uses.
 _MEMORY_UNIT = 1_000_000
+#: The units that the model counts in.
+_COUNTED = {"gpu": "GPUs", "cpu": "thousandths of a core", "memory": "bytes"}
 
 
 def read_queue(fields: Fields, metadata: Metadata) -> FairQueue:
@@ -72,4 +74,9 @@ def _read_bound(fields: Fields, name: str, unit: int) -> Fraction | None:
         return None
     if value is not None and value < 0:
         fields.error(name, f"is {value}, but must not be negative; -1 means no limit")
-    return (value or Fraction(0)) * unit
+    amount = (value or Fraction(0)) * unit
+    if amount.denominator != 1:
+        whole = _COUNTED[str(fields.path[-1])]
+        shown = f"{fields.written(name)} counts as {int(amount)}"
+        fields.warn(name, f"{shown}: only whole {whole} are counted")
+    return amount

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from bough.formats.documents import Document
+from bough.formats.documents import Document, locate
 from bough.formats.fields import Fields, Reading, suggest
 from bough.formats.kueue_quota import read_cluster_queue, read_cohort, read_resource_flavor
 from bough.formats.kueue_workload import DEFAULT_NAMESPACE, read_local_queue, read_workload
 from bough.formats.metadata import Metadata, read_metadata
 from bough.model.organisation import Organisation
-from bough.model.problem import Problem
+from bough.model.problem import FieldPath, Problem, Severity
 from bough.model.quota import Cohort, Queue
 from bough.model.workload import Flavor, LocalQueue, Workload
 
@@ -26,6 +26,13 @@ GROUP = "kueue.x-k8s.io"
 VERSIONS = ("v1beta2", "v1beta1")
 
 KueueObject = Cohort | Queue | Flavor | LocalQueue | Workload
+
+
+def is_kueues(document: Document) -> bool:
+    """Whether a document is an object of Kueue, of whatever kind and version."""
+    value = document.value
+    version = value.get("apiVersion") if isinstance(value, dict) else None
+    return isinstance(version, str) and version.rpartition("/")[0] == GROUP
 
 
 class _Kind(NamedTuple):
@@ -75,6 +82,19 @@ def read_organisation(documents: Iterable[Document], *, lenient: bool = False) -
         workloads=tuple(each for each in found if isinstance(each, Workload)),
     )
     return Read(organisation, collected.problems, collected.documents)
+
+
+def unused_fair_sharing(read: Read) -> list[Problem]:
+    """A warning for every object with `fairSharing`, where the policy does not share by it."""
+    path: FieldPath = ("spec", "fairSharing")
+    found: list[Problem] = []
+    for subject, document in read.documents.items():
+        spec = document.value.get("spec") if isinstance(document.value, dict) else None
+        if isinstance(spec, dict) and spec.get("fairSharing") is not None:
+            message = "is not looked at: the policy does not share by weight"
+            problem = Problem(path, message, Severity.WARNING, subject)
+            found.append(locate(problem, document))
+    return found
 
 
 class _Collected:

@@ -92,12 +92,13 @@ def _read_node(reading: Reading) -> Node | None:
     spec = fields.optional_child("spec") or fields.nothing("spec")
     spec.ignore(*_SPEC_FIELDS_WITHOUT_MEANING)
     status = fields.child("status")
+    ready = _is_ready(status)
     node = Node(
         name=metadata.name,
         capacity=_read_capacity(status),
         labels=metadata.labels,
         taints=read_taints(spec, "taints"),
-        cordoned=spec.boolean("unschedulable", default=False) or not _is_ready(status),
+        cordoned=spec.boolean("unschedulable", default=False) or not ready,
     )
     fields.finish()
     return node if metadata.name else None

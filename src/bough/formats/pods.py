@@ -1,21 +1,24 @@
 """What a pod asks for: requests, node selector, affinity, tolerations.
 
 Fields of a pod that say nothing about where it may run, or how much it needs (images, commands,
-volumes, probes), are known and accepted without a meaning. Must not know who owns the pods.
+volumes, probes), are known and accepted without a meaning. What says something and is not honoured
+(affinity between pods, spread constraints, resource claims, preferred nodes) is named in a warning.
+Must not know who owns the pods.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bough.model.cluster import Match, Taint, TaintEffect, Toleration
 from bough.model.workload import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bough.formats.fields import Fields
+    from bough.model.problem import FieldPath
 
 #: A node's name, where the key of a condition is expected to be a label.
 NODE_NAME = "metadata.name"
@@ -24,15 +27,37 @@ _POD_FIELDS_WITHOUT_MEANING = (
     "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
     "ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname "
     "hostnameOverride imagePullSecrets nodeName os preemptionPolicy priority priorityClassName "
-    "readinessGates resourceClaims restartPolicy runtimeClassName schedulerName schedulingGates "
+    "readinessGates restartPolicy runtimeClassName schedulerName schedulingGates "
     "securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace "
-    "subdomain terminationGracePeriodSeconds topologySpreadConstraints volumes"
+    "subdomain terminationGracePeriodSeconds volumes"
 )
 _CONTAINER_FIELDS_WITHOUT_MEANING = (
     "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports "
     "readinessProbe resizePolicy restartPolicyRules securityContext startupProbe stdin stdinOnce "
     "terminationMessagePath terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
 )
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class NotHonoured(StrEnum):
+    """What becomes of pods that demand something which cannot be planned."""
+
+    #: They are given no place.
+    WAITS = "is not supported: the pod waits"
+    #: They have a place; others are placed as if they did not demand it.
+    RUNS = "is not supported: other pods are placed without regard to it"
+    #: They are planned by their quota, whatever else they demand.
+    QUOTA = "is not looked at: what counts here is quota"
+
+
+class _Demand(NamedTuple):
+    """Something that a pod says and that is not honoured."""
+
+    path: FieldPath
+    what: str
+    #: The pod must have it; otherwise it would only be better.
+    required: bool
 
 
 class MatchOperator(StrEnum):
@@ -63,15 +88,28 @@ def read_pod_template(fields: Fields) -> PodTemplate:
     return read_pod_spec(fields.child("spec"), labels)
 
 
-def read_pod_spec(fields: Fields, labels: dict[str, str]) -> PodTemplate:
-    """Read the spec of a pod, or of a pod template."""
+def read_pod_spec(
+    fields: Fields, labels: dict[str, str], otherwise: NotHonoured | None = NotHonoured.QUOTA
+) -> PodTemplate:
+    """Read the spec of a pod, or of a pod template.
+
+    otherwise:  what becomes of demands that are not honoured; `None`: they mean nothing any more.
+    """
     fields.ignore(*_POD_FIELDS_WITHOUT_MEANING.split())
+    affinity = fields.optional_child("affinity") or fields.nothing("affinity")
+    nodes = affinity.optional_child("nodeAffinity") or affinity.nothing("nodeAffinity")
+    demands = [*_pod_affinities(affinity), *_preferred_nodes(nodes), *_spreads(fields)]
+    demands += _claims(fields)
+    for path, what, required in demands if otherwise is not None else ():
+        because = otherwise if required else "is not looked at"
+        fields.reading.warn(path, f"{what} {because}")
     return PodTemplate(
         requests=read_pod_requests(fields),
         node_selector=fields.text_map("nodeSelector"),
-        affinity=_read_affinity(fields),
+        affinity=_read_node_affinity(nodes),
         tolerations=read_tolerations(fields, "tolerations"),
         labels=labels,
+        unsupported=next((each.what for each in demands if each.required), ""),
     )
 
 
@@ -146,16 +184,46 @@ def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:
     return tuple(taints)
 
 
-def _read_affinity(fields: Fields) -> tuple[tuple[Match, ...], ...]:
-    affinity = fields.optional_child("affinity")
-    if affinity is None:
-        return ()
-    affinity.ignore("podAffinity", "podAntiAffinity")
-    nodes = affinity.optional_child("nodeAffinity")
-    if nodes is None:
-        return ()
-    nodes.ignore("preferredDuringSchedulingIgnoredDuringExecution")
-    required = nodes.optional_child("requiredDuringSchedulingIgnoredDuringExecution")
+def _pod_affinities(affinity: Fields) -> Iterator[_Demand]:
+    for name, what in (("podAffinity", "pod affinity"), ("podAntiAffinity", "pod anti-affinity")):
+        nested = affinity.optional_child(name) or affinity.nothing(name)
+        for field, how in ((_REQUIRED, "required"), (_PREFERRED, "preferred")):
+            if _has_any(nested, field):
+                yield _Demand((*nested.path, field), f"{how} {what}", field == _REQUIRED)
+
+
+def _preferred_nodes(nodes: Fields) -> Iterator[_Demand]:
+    if _has_any(nodes, _PREFERRED):
+        yield _Demand((*nodes.path, _PREFERRED), "preferred node affinity", required=False)
+
+
+def _spreads(fields: Fields) -> Iterator[_Demand]:
+    """Spread constraints; one that does not say otherwise is demanded, as in Kubernetes."""
+    for each in fields.children("topologySpreadConstraints"):
+        each.ignore(*each.names())
+        required = not each.is_text("whenUnsatisfiable", "ScheduleAnyway")
+        what = (
+            f"a topology spread constraint of {'DoNotSchedule' if required else 'ScheduleAnyway'}"
+        )
+        yield _Demand(each.path, what, required)
+
+
+def _claims(fields: Fields) -> Iterator[_Demand]:
+    """Devices that are claimed, which is how Kubernetes allocates dynamically."""
+    if _has_any(fields, "resourceClaims"):
+        yield _Demand((*fields.path, "resourceClaims"), "a resource claim", required=True)
+
+
+def _has_any(fields: Fields, name: str) -> bool:
+    """Whether a list has entries, of whatever form."""
+    found = fields.children(name)
+    for each in found:
+        each.ignore(*each.names())
+    return bool(found)
+
+
+def _read_node_affinity(nodes: Fields) -> tuple[tuple[Match, ...], ...]:
+    required = nodes.optional_child(_REQUIRED)
     if required is None:
         return ()
     return tuple(

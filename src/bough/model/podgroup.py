@@ -99,6 +99,8 @@ class MemberPod(msgspec.Struct, frozen=True):
     priority_class: str | None = None
     preemptibility: Preemptibility | None = None
     created_ms: int | None = None
+    #: It belongs to a Workload of Kueue, which waits and holds quota for it.
+    has_workload: bool = False
 
 
 def qualified(namespace: str | None, name: str) -> str:

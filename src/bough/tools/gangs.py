@@ -13,11 +13,12 @@ from bough.core.gang.queueing import queue_obstacle
 from bough.core.gang.topology import check_topology
 from bough.core.gang.validation import check_members, check_pod_group, check_pods
 from bough.formats.kai import KaiObjects, read_kai
+from bough.model.gang import PodState
 from bough.model.problem import Problem, Severity
 from bough.tools.loading import in_order, locate_all, read_texts, refuse_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from bough.formats.documents import Document
     from bough.model.fairqueue import QueueObstacle
@@ -50,8 +51,14 @@ def load_valid_gangs(paths: Iterable[str], *, lenient: bool = False) -> Gangs:
     return found
 
 
-def gather(documents: Iterable[Document], *, lenient: bool = False) -> Gangs:
-    """Make gangs of the documents of KAI, and check them against each other."""
+def gather(
+    documents: Iterable[Document], *, elsewhere: Collection[str] = (), lenient: bool = False
+) -> Gangs:
+    """Make gangs of the documents of KAI, and check them against each other.
+
+    elsewhere:  queues of Kueue, which take gangs, too. Where there are any, a pod that waits and
+                belongs to a Workload is no gang: the Workload stands for it.
+    """
     objects = read_kai(documents, lenient=lenient)
     known = {pod_group.full_name for pod_group in objects.pod_groups}
     problems = [*objects.problems, *locate_all(_check(objects, known), objects.documents)]
@@ -67,9 +74,12 @@ def gather(documents: Iterable[Document], *, lenient: bool = False) -> Gangs:
         for pod_group in objects.pod_groups
         if f"PodGroup/{pod_group.full_name}" not in broken
     ]
-    alone = [member for member in objects.pods if member.group is None]
-    gangs += [gang_of_one(member, objects.priority_classes) for member in alone]
-    obstacles = _obstacles(objects)
+    gangs += [
+        gang_of_one(member, objects.priority_classes)
+        for member in objects.pods
+        if member.group is None and not (elsewhere and _is_stood_for(member))
+    ]
+    obstacles = _obstacles(objects, elsewhere)
     problems += locate_all(_queue_problems(obstacles, known), objects.documents)
     return Gangs(tuple(gangs), obstacles, objects, problems)
 
@@ -82,6 +92,12 @@ def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
         yield from check_pod_group(pod_group, objects.topologies or None)
         yield from check_pods(pod_group, pods.get(pod_group.full_name, ()))
     yield from check_members(objects.pods, known)
+
+
+def _is_stood_for(member: MemberPod) -> bool:
+    """Whether a Workload waits in the pod's place; where the pod runs, it holds its room itself."""
+    waits = member.pod.state in {PodState.PENDING, PodState.GATED}
+    return member.has_workload and waits
 
 
 def _pods_by_group(objects: KaiObjects) -> dict[str, list[Pod]]:
@@ -97,14 +113,18 @@ def _age(member: MemberPod) -> tuple[bool, int]:
     return (member.created_ms is None, member.created_ms or 0)
 
 
-def _obstacles(objects: KaiObjects) -> dict[str, QueueObstacle]:
+def _obstacles(objects: KaiObjects, elsewhere: Collection[str]) -> dict[str, QueueObstacle]:
     """Where no queues were read, nothing can be said about them."""
     queues = {queue.name: queue for queue in objects.queues}
     named = [(pod_group.full_name, pod_group.queue) for pod_group in objects.pod_groups]
-    named += [(each.pod.name, each.queue) for each in objects.pods if each.group is None]
+    named += [
+        (each.pod.name, each.queue)
+        for each in objects.pods
+        if each.group is None and not (elsewhere and each.has_workload)
+    ]
     found: dict[str, QueueObstacle] = {}
-    for gang, queue in named if queues else ():
-        obstacle = queue_obstacle(queue, queues)
+    for gang, queue in named if queues or elsewhere else ():
+        obstacle = None if queue in elsewhere else queue_obstacle(queue, queues)
         if obstacle is not None:
             found[gang] = obstacle
     return found

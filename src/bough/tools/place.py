@@ -195,6 +195,8 @@ def _lack_answer(lack: Lack) -> Answer:
             "pinned": together.pinned,
             "best": [{"domain": each.domain, "pods": each.pods} for each in together.best],
         },
+        "absent": list(lack.absent),
+        "unsupported": lack.unsupported or None,
         "nodes": [
             {"cause": each.cause.value, "resource": each.resource, "nodes": each.nodes}
             for each in lack.nodes

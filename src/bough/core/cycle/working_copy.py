@@ -22,6 +22,7 @@ from bough.core.place.bits import mask_of
 from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
+from bough.core.quota.fairtree import ANY_FLAVOR
 from bough.core.quota.usage import usage_of
 from bough.core.undo import UndoLog
 from bough.model.gang import Gang, Pod
@@ -214,7 +215,11 @@ class WorkingCopy:
         found = self._masks.get(flavors)
         if found is None:
             nodes = self.placer.index.nodes
-            found = mask_of(at for at, node in enumerate(nodes) if node.flavor in flavors)
+            found = mask_of(
+                at
+                for at, node in enumerate(nodes)
+                if node.flavor in flavors or ANY_FLAVOR in flavors
+            )
             self._masks[flavors] = found
         return found
 

@@ -56,7 +56,10 @@ class Holders:
         """Who has a resource, by the name that placement has for it, on some nodes."""
         copy = self._copy
         placer = copy.placer
-        column = placer.index.columns.names.index(resource)
+        names = placer.index.columns.names
+        if resource not in names:
+            return []  # No node has any of it, so that there is no holder either.
+        column = names.index(resource)
 
         def measure(claim: Claim, pod: Pod) -> int:
             holding = placer.holding(claim.name, pod.name)

@@ -17,7 +17,7 @@ from bough.model.shortage import Cause, Explanation, Lack, NodeCount, Together
 _NAMED = 3
 _CAUSES = {
     Cause.OUTSIDE: "outside of the topology",
-    Cause.CORDONED: "cordoned",
+    Cause.CORDONED: "cordoned or not ready",
     Cause.SELECTOR: "ruled out by its node selector",
     Cause.TAINT: "tainted",
     Cause.NONE: "with room for some of them",
@@ -70,6 +70,10 @@ def say_places(why: Explanation) -> str:
             f"{first.found} can be placed"
         )
     lack = why.lacks[0]
+    if lack.unsupported:
+        return f"{lack.subgroup} asks for {lack.unsupported}, which cannot be planned"
+    if lack.absent:
+        return f"no node has {_join(list(lack.absent))}"
     if lack.together is not None:
         return say_together(lack, lack.together)
     text = (

@@ -1,6 +1,7 @@
 """Which topology and level a constraint means, and who may say what about whom.
 
-Levels are named by node label or by alias; where no topology is named, the only one is meant.
+Levels are named by node label, by alias, or by what stands behind the slash of a label
+(`rack` for `example.com/rack`); where no topology is named, the only one is meant.
 Two spellings are read: a `topologyConstraint` stands where it holds and nests, while
 `topologyConstraints` names what it holds for. Must not know nodes, nor how anything is placed.
 """
@@ -71,6 +72,21 @@ def check_topology(topology: Topology) -> tuple[Problem, ...]:
     return tuple(found.problems)
 
 
+def levels_named(topology: Topology, name: str) -> tuple[int, ...]:
+    """The places of the levels that a name may mean, the widest first: none, one, or several.
+
+    A label counts before an alias, and an alias before the end of a label.
+    """
+    levels = topology.levels
+    for at, level in enumerate(levels):
+        if level.label == name:
+            return (at,)
+    for at, level in enumerate(levels):
+        if level.alias == name:
+            return (at,)
+    return tuple(at for at, level in enumerate(levels) if level.label.endswith(f"/{name}"))
+
+
 def resolved(
     constraint: TopologyConstraint | None, topologies: Sequence[Topology]
 ) -> TopologyConstraint | None:
@@ -133,17 +149,21 @@ def _find_topology(
 def _find_level(
     level: str | None, topology: Topology, path: FieldPath, found: Findings
 ) -> int | None:
-    """The place of a level among those of a topology; labels go before aliases."""
+    """The place of a level among those of a topology."""
     if level is None:
         return None
-    for index, known in enumerate(topology.levels):
-        if known.label == level:
-            return index
-    for index, known in enumerate(topology.levels):
-        if known.alias == level:
-            return index
-    names = ", ".join(known.alias or known.label for known in topology.levels)
-    found.error(path, f"topology {topology.name!r} has no level {level!r}; its levels are {names}")
+    meant = levels_named(topology, level)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        labels = " or ".join(topology.levels[at].label for at in meant)
+        message = (
+            f"{level!r} may mean {labels} of topology {topology.name!r}; write one of them out"
+        )
+    else:
+        names = ", ".join(known.alias or known.label for known in topology.levels)
+        message = f"topology {topology.name!r} has no level {level!r}; its levels are {names}"
+    found.error(path, message)
     return None
 
 

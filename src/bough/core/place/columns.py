@@ -25,7 +25,7 @@ class Columns:
     """Which resource stands in which column: the four common ones, then the others by name."""
 
     def __init__(self, offered: Iterable[Resources]) -> None:
-        others = sorted({name for resources in offered for name, _ in resources.other})
+        others = sorted({name for each in offered for name, amount in each.other if amount > 0})
         self.names = (*_FIXED, *others)
         self._others = {name: column for column, name in enumerate(self.names)}
 
@@ -44,7 +44,7 @@ class Columns:
         return (*row, *self._other(resources))
 
     def unknown(self, resources: Resources) -> tuple[str, ...]:
-        """What is asked for and no node has ever heard of."""
+        """What is asked for and no node has any of."""
         return tuple(
             name for name, amount in resources.other if amount > 0 and name not in self._others
         )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bough.core.gang.topology import levels_named
 from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
 from bough.core.place.index import Index
@@ -56,6 +57,7 @@ class Domains:
 
     def __init__(self, topology: Topology, index: Index) -> None:
         self.name = topology.name
+        self._topology = topology
         labels = [level.label for level in topology.levels]
         self.levels = tuple(
             Level(
@@ -68,9 +70,6 @@ class Domains:
         self.inside = 0
         for mask in self.levels[0].masks if self.levels else ():
             self.inside |= mask
-        #: A label counts before an alias that is spelled alike.
-        self._numbers = {level.name: at for at, level in enumerate(self.levels)}
-        self._numbers |= {level.label: at for at, level in enumerate(self.levels)}
         #: For each level but the last: the domains of the next one that belong to each domain.
         self.below = [_below(wide, fine) for wide, fine in pairwise(self.levels)]
         self._index = index
@@ -79,8 +78,9 @@ class Domains:
         self._free = {column: self._sums(column) for column in (GPUS, CPU)}
 
     def number(self, level: str) -> int | None:
-        """Which level has this label or alias; 0 is the widest."""
-        return self._numbers.get(level)
+        """Which level is called so, if there is just one; 0 is the widest."""
+        meant = levels_named(self._topology, level)
+        return meant[0] if len(meant) == 1 else None
 
     def free(self, level: int, column: int) -> Sequence[int]:
         """How much of GPUS or CPU will be free later in each domain of a level."""

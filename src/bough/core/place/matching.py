@@ -26,6 +26,8 @@ class NodeTerms(NamedTuple):
     selector: tuple[tuple[str, str], ...]
     affinity: tuple[tuple[Match, ...], ...]
     tolerations: tuple[Toleration, ...]
+    #: It asks for something that cannot be planned: no node may take it.
+    unsupported: str = ""
 
 
 class Eligible(NamedTuple):
@@ -35,7 +37,7 @@ class Eligible(NamedTuple):
     matched: int
     #: No taint keeps the pod off.
     tolerated: int
-    #: Matched, tolerated, and open for new pods.
+    #: Matched, tolerated, and open for new pods; none where the pod cannot be planned.
     allowed: int
     #: Some taint asks, but does not demand, that the pod goes elsewhere.
     avoided: int
@@ -45,7 +47,10 @@ def terms_of(pod: Pod) -> NodeTerms:
     """What a pod says about nodes."""
     selector = pod.node_selector
     return NodeTerms(
-        tuple(sorted(selector.items())) if selector else (), pod.affinity, pod.tolerations
+        tuple(sorted(selector.items())) if selector else (),
+        pod.affinity,
+        pod.tolerations,
+        pod.unsupported,
     )
 
 
@@ -71,7 +76,7 @@ class Matcher:
             matched = self._matched(terms)
             refused, avoided = self._kept_off(terms.tolerations)
             tolerated = self.everything & ~refused
-            allowed = matched & tolerated & ~self.cordoned
+            allowed = 0 if terms.unsupported else matched & tolerated & ~self.cordoned
             found = Eligible(matched, tolerated, allowed, avoided & allowed)
             if len(self._eligible) >= MAXIMUM_REMEMBERED:
                 self._eligible.clear()

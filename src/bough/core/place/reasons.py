@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangTree, Held
 from bough.core.place.bags import in_order
@@ -155,6 +157,9 @@ class _Inquiry:
         inside = self._everywhere
         if together is not None:
             inside &= self._placer.topologies.inside(together.topology)
+            if together.needed < part.count:
+                # Of a set that a choice can do without: this leaf alone needs so many.
+                together = msgspec.structs.replace(together, needed=part.count)
         self.lacks.append(
             Lack(
                 subgroup=part.node.name,
@@ -163,11 +168,15 @@ class _Inquiry:
                 requests=shape.key[0],
                 nodes=tuple(self._count_nodes(shape, inside)),
                 together=together,
+                absent=shape.unknown,
+                unsupported=shape.key[1].unsupported,
             )
         )
 
     def _count_nodes(self, shape: Shape, inside: int) -> Iterator[NodeCount]:
         """Sort all nodes by why they do not take one more pod of a shape."""
+        if shape.key[1].unsupported:
+            return  # It is not the nodes' fault.
         index = self._index
         left = self._everywhere
         rules = (

@@ -237,10 +237,16 @@ class Search:
             return
         zone, leaves = part.sets[number]
         ways = required_options if self._exact else options
+        found = False
         for option in ways(self._index, zone, area.nodes):
+            found = True
             limits = (*area.limits, Limit(leaves, option.nodes, option.spread))
             chosen = Confine(part, area._replace(limits=limits), number + 1)
             yield State(Todo(chosen, rest), bag)
+        if not found and not zone.least.pods:
+            # No domain at all, and no leaf of the set that every choice takes: the others may do.
+            limits = (*area.limits, Limit(leaves, 0, None))
+            yield State(Todo(Confine(part, area._replace(limits=limits), number + 1), rest), bag)
 
     def _choose(self, goal: Choose, rest: Todo | None, bag: Bag | None) -> Iterator[State]:
         part, area, first, missing = goal

@@ -93,4 +93,5 @@ def is_alike(one: Pod, other: Pod) -> bool:
         and one.node_selector == other.node_selector
         and one.affinity == other.affinity
         and one.tolerations == other.tolerations
+        and one.unsupported == other.unsupported
     )

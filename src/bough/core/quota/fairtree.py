@@ -17,8 +17,8 @@ from bough.model.cluster import Node
 from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 
-#: All nodes are of one kind: queues count over the whole cluster.
-FLAVOR = "any"
+#: These queues count over the whole cluster: quota of this flavor is used on nodes of every flavor.
+ANY_FLAVOR = "any"
 #: The node above all queues; no queue can be called so.
 CLUSTER = "(cluster)"
 GPU = "gpu"
@@ -148,4 +148,4 @@ def _amount(queue: FairQueue, resource: str) -> FairAmount:
 
 
 def _group(quotas: dict[str, Quota]) -> tuple[ResourceGroup, ...]:
-    return (ResourceGroup(tuple(quotas), (FlavorQuotas(FLAVOR, quotas),)),)
+    return (ResourceGroup(tuple(quotas), (FlavorQuotas(ANY_FLAVOR, quotas),)),)

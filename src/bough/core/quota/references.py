@@ -113,12 +113,14 @@ def _flavor_problems(organisation: Organisation) -> Iterator[Problem]:
 
 
 def _local_queue_problems(organisation: Organisation) -> Iterator[Problem]:
+    """Doors to queues that do not exist: an error, unless no queue was declared along with them."""
     known = {queue.name for queue in organisation.queues}
+    severity = Severity.ERROR if known else Severity.WARNING
     for each in organisation.local_queues:
         if each.queue and each.queue not in known:
             message = f"there is no ClusterQueue called {each.queue}"
             subject = f"LocalQueue/{each.namespace}/{each.name}"
-            yield Problem(("spec", "clusterQueue"), message, subject=subject)
+            yield Problem(("spec", "clusterQueue"), message, severity, subject)
 
 
 def _workload_problems(organisation: Organisation) -> Iterator[Problem]:
