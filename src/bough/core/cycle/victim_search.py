@@ -28,8 +28,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 #: Among so many units all sets are tried that could be better. That is what a few gangs hold on a
 #: few nodes; with more, most sets would never be reached.
 MOST_UNITS = 48
-#: How often units are taken for that at most: some 0.1 s. Six gangs on four nodes need 1,000.
-MOST_TAKES = 6_000
+#: How often units are taken for that at most, some 0.1 s; after that the best so far counts. Six
+#: gangs on four nodes need at most 800.
+MOST_TAKES = 2_000
 #: Among so many units each is tried in exchange for several, within the same bound.
 MOST_TO_EXCHANGE = 256
 
@@ -149,11 +150,9 @@ def improve(
     if found is not None:
         best = sorted({known[unit.gang, unit.parts] for unit in maximal(found)})
     row = _Row(some, actions)
-    better = best
+    better = best if best is None else row.exchange(best)
     if len(some) <= MOST_UNITS:
-        better = row.try_all(best)
-    elif best is not None:
-        better = row.exchange(best)
+        better = row.try_all(better)
     if better is None:
         return None
     row.take(better)
@@ -183,38 +182,90 @@ class _Row(Generic[AnyUnit]):
         for at, unit in enumerate(units):
             self._before.append(last.get(unit.alike))
             last[unit.alike] = at
-        self._surplus = [at for at, unit in enumerate(units) if not unit.whole]
-        self._whole = [at for at, unit in enumerate(units) if unit.whole]
         self._best: list[int] | None = None
         self._cost: Cost | None = None
+        #: Each has a unit in common with every set that is enough.
+        self._needed_ones: list[frozenset[int]] = []
         self._takes = 0
 
     def try_all(self, best: list[int] | None) -> list[int] | None:
         """The best set, unless there are too many to ask about.
 
-        Sets of gangs to break are tried in the order of their cost; with each goes as little
-        surplus as is needed.
+        Sets are tried in the order of their cost. Where one is not enough, it is filled up for as
+        long as it is not: one of the units that are left out then is in every set that is enough.
+        So sets grow only by such units.
         """
         self._start_with(best)
-        if self._best is None and not self._fits(range(len(self._units))):
-            return None
-        self._whole.sort(key=lambda at: (self._units[at].priority, self._units[at].own, at))
-        waiting: list[tuple[Broken, tuple[int, ...]]] = [(broken_by(()), ())]
+        waiting: list[tuple[Cost, tuple[int, ...]]] = [(self._cost_of(()), ())]
+        seen: set[tuple[int, ...]] = {()}
         while waiting and self._takes < MOST_TAKES:
-            broken, chosen = heappop(waiting)
-            if self._cost is not None and broken > self._cost.broken:
+            cost, chosen = heappop(waiting)
+            if self._cost is not None and cost >= self._cost:
                 break
-            gangs = [self._whole[number] for number in chosen]
-            if not self._is_allowed(gangs):
+            if not self._could_be_better(chosen) or not self._is_allowed(chosen):
                 continue
-            ended = {self._units[at].gang for at in gangs}
-            self._fill(gangs, [at for at in self._surplus if self._units[at].gang not in ended])
-            for number in range(chosen[-1] + 1 if chosen else 0, len(self._whole)):
-                if not self._is_anticipated(self._whole[number], gangs):
-                    more = [*gangs, self._whole[number]]
-                    broken = broken_by(self._units[at] for at in more)
-                    heappush(waiting, (broken, (*chosen, number)))
+            needed = self._one_of(chosen)
+            if needed is None:
+                self._note(chosen)
+                break
+            for more in self._grown(chosen, needed):
+                if more not in seen:
+                    seen.add(more)
+                    heappush(waiting, (self._cost_of(more), more))
         return self._best
+
+    def _grown(self, chosen: tuple[int, ...], needed: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        """A set with each of these; where a unit just like it comes first, with that."""
+        for at in needed:
+            first = at
+            while (before := self._before[first]) is not None and before not in chosen:
+                first = before
+            if not any(self._overlap(first, each) for each in chosen):
+                yield tuple(sorted((*chosen, first)))
+
+    def _could_be_better(self, chosen: tuple[int, ...]) -> bool:
+        """Whether the gangs that must still be broken leave it better than the best.
+
+        Of units of which one is needed at least one goes; if all of them are gangs, a gang more.
+        """
+        if self._cost is None:
+            return True
+        broken = broken_by(self._units[at] for at in chosen)
+        more: list[int] = []
+        seen = {*chosen}
+        for needed in self._needed_ones:
+            if seen.isdisjoint(needed):
+                seen |= needed
+                if all(self._units[at].whole for at in needed):
+                    more.append(min(self._units[at].priority for at in needed))
+        priorities = tuple(sorted((*broken.priorities, *more), reverse=True))
+        return Broken(priorities, broken.own) <= self._cost.broken
+
+    def _one_of(self, chosen: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Units of which every set that is enough has one, and this one has none; `None`: it is."""
+        for known in self._needed_ones:
+            if known.isdisjoint(chosen):
+                return tuple(sorted(known))
+        take, put_back, fits = self._actions.take, self._actions.put_back, self._actions.fits
+        for at in chosen:
+            take(self._units[at])
+        self._takes += len(chosen) + 1
+        if fits():
+            self._put_back(chosen)
+            return None
+        filled, left = list(chosen), set[int]()
+        for at in reversed(range(len(self._units))):
+            if at not in chosen:
+                take(self._units[at])
+                if fits():
+                    put_back(self._units[at])
+                    left.add(at)
+                else:
+                    filled.append(at)
+        self._takes += len(self._units)
+        self._put_back(filled)
+        self._needed_ones.append(frozenset(left))
+        return tuple(sorted(left))
 
     def exchange(self, best: list[int]) -> list[int]:
         """Try each unit together with those that were found, and then without most of them."""
@@ -223,9 +274,12 @@ class _Row(Generic[AnyUnit]):
             if at in best or self._is_anticipated(at, best) or self._takes >= MOST_TAKES:
                 continue
             kept = [each for each in best if not self._overlap(at, each)]
-            if self._is_allowed([*kept, at]) and self._fits([*kept, at]):
-                self._note(self._needed(at, kept))
-                best = self._best or best
+            if self.take([*kept, at]):
+                if self._actions.fits():
+                    kept = self._needed(kept)
+                    self._note([*kept, at])
+                    best = self._best or best
+                self._put_back([*kept, at])
         return best
 
     def take(self, places: Iterable[int]) -> bool:
@@ -250,42 +304,18 @@ class _Row(Generic[AnyUnit]):
         self._best = best
         self._cost = None if best is None else self._cost_of(best)
 
-    def _fill(self, chosen: list[int], surplus: Sequence[int]) -> bool:
-        """Add as little surplus as is needed; `False` where all of it would not be enough.
+    def _needed(self, taken: list[int]) -> list[int]:
+        """Put back, the last first, those without which it fits, too; the others are needed."""
+        needed: list[int] = []
+        for at in reversed(taken):
+            self._actions.put_back(self._units[at])
+            if not self._actions.fits():
+                self._actions.take(self._units[at])
+                needed.append(at)
+        self._takes += len(taken)
+        return needed[::-1]
 
-        It is looked through in its order, with and without each. Not added to is a set that may
-        not be taken, that is no better than the best, or that is not enough with all that is left.
-        """
-        if self._takes >= MOST_TAKES:
-            return True
-        if self._cost is not None and self._cost_of(chosen) >= self._cost:
-            return True
-        if not self._is_allowed(chosen):
-            return True
-        if self._fits(chosen):
-            self._note(chosen)
-            return True
-        if not surplus or not self._fits([*chosen, *surplus]):
-            return False
-        for number, at in enumerate(surplus):
-            if self._is_anticipated(at, chosen):
-                continue
-            later = surplus[number + 1 :]
-            rest = [each for each in later if not self._overlap(at, each)]
-            if not self._fill([*chosen, at], rest) and len(rest) == len(later):
-                break
-        return True
-
-    def _needed(self, first: int, others: list[int]) -> list[int]:
-        """Of a set that fits: one unit, and those of the others that are needed with it."""
-        kept = list(others)
-        for at in reversed(others):
-            rest = [each for each in kept if each != at]
-            if self._fits([*rest, first]):
-                kept = rest
-        return [*kept, first]
-
-    def _note(self, chosen: list[int]) -> None:
+    def _note(self, chosen: Sequence[int]) -> None:
         cost = self._cost_of(chosen)
         if self._cost is None or cost < self._cost:
             self._best, self._cost = sorted(chosen), cost
@@ -307,15 +337,6 @@ class _Row(Generic[AnyUnit]):
         if allowed:
             self._put_back(chosen)
         return allowed
-
-    def _fits(self, chosen: Sequence[int]) -> bool:
-        """Whether a set would be enough, may it be taken or not."""
-        self._takes += len(chosen) + 1
-        for at in chosen:
-            self._actions.take(self._units[at])
-        fits = self._actions.fits()
-        self._put_back(chosen)
-        return fits
 
     def _put_back(self, chosen: Sequence[int]) -> None:
         for at in reversed(chosen):
