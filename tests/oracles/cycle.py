@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from bough.core.cycle.waits import Waits
 from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.release import core_pods, surplus_pods
-from bough.core.gang.tree import GangTree, Held, counts_of
+from bough.core.gang.tree import GangTree, Held, counts_of, pods_of
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import OSMO
@@ -248,10 +248,24 @@ def check_victims(before: Snapshot, decided: Plan) -> None:
         if not eviction.pods:
             assert victim.preemptible, f"{victim.name} has a guarantee"
         else:
-            held = tree_of(victim).held
-            surplus = {pod.name for pod in surplus_pods(tree_of(victim), held)}
-            assert {*eviction.pods} <= surplus, f"{victim.name} gives more than its surplus"
+            check_surplus(victim, {*eviction.pods})
         check_right(before, decided, eviction, victim, preemptor)
+
+
+def check_surplus(victim: Gang, given: set[str]) -> None:
+    """No more is given back than there is surplus, and no subgroup is left in pieces.
+
+    That the gang keeps what it needs is asked of all gangs.
+    """
+    tree = tree_of(victim)
+    surplus = {pod.name for pod in surplus_pods(tree, tree.held)}
+    for leaf, bits in zip(tree.leaves, tree.held, strict=True):
+        names = {pod.name for pod in pods_of(leaf, bits)}
+        left = len(names - given)
+        whole = len(names) >= leaf.minimum
+        assert not names & given or not whole or left in {0, *range(leaf.minimum, len(names))}
+        if len(tree.leaves) == 1:
+            assert len(given) <= len(surplus), f"{victim.name} gives more than its surplus"
 
 
 def check_right(

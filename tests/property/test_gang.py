@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,15 @@ from bough.core.gang.predicate import (
     obtainable,
     shortages,
 )
-from bough.core.gang.release import UnitKind, core_pods, next_unit, surplus_counts, surplus_pods
+from bough.core.gang.release import (
+    UnitKind,
+    can_spare,
+    core_pods,
+    next_unit,
+    surplus_counts,
+    surplus_pods,
+    surplus_units,
+)
 from bough.core.gang.tree import Counts, GangNode, GangTree, Held, counts_of
 from bough.model.gang import Pod, PodState
 from tests.strategies_gang import trees
@@ -125,6 +134,24 @@ def test_giving_back_never_breaks_a_gang_before_its_last_unit_takes_the_whole(
     last = [pod.name for pod in unit.pods] if unit else []
     assert sorted(core) == sorted(last)
     assert set(last).isdisjoint(given_back)
+
+
+@given(trees(RUNS), st.randoms(use_true_random=False))
+def test_a_gang_that_gives_back_any_surplus_in_any_order_keeps_what_it_needs(
+    tree: GangTree, random: Random
+) -> None:
+    held = tree.held
+    complete = is_complete(tree)
+    first = list(surplus_units(tree, held))
+    while units := list(surplus_units(tree, held)):
+        assert all(can_spare(tree, held, unit) for unit in units)
+        known = {(each.node.position, pod.name) for each in first for pod in each.pods}
+        now = {(each.node.position, pod.name) for each in units for pod in each.pods}
+        assert now <= known
+        unit = random.choice(units)
+        held = tree.without_pods(held, [pod.name for pod in unit.pods])
+        assert complete == is_sufficient(tree, counts_of(held))
+    assert not any(can_spare(tree, held, unit) for unit in first)
 
 
 @given(trees(RUNS))

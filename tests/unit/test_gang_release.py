@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from bough.core.gang.order import NAME_ORDER
 from bough.core.gang.release import (
+    can_spare,
     core_counts,
     core_pods,
     next_unit,
     surplus_counts,
     surplus_pods,
+    surplus_units,
 )
 from bough.core.gang.tree import GangTree, Held
 from bough.model.gang import Gang, Pod, PodState, SubGroup
@@ -114,3 +116,41 @@ def test_the_core_of_a_running_gang_is_its_first_replicas_in_order():
     assert ["r0-0", "r0-1", "r1-0", "r1-1"] == [pod.name for pod in core_pods(tree, tree.held)]
     surplus = [pod.name for pod in surplus_pods(tree, tree.held)]
     assert ["r1-2", "r2-0", "r2-1", "r3-0"] == surplus
+
+
+def choices(tree: GangTree, held: Held) -> list[tuple[str, list[str]]]:
+    """Everything that may be given back now, each on its own."""
+    units = surplus_units(tree, held)
+    return [(unit.kind.value, [pod.name for pod in unit.pods]) for unit in units]
+
+
+def test_any_pod_of_a_leaf_with_surplus_may_be_given_back_the_last_first():
+    tree = replicas([2, 4], size=2, minimum=None)
+
+    assert [("pod", [f"r1-{number}"]) for number in (3, 2, 1, 0)] == choices(tree, tree.held)
+
+
+def test_a_leaf_that_gave_its_surplus_back_gives_no_other_pod():
+    tree = replicas([3], size=2, minimum=None)
+
+    assert [] == choices(tree, tree.without_pods(tree.held, ["r0-0"]))
+
+
+def test_any_replica_may_be_given_back_where_there_is_one_too_many():
+    tree = replicas([2, 2, 2], size=2, minimum=2)
+
+    assert [("replica", [f"r{at}-1", f"r{at}-0"]) for at in (2, 1, 0)] == choices(tree, tree.held)
+    assert [] == choices(tree, tree.without_pods(tree.held, ["r0-0", "r0-1"]))
+
+
+def test_a_unit_can_be_spared_as_long_as_something_is_surplus():
+    tree = replicas([3, 2], size=2, minimum=1)
+    units = {unit.pods[-1].name: unit for unit in surplus_units(tree, tree.held)}
+    pod = next(surplus_units(tree, tree.held))
+    after_pod = tree.without_pods(tree.held, ["r0-2"])
+    after_replica = tree.without_pods(tree.held, ["r1-0", "r1-1"])
+
+    assert not can_spare(tree, after_pod, pod)
+    assert can_spare(tree, after_pod, units["r1-0"])
+    assert can_spare(tree, after_replica, pod)
+    assert not can_spare(tree, after_replica, units["r0-0"])

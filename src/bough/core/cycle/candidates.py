@@ -4,24 +4,33 @@ In its own queue a gang preempts by priority. From other queues it reclaims what
 their quota: a queue, or a cohort between it and the preemptor, that is within its quota is never
 touched. The preemptor has the *advantage* over those that use quota of a subtree which it is in and
 which could hold it, as what is guaranteed always has; from the others it may take only while it
-does not itself borrow, or where its queue lets it reclaim while borrowing. What a gang has beyond
-its minimum goes before any gang is broken.
+does not itself borrow, or where its queue lets it reclaim while borrowing. Any part that a gang can
+do without goes before any gang is broken.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterator
+from collections.abc import Container, Hashable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import astuple
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.forest import Inner, Leaf, Ranked
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.gang.release import UnitKind, next_unit
-from bough.core.quota.account import Account
+from bough.core.gang.release import (
+    Unit,
+    UnitKind,
+    can_spare,
+    surplus_in_turn,
+    surplus_pods,
+)
+from bough.core.gang.tree import Held, pods_of
+from bough.core.quota.account import Account, change_usage
 from bough.errors import Broken
 from bough.model.admission import (
     BorrowWithinCohort,
@@ -66,7 +75,7 @@ class Level(NamedTuple):
 class Victim:
     """What ends together: a gang, or a part that it can do without."""
 
-    __slots__ = ("charges", "claim", "level", "pods", "reach", "rule", "whole")
+    __slots__ = ("charges", "claim", "level", "pods", "reach", "rule", "surplus", "unit", "whole")
 
     def __init__(
         self,
@@ -75,20 +84,67 @@ class Victim:
         reach: Level | None,
         rule: EvictionRule,
         level: TreeNode,
-        whole: bool,
         charges: list[tuple[Account, int]],
+        unit: Unit | None = None,
     ) -> None:
         self.claim = claim
         #: What it counts in the ledger of everything.
         self.charges = charges
-        #: Of a whole gang: all that it holds, some of which may be taken already.
+        #: All that a gang or replica holds, some of which may be taken already.
         self.pods = pods
         #: `None`: it is in the preemptor's own queue.
         self.reach = reach
         self.rule = rule
         #: The lowest node of the quota tree that both are below.
         self.level = level
-        self.whole = whole
+        #: The part of its gang that it is; `None`: the gang as a whole.
+        self.unit = unit
+        self.whole = unit is None
+        #: Of a whole gang: what it would give back before it is broken.
+        self.surplus: tuple[Pod, ...] = ()
+
+    @property
+    def gang(self) -> str:
+        """The name of its gang."""
+        return self.claim.name
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The names of its pods."""
+        return frozenset(pod.name for pod in self.pods)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is of the preemptor's own queue."""
+        return self.reach is None
+
+    @property
+    def priority(self) -> int:
+        """The priority of its gang."""
+        return self.claim.standing.priority
+
+    @property
+    def gpus(self) -> int:
+        """The GPUs of its pods, or of its pod sets."""
+        if self.claim.counted:
+            usage = self.claim.usage.items()
+            return sum(amount for what, amount in usage if what.resource.endswith("gpu"))
+        return sum(pod.requests.gpus for pod in self.pods)
+
+    @property
+    def core(self) -> int:
+        """The GPUs that its gang cannot give back without being broken; of a part all."""
+        return self.gpus - sum(pod.requests.gpus for pod in self.surplus)
+
+    @property
+    def alike(self) -> Hashable:
+        """What makes it as good a victim as another: its pods' requests and nodes."""
+        pods = sorted((pod.node or "", astuple(pod.requests)) for pod in self.pods)
+        if self.unit is not None and self.unit.kind is UnitKind.POD:
+            return self.gang, self.unit.node.position, *pods
+        if self.whole and self.pods and not self.surplus:
+            return self.claim.queue, self.priority, *pods
+        return self.gang, self.parts
 
 
 class Candidates:
@@ -113,14 +169,21 @@ class Candidates:
     def in_order(self, *, borrowing: bool) -> Iterator[Victim]:
         """Surplus before whole gangs; what was told to end already first; the own queue last.
 
-        While borrowing, those are left out that can only be taken without.
+        Of surplus that which goes if it does not matter which. While borrowing, those are left out
+        that can only be taken without.
         """
-        if self._copy.elastic:
-            for claim, reach in self._claims(leaving=False, borrowing=borrowing, elastic=True):
-                yield from self._surplus(claim, reach)
-        for leaving in (True, False):
-            for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
-                yield self._victim(claim, claim.running, reach, whole=True)
+        for claim, reach in self._elastic(borrowing=borrowing):
+            turns, _ = surplus_in_turn(claim.tree, self._copy.held(claim))
+            yield from (self._part(claim, unit, reach) for unit in turns)
+        yield from self._gangs(borrowing=borrowing)
+
+    def units(self, *, borrowing: bool) -> Iterator[Victim]:
+        """All that may be taken, each on its own: any surplus, then whole gangs."""
+        for claim, reach in self._elastic(borrowing=borrowing):
+            turns, others = surplus_in_turn(claim.tree, self._copy.held(claim))
+            turns += [unit for unit in others if self._is_exchangeable(claim, unit)]
+            yield from (self._part(claim, unit, reach) for unit in turns)
+        yield from self._gangs(borrowing=borrowing)
 
     @property
     def reclaims_while_borrowing(self) -> bool:
@@ -138,13 +201,44 @@ class Candidates:
         )
 
     def allowed(self, victim: Victim, *, borrowing: bool) -> bool:
-        """Whether a victim may be taken after what was taken before it."""
+        """Whether a victim may be taken after what was taken before it.
+
+        A gang is broken only for what its queue, and every cohort between, has beyond quota without
+        the gang's surplus: if it could shrink so far that one is within its quota, it is spared.
+        """
         reach = victim.reach
         if reach is None:
             return True
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
             return False
-        return not is_out_of_reach(victim, self._preemptor.scarce)
+        if not victim.surplus:
+            return not is_out_of_reach(victim, self._preemptor.scarce)
+        left = self._copy.firm(victim.claim, victim.surplus)
+        charges = self._charges(victim.claim, left)
+        for account, amount in charges:
+            change_usage(account, -amount, None)
+        out_of_reach = is_out_of_reach(victim, self._preemptor.scarce)
+        for account, amount in charges:
+            change_usage(account, amount, None)
+        return not out_of_reach
+
+    def can_spare(self, victim: Victim, left: Held | None) -> bool:
+        """Whether a gang of which this is left can do without a part of it."""
+        if left is None or victim.unit is None:
+            return True
+        return can_spare(victim.claim.tree, left, victim.unit)
+
+    def _elastic(self, *, borrowing: bool) -> Iterator[tuple[Claim, Level | None]]:
+        if self._copy.elastic:
+            yield from self._claims(leaving=False, borrowing=borrowing, elastic=True)
+
+    def _gangs(self, *, borrowing: bool) -> Iterator[Victim]:
+        for leaving in (True, False):
+            for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
+                victim = self._victim(claim, claim.running, reach, claim.charges)
+                if claim.elastic:
+                    victim.surplus = surplus_pods(claim.tree, self._copy.held(claim))
+                yield victim
 
     def _claims(
         self, *, leaving: bool, borrowing: bool, elastic: bool
@@ -239,25 +333,40 @@ class Candidates:
             if preemptor.needs_room or _uses(claim, preemptor.scarce):
                 yield claim
 
-    def _surplus(self, claim: Claim, reach: Level | None) -> Iterator[Victim]:
+    def _is_exchangeable(self, claim: Claim, unit: Unit) -> bool:
+        """Whether something else than what goes in turn leaves as much guaranteed as before.
+
+        What is kept to the last is guaranteed, unless the gang is preemptible: it must not become
+        more by what is given back.
+        """
+        if claim.preemptible:
+            return True
+        leaves = (unit.node,) if unit.parent is None else unit.parent.children
+        if any(not leaf.is_leaf or leaf.minimum != unit.node.minimum for leaf in leaves):
+            return False
         held = self._copy.held(claim)
-        unit = next_unit(claim.tree, held)
-        while unit is not None and unit.kind is not UnitKind.GANG:
-            yield self._victim(claim, unit.pods, reach, whole=False)
-            held = claim.tree.without_pods(held, (pod.name for pod in unit.pods))
-            unit = next_unit(claim.tree, held)
+        pods = (pod for leaf in leaves for pod in pods_of(leaf, held[leaf.first_leaf]))
+        costs = [self._copy.cost(claim, pod) for pod in pods]
+        return all(cost == costs[0] for cost in costs)
+
+    def _part(self, claim: Claim, unit: Unit, reach: Level | None) -> Victim:
+        return self._victim(claim, unit.pods, reach, self._charges(claim, unit.pods), unit)
 
     def _victim(
-        self, claim: Claim, pods: tuple[Pod, ...], reach: Level | None, *, whole: bool
+        self,
+        claim: Claim,
+        pods: tuple[Pod, ...],
+        reach: Level | None,
+        charges: list[tuple[Account, int]],
+        unit: Unit | None = None,
     ) -> Victim:
-        charges = claim.charges if whole else self._charges(claim, pods)
         if reach is None:
             node = self._preemptor.leaf.node
-            return Victim(claim, pods, None, EvictionRule.PREEMPT, node, whole, charges)
+            return Victim(claim, pods, None, EvictionRule.PREEMPT, node, charges, unit)
         rule = EvictionRule.RECLAIM_WHILE_BORROWING
         if reach.advantage or self.only_without_borrowing(claim):
             rule = EvictionRule.RECLAIM
-        return Victim(claim, pods, reach, rule, reach.inner.node, whole, charges)
+        return Victim(claim, pods, reach, rule, reach.inner.node, charges, unit)
 
     def _charges(self, claim: Claim, pods: tuple[Pod, ...]) -> list[tuple[Account, int]]:
         leaf = claim.leaf

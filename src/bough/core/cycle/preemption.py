@@ -6,15 +6,17 @@ before when it returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from bough.core.cycle.candidates import Candidates, Preemptor, Victim
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.offers import Offer
 from bough.core.cycle.room import Room
+from bough.core.cycle.victim_search import MOST_TO_EXCHANGE, MOST_UNITS, Actions, improve
 from bough.core.cycle.victims import search
 from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.gang.tree import Held
 from bough.core.place.result import Placement
 from bough.core.quota.account import available, change_usage
 from bough.model.gang import Pod
@@ -34,6 +36,16 @@ class Seeker:
         self.offer = offer
         self.room = Room(copy, claim, offer.demand, offer.nodes)
 
+    def nodes(self) -> set[str]:
+        """Where the gang would go now; nowhere, where it has no place."""
+        claim, offer, copy = self.claim, self.offer, self.copy
+        mark = copy.mark()
+        found = copy.placer.place(
+            claim.tree, offer.demand, copy.held(claim), later=True, within=offer.nodes
+        )
+        copy.undo(mark)
+        return {each.node for each in found.assignments} if isinstance(found, Placement) else set()
+
 
 class Preemption:
     """The search for victims of one preemptor; `seeker`: where it needs room on nodes as well."""
@@ -50,9 +62,11 @@ class Preemption:
         self._borrowing = True
         #: What each victim took that was not taken before it.
         self._pods: dict[Victim, tuple[Pod, ...]] = {}
-        #: Gangs that are taken whole, and surplus of theirs that was put back all the same.
-        self._whole: dict[str, Victim] = {}
-        self._missing: set[Victim] = set()
+        #: Of elastic gangs, by name: what is left; what is taken that contains other victims; and
+        #: such victims that are not taken.
+        self._left: dict[str, Held] = {}
+        self._containers: dict[str, list[Victim]] = {}
+        self._missing: list[Victim] = []
         #: What was spared because its queue, or a node above, is within its quota.
         self._spared: list[Victim] = []
         #: Whether there is quota once some, or all, that may be evicted are.
@@ -67,8 +81,10 @@ class Preemption:
         for borrowing in self._attempts():
             self._borrowing = borrowing
             found = self._search(self._candidates.in_order(borrowing=borrowing))
-            if found is None and self._seeker is not None and self._spared:
-                found = self._search_otherwise(self._seeker)
+            if self._seeker is not None:
+                found_quota = self.found_quota
+                found = self._improve(self._seeker, found)
+                self.found_quota = found_quota or found is not None
             if found is not None:
                 for victim in reversed(found):
                     self._put_back(victim)
@@ -96,9 +112,6 @@ class Preemption:
         return all(account.usage < account.nominal for account in accounts)
 
     def _search(self, candidates: Iterable[Victim]) -> list[Victim] | None:
-        self._pods.clear()
-        self._whole.clear()
-        self._missing.clear()
         self._spared.clear()
         return search(
             candidates,
@@ -108,12 +121,52 @@ class Preemption:
             fits=self._fits if self._seeker is None else self._fits_on_nodes(self._seeker),
         )
 
+    def _improve(self, seeker: Seeker, found: list[Victim] | None) -> list[Victim] | None:
+        """Better victims than were found in order; of many, only others where the gang would go."""
+        elastic = self._copy.elastic > 0
+        if found is None and not self._spared and not elastic:
+            return None
+        if found is not None and len(found) > MOST_UNITS:
+            return found
+        fits = self._fits_on_nodes(seeker)
+        actions = Actions(self._is_free, self._take, self._put_back, fits)
+        self._release(found)
+        units = list(islice(self._units(), MOST_TO_EXCHANGE + 1))
+        if len(units) <= MOST_TO_EXCHANGE:
+            better = improve(found, units, actions)
+            if better is not None or len(units) <= MOST_UNITS:
+                return better
+        if found is None:
+            found = self._search_otherwise(seeker)
+        else:
+            for victim in found:
+                self._take(victim)
+        if found is None or not elastic or not any(victim.whole for victim in found):
+            return found
+        nodes = seeker.nodes()
+        self._release(found)
+        kept = {(victim.gang, victim.parts) for victim in found}
+        near = (
+            victim
+            for victim in self._units()
+            if _is_on(victim, nodes) or (victim.gang, victim.parts) in kept
+        )
+        return improve(found, near, actions)
+
+    def _units(self) -> Iterator[Victim]:
+        return self._candidates.units(borrowing=self._borrowing)
+
+    def _release(self, found: list[Victim] | None) -> None:
+        for victim in reversed(found or ()):
+            self._put_back(victim)
+
     def _search_otherwise(self, seeker: Seeker) -> list[Victim] | None:
         """Take them in other orders.
 
-        A queue is spared as soon as it is down to its quota: those that are of use must come
-        before that. So those come first that are where the gang would go; then, for each that was
-        spared all the same, that one; then each of the others comes last, as it may be in the way.
+        A queue is spared as soon as it is down to its quota, and a gang has only so much surplus:
+        what is of use must come before that. So that comes first which is where the gang would go;
+        then, for each gang that was spared all the same, that one; then each of the others comes
+        last, as it may be in the way.
         """
         order = self._nearest_first(seeker)
         victims = self._search(order)
@@ -122,39 +175,32 @@ class Preemption:
             if victims is None:
                 victims = self._search(sorted(order, key=lambda each: each.claim is not claim))
         others = dict.fromkeys(victim.claim for victim in order if victim.claim not in spared)
-        for claim in islice(others, MOST_ORDERS):
+        for claim in islice(others, MOST_ORDERS) if spared else ():
             if victims is None:
                 victims = self._search(sorted(order, key=lambda each: each.claim is claim))
         return victims
 
     def _nearest_first(self, seeker: Seeker) -> list[Victim]:
-        """All candidates; first those that are where the gang would go if all of them went."""
-        copy, claim, offer = seeker.copy, seeker.claim, seeker.offer
-        candidates = list(self._candidates.in_order(borrowing=self._borrowing))
-        mark = copy.mark()
-        for victim in candidates:
-            copy.evict(victim.claim, copy.firm(victim.claim, victim.pods))
-        found = copy.placer.place(
-            claim.tree, offer.demand, copy.held(claim), later=True, within=offer.nodes
-        )
-        copy.undo(mark)
-        if not isinstance(found, Placement):
-            return []
-        nodes = {each.node for each in found.assignments}
-        near = {
-            victim.claim.name
-            for victim in candidates
-            if not nodes.isdisjoint(pod.node for pod in victim.pods)
-        }
-        # By gang, so that the surplus of each still goes before it is broken.
-        candidates.sort(key=lambda victim: victim.claim.name not in near)
-        return candidates
+        """All that may be taken; first what is where the gang would go if all of it went."""
+        units = list(self._units())
+        mark = self._copy.mark()
+        for victim in units:
+            self._copy.evict(victim.claim, self._copy.firm(victim.claim, victim.pods))
+        nodes = seeker.nodes()
+        self._copy.undo(mark)
+        return sorted(units, key=lambda victim: not _is_on(victim, nodes)) if nodes else []
 
     def _allowed(self, victim: Victim) -> bool:
+        """Whether it may be taken now; whether its queue forbids it is remembered."""
         allowed = self._candidates.allowed(victim, borrowing=self._borrowing)
         if not allowed:
             self._spared.append(victim)
-        return allowed
+        return allowed and self._candidates.can_spare(victim, self._left.get(victim.gang))
+
+    def _is_free(self, victim: Victim) -> bool:
+        return self._candidates.can_spare(
+            victim, self._left.get(victim.gang)
+        ) and self._candidates.allowed(victim, borrowing=self._borrowing)
 
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
@@ -162,18 +208,20 @@ class Preemption:
             for account, amount in claim.charges:
                 change_usage(account, -amount, None)
             return
-        pods = self._pods.get(victim)
-        if pods is None:
-            pods = self._pods[victim] = self._copy.firm(claim, victim.pods)
+        pods = self._pods[victim] = self._copy.firm(claim, victim.pods)
         if self._seeker is None:
             self._copy.evict(claim, pods)
         else:
             self._seeker.room.watch(claim, pods)
             self._copy.evict(claim, pods)
             self._seeker.room.recount(claim, pods)
-        self._missing.discard(victim)
-        if victim.whole:
-            self._whole[claim.name] = victim
+        if claim.elastic:
+            left = self._left.get(claim.name) or self._copy.held(claim)
+            self._left[claim.name] = claim.tree.without_pods(left, (pod.name for pod in pods))
+            if len(victim.pods) > 1:
+                self._containers.setdefault(claim.name, []).append(victim)
+            if self._missing:
+                self._missing = [each for each in self._missing if each is not victim]
 
     def _put_back(self, victim: Victim) -> None:
         claim = victim.claim
@@ -185,12 +233,19 @@ class Preemption:
         self._copy.spare(claim, pods)
         if self._seeker is not None:
             self._seeker.room.recount(claim, pods)
-        if victim.whole:
-            del self._whole[claim.name]
-            self._missing = {each for each in self._missing if each.claim is not claim}
-        elif claim.name in self._whole:
-            # A gang that is broken keeps nothing: its surplus cannot stay behind.
-            self._missing.add(victim)
+        if claim.elastic:
+            left = self._left[claim.name]
+            self._left[claim.name] = claim.tree.with_pods(left, (pod.name for pod in pods))
+            containers = self._containers.get(claim.name, [])
+            if victim in containers:
+                containers.remove(victim)
+            # What ends as a whole keeps nothing: a part of it cannot stay behind.
+            self._missing = [each for each in (*self._missing, victim) if self._is_torn(each)]
+
+    def _is_torn(self, victim: Victim) -> bool:
+        """Whether something is taken of which it is part."""
+        containers = self._containers.get(victim.gang)
+        return bool(containers) and any(victim.parts < other.parts for other in containers)
 
     def _fits(self) -> bool:
         if self._missing:
@@ -211,3 +266,7 @@ class Preemption:
             return seeker.room.suffices()
 
         return fits
+
+
+def _is_on(victim: Victim, nodes: set[str]) -> bool:
+    return any(pod.node in nodes for pod in victim.pods)

@@ -1,12 +1,14 @@
 """What a gang can do without, and in which order it is given back.
 
-First one surplus pod at a time, then a surplus replica as a whole, then the gang as a whole: a gang
-is never left with less than it needs. The pods that are kept to the last are its core; they are not
-preemptible. Must not know who wants the room, nor where it is.
+Any pod beyond what its subgroup needs, and any replica beyond what the gang needs: a gang is never
+left with less than it needs. Where it does not matter which, it is first one surplus pod at a time,
+then a surplus replica as a whole, then the gang as a whole; the pods that are then kept to the last
+are its core.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
@@ -32,6 +34,8 @@ class Unit(msgspec.Struct, frozen=True):
     node: GangNode
     #: In the order in which they go: the last comes first.
     pods: tuple[Pod, ...]
+    #: Of a replica: what it is a child of.
+    parent: GangNode | None = None
 
 
 def core_counts(tree: GangTree, counts: Counts) -> tuple[int, ...]:
@@ -82,49 +86,89 @@ def surplus_pods(tree: GangTree, held: Held) -> tuple[Pod, ...]:
 
 
 def next_unit(tree: GangTree, held: Held) -> Unit | None:
-    """What goes next when room is wanted; `None` where nothing is held."""
-    standing = stand(tree, counts_of(held))
-    if not standing.pods[tree.root.position]:
+    """What goes next when any room is wanted; `None` where nothing is held."""
+    if not any(held):
         return None
-    leaf = _surplus_leaf(standing, tree.root)
-    if leaf is not None:
-        last = leaf.pods[held[leaf.first_leaf].bit_length() - 1]
-        return Unit(kind=UnitKind.POD, node=leaf, pods=(last,))
-    replica = _surplus_replica(standing, tree.root)
-    if replica is not None:
-        return Unit(kind=UnitKind.REPLICA, node=replica, pods=_pods_below(tree, replica, held))
+    unit = next(surplus_units(tree, held), None)
+    if unit is not None:
+        return unit
     return Unit(kind=UnitKind.GANG, node=tree.root, pods=_pods_below(tree, tree.root, held))
 
 
-def _surplus_leaf(standing: Standing, node: GangNode) -> GangNode | None:
-    """A leaf with more pods than it needs: the last in order."""
+def surplus_units(tree: GangTree, held: Held) -> Iterator[Unit]:
+    """All that a gang could give back and go on; what it would rather give comes first.
+
+    Each on its own, beside what is given back already: any pod of a leaf that has more than it
+    needs, then any replica that its parent does not need. What may be given after one of them, ask
+    again, or ask `can_spare`: nothing becomes surplus by giving something else back.
+    """
+    standing = stand(tree, counts_of(held))
+    yield from _surplus_of_leaves(standing, tree.root, held)
+    yield from _surplus_replicas(standing, tree.root, held)
+
+
+def surplus_in_turn(tree: GangTree, held: Held) -> tuple[list[Unit], list[Unit]]:
+    """All surplus units: those that go if it does not matter which, in turn; and the others.
+
+    A replica has all of its pods, though some of them may have gone before it.
+    """
+    others = {_key(unit): unit for unit in surplus_units(tree, held)}
+    turns: list[Unit] = []
+    left = held if others else ()
+    while (unit := next_unit(tree, left)) is not None and unit.kind is not UnitKind.GANG:
+        turns.append(others.pop(_key(unit)))
+        left = tree.without_pods(left, (pod.name for pod in unit.pods))
+    return turns, list(others.values())
+
+
+def _key(unit: Unit) -> tuple[int, str | None]:
+    return unit.node.position, unit.pods[0].name if unit.parent is None else None
+
+
+def can_spare(tree: GangTree, held: Held, unit: Unit) -> bool:
+    """Whether a gang that holds this can do without a pod or replica that was surplus before."""
+    standing = stand(tree, counts_of(held))
+    if unit.parent is None:
+        leaf, bit = tree.places[unit.pods[0].name]
+        return _has_surplus(standing, unit.node) and bool(held[leaf] >> bit & 1)
+    return _is_spare(standing, unit.parent, unit.node)
+
+
+def _surplus_of_leaves(standing: Standing, node: GangNode, held: Held) -> Iterator[Unit]:
+    """Pods of leaves with more than they need: of the last leaf in order the last pod first."""
     if node.is_leaf:
-        return node if standing.reached[node.position] > node.minimum else None
+        if _has_surplus(standing, node):
+            for pod in reversed(pods_of(node, held[node.first_leaf])):
+                yield Unit(kind=UnitKind.POD, node=node, pods=(pod,))
+        return
     for child in reversed(standing.ordered(node)):
-        found = _surplus_leaf(standing, child)
-        if found is not None:
-            return found
-    return None
+        yield from _surplus_of_leaves(standing, child, held)
 
 
-def _surplus_replica(standing: Standing, node: GangNode) -> GangNode | None:
-    """A child that its satisfied parent does not need: the deepest, there the last in order."""
+def _surplus_replicas(standing: Standing, node: GangNode, held: Held) -> Iterator[Unit]:
+    """Children that their satisfied parents do not need: the deepest, there the last in order.
+
+    A replica that is in pieces is of no use: it goes before one that runs.
+    """
     if node.is_leaf:
-        return None
-    children = standing.ordered(node)
-    for child in reversed(children):
-        found = _surplus_replica(standing, child)
-        if found is not None:
-            return found
-    if not standing.satisfied(node):
-        return None
-    # A replica that is in pieces is of no use: it goes before one that runs.
-    for child in reversed(children):
-        if standing.pods[child.position] and not standing.satisfied(child):
-            return child
-    if standing.reached[node.position] > node.minimum:
-        return children[-1]
-    return None
+        return
+    children = list(reversed(standing.ordered(node)))
+    for child in children:
+        yield from _surplus_replicas(standing, child, held)
+    for child in sorted(children, key=standing.satisfied):
+        if _is_spare(standing, node, child):
+            pods = _pods_below(standing.tree, child, held)
+            yield Unit(kind=UnitKind.REPLICA, node=child, pods=pods, parent=node)
+
+
+def _has_surplus(standing: Standing, leaf: GangNode) -> bool:
+    return standing.reached[leaf.position] > leaf.minimum
+
+
+def _is_spare(standing: Standing, parent: GangNode, child: GangNode) -> bool:
+    if not standing.pods[child.position] or not standing.satisfied(parent):
+        return False
+    return not standing.satisfied(child) or standing.reached[parent.position] > parent.minimum
 
 
 def _pods_below(tree: GangTree, node: GangNode, held: Held) -> tuple[Pod, ...]:
