@@ -25,11 +25,10 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import (
     Unit,
     UnitKind,
-    can_spare,
     surplus_in_turn,
     surplus_pods,
 )
-from bough.core.gang.tree import Held, pods_of
+from bough.core.gang.tree import pods_of
 from bough.core.quota.account import Account, change_usage
 from bough.errors import Broken
 from bough.model.admission import (
@@ -221,12 +220,6 @@ class Candidates:
         for account, amount in charges:
             change_usage(account, amount, None)
         return not out_of_reach
-
-    def can_spare(self, victim: Victim, left: Held | None) -> bool:
-        """Whether a gang of which this is left can do without a part of it."""
-        if left is None or victim.unit is None:
-            return True
-        return can_spare(victim.claim.tree, left, victim.unit)
 
     def _elastic(self, *, borrowing: bool) -> Iterator[tuple[Claim, Level | None]]:
         if self._copy.elastic:

@@ -16,6 +16,7 @@ from bough.core.cycle.room import Room
 from bough.core.cycle.victim_search import MOST_TO_EXCHANGE, MOST_UNITS, Actions, improve
 from bough.core.cycle.victims import search
 from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.gang.release import can_spare
 from bough.core.gang.tree import Held
 from bough.core.place.result import Placement
 from bough.core.quota.account import available, change_usage
@@ -195,12 +196,19 @@ class Preemption:
         allowed = self._candidates.allowed(victim, borrowing=self._borrowing)
         if not allowed:
             self._spared.append(victim)
-        return allowed and self._candidates.can_spare(victim, self._left.get(victim.gang))
+        return allowed and (victim.unit is None or self._is_surplus(victim))
 
     def _is_free(self, victim: Victim) -> bool:
-        return self._candidates.can_spare(
-            victim, self._left.get(victim.gang)
-        ) and self._candidates.allowed(victim, borrowing=self._borrowing)
+        if victim.unit is not None and not self._is_surplus(victim):
+            return False
+        return self._candidates.allowed(victim, borrowing=self._borrowing)
+
+    def _is_surplus(self, victim: Victim) -> bool:
+        """Whether its gang can do without it, after what else of it was taken."""
+        left = self._left.get(victim.gang)
+        if left is None or victim.unit is None:
+            return True
+        return can_spare(victim.claim.tree, left, victim.unit)
 
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
