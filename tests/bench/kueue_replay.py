@@ -20,12 +20,14 @@ import msgspec
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.requeue import Lines
+from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import (
     AdmissionRules,
     Preemption,
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
+from bough.model.gang import Gang
 from bough.model.plan import Admit, Plan
 from bough.model.policy import KUEUE
 from bough.model.quota import FlavorQuotas, Queue, Quota, ResourceGroup
@@ -147,13 +149,15 @@ class Replay:
         #: CPU time of `plan()` alone, and of everything.
         self.planning_s = 0.0
         self.total_s = 0.0
-        self.workloads: dict[str, tuple[Kind, str, Workload]] = {}
+        self.workloads: dict[str, tuple[Kind, str, Gang]] = {}
         self._queues = tuple(_queues(setup))
         self._flavors = (Flavor("rf"),)
         self._memo = Memo()
         self._lines = Lines(KUEUE, (), self._queues)
-        self._running: dict[str, dict[str, Workload]] = {each.name: {} for each in self._queues}
-        self._admitted: dict[str, tuple[Workload, ...]] = {}
+        self._running: dict[str, dict[str, Gang]] = {each.name: {} for each in self._queues}
+        self._admitted: dict[str, tuple[Gang, ...]] = {}
+        #: What runs, what waits, and both, by queue.
+        self._joined: dict[str, tuple[tuple[Gang, ...], ...]] = {}
         #: Time, 0 for ends and 1 for arrivals, sequence, workload, how often it was admitted.
         self._events: list[tuple[int, int, int, str, int]] = []
         self._sequence = 0
@@ -163,8 +167,8 @@ class Replay:
         self._first_waits: dict[str, int] = {}
         self._cycles = 0
         for kind, queue, workload in _arrivals(setup):
-            self.workloads[workload.key] = (kind, queue, workload)
-            self._push(workload.created_ms or 0, 1, workload.key)
+            self.workloads[workload.name] = (kind, queue, workload)
+            self._push(workload.submitted_ms, 1, workload.name)
 
     def run(self) -> None:
         """Play until everything has ended."""
@@ -205,8 +209,7 @@ class Replay:
             now_ms=self._now_ms,
             queues=self._queues,
             flavors=self._flavors,
-            admitted=dict(self._admitted),
-            waiting=self._lines.waiting,
+            gangs=self._gangs(),
             parked=self._lines.parked,
             progress=self._lines.progress,
         )
@@ -215,6 +218,19 @@ class Replay:
         self.planning_s += time.process_time() - started
         self._cycles += 1
         self._apply(decided)
+
+    def _gangs(self) -> dict[str, tuple[Gang, ...]]:
+        """By queue, what runs and what waits; the same tuple where nothing happened."""
+        waiting = self._lines.waiting
+        for queue, running in self._admitted.items():
+            line = waiting.get(queue, ())
+            before = self._joined.get(queue)
+            if before is None or before[0] is not running or before[1] is not line:
+                self._joined[queue] = (running, line, (*running, *line))
+        for queue, line in waiting.items():
+            if queue not in self._admitted:
+                self._joined[queue] = ((), line, line)
+        return {queue: joined for queue, (_, _, joined) in self._joined.items()}
 
     def _apply(self, decided: Plan) -> None:
         self._lines.settle(decided)
@@ -236,7 +252,7 @@ class Replay:
         held = msgspec.structs.replace(workload, admission=admit.admission, conditions=(since,))
         self._running[queue][key] = held
         self._admissions[key] += 1
-        self._first_waits.setdefault(key, self._now_ms - (workload.created_ms or 0))
+        self._first_waits.setdefault(key, self._now_ms - (workload.submitted_ms))
         self._push(self._now_ms + kind.runtime_ms, 0, key, self._admissions[key])
         return queue
 
@@ -262,7 +278,7 @@ def _queues(setup: Setup) -> Iterator[Queue]:
             yield Queue(_queue_name(cohort, number), f"cohort-{cohort}", (group,), rules=rules)
 
 
-def _arrivals(setup: Setup) -> Iterator[tuple[Kind, str, Workload]]:
+def _arrivals(setup: Setup) -> Iterator[tuple[Kind, str, Gang]]:
     """All workloads; uids in the order of cohort, queue, kind and number."""
     count = 0
     for cohort in range(setup.cohorts):
@@ -281,7 +297,7 @@ def _arrivals(setup: Setup) -> Iterator[tuple[Kind, str, Workload]]:
                         uid=f"{count:08}",
                         created_ms=(index + 1) * kind.interval_ms,
                     )
-                    yield kind, queue, workload
+                    yield kind, queue, gang_of_workload(workload, queue)
 
 
 def _queue_name(cohort: int, number: int) -> str:

@@ -17,6 +17,7 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import Preemption
 from bough.core.cycle.queue_order import standing_of
+from bough.core.cycle.waits import is_waiting
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.from_workload import gang_of_workload
 from bough.core.quota.usage import usage_of
@@ -118,7 +119,7 @@ def test_everyone_who_is_looked_at_gets_an_admission_or_a_reason(random: Random)
         before = history.snapshot()
         decided = plan(before, history.policy)
         told = [each.workload for each in (*decided.admits, *decided.waits)]
-        known = {each.key for line in before.waiting.values() for each in line}
+        known = {each.name for line in before.gangs.values() for each in line if is_waiting(each)}
         assert len(told) == len(set(told))
         assert set(told) <= known
         promised = {each.workload for each in decided.nominations}

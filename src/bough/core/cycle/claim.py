@@ -18,6 +18,7 @@ from bough.model.policy import Policy
 from bough.model.quota import FlavorResource
 
 if TYPE_CHECKING:
+    from bough.core.cycle.flavors import Need
     from bough.core.cycle.forest import Leaf
     from bough.core.cycle.offers import Wants
     from bough.core.quota.account import Account
@@ -42,6 +43,7 @@ class Claim:
         "holds",
         "leaf",
         "name",
+        "needs",
         "policy",
         "preemptible",
         "queue",
@@ -64,6 +66,8 @@ class Claim:
         self._tree: GangTree | None = None
         #: What it wants as long as it holds what it held when it was made; see `offers.wants_of`.
         self.wants: Wants | None = None
+        #: What its pod sets need of its queue's flavors; see `flavors.needs_of`.
+        self.needs: list[Need] | None = None
         #: Whether nodes are large enough for that; as long, and for as long as there are no others.
         self.has_nodes: bool | None = None
         #: Who goes first in line.

@@ -82,7 +82,7 @@ def room_to_keep(cycle: Cycle, judgement: Judgement) -> dict[FlavorResource, int
 
 def describe(assignment: FlavorAssignment) -> str:
     """What stands against an assignment, flavor by flavor."""
-    texts = dict.fromkeys(obstacle.text for obstacle in assignment.obstacles)
+    texts = dict.fromkeys(obstacle.sentence for obstacle in assignment.obstacles)
     return "; ".join(texts) or "no flavor of its queue can be had"
 
 

@@ -25,7 +25,7 @@ from bough.model.admission import (
 )
 from bough.model.gang import Gang
 from bough.model.quota import FlavorResource
-from bough.model.reason import WaitReason
+from bough.model.reason import Refusal, RefusalKind, WaitReason
 from bough.model.workload import Flavor, PodSet
 
 #: Reasons for which a flavor cannot be had, the worst last.
@@ -68,10 +68,16 @@ class Choice(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """Why a flavor cannot be had at once."""
+    """Why a flavor cannot be had at once: in words, or the violated inequality."""
 
     reason: WaitReason
     text: str
+    refusal: Refusal | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        return self.text if self.refusal is None else self.refusal.sentence
 
 
 class PodSetFlavors(NamedTuple):
@@ -132,8 +138,47 @@ class FlavorAssignment:
             self.height = max(self.height, choice.height)
 
 
+class Need:
+    """Pod sets that must get the same flavors, and what a queue has for them.
+
+    Depends on the gang and its queue alone, so that it is worked out once.
+    """
+
+    __slots__ = ("asks", "faults", "flavors", "requests", "scans")
+
+    def __init__(self, asks: list[Ask], leaf: Leaf) -> None:
+        self.asks = asks
+        self.requests = _total(asks)
+        #: In order: a resource, its group, and what is wanted of the group.
+        self.scans: list[tuple[str, Group | None, list[str]]] = []
+        for resource in sorted(self.requests):
+            group = leaf.groups.get(resource)
+            if group is not None or self.requests[resource]:
+                names = () if group is None else group.resources
+                wanted = [name for name in names if name in self.requests]
+                self.scans.append((resource, group, wanted))
+        #: By flavor: why it does not suit the pods, for the flavors that were asked about.
+        self.flavors: Mapping[str, Flavor] = {}
+        self.faults: dict[str, str | None] = {}
+
+    def fault_of(self, name: str, flavors: Mapping[str, Flavor]) -> str | None:
+        """Why a flavor does not suit the pods; `None` if it does."""
+        if self.flavors is not flavors:
+            self.flavors, self.faults = flavors, {}
+        elif name in self.faults:
+            return self.faults[name]
+        flavor = flavors.get(name)
+        if flavor is None:
+            fault: str | None = f"there is no flavor {name}"
+        else:
+            faults = (why_unsuitable(flavor, ask.pod_set) for ask in self.asks)
+            fault = next((each for each in faults if each is not None), None)
+        self.faults[name] = fault
+        return fault
+
+
 class FlavorQuestion(NamedTuple):
-    """Who asks for flavors, and what is known."""
+    """Which gang asks for flavors, and what is known."""
 
     leaf: Leaf
     gang: Gang
@@ -144,6 +189,13 @@ class FlavorQuestion(NamedTuple):
     tried: Mapping[str, Mapping[str, int]] = {}
     #: By pod set and resource: only this flavor will do.
     pinned: Mapping[str, Mapping[str, str]] | None = None
+    #: What the gang needs for all of its pods, where that is known already.
+    needs: Sequence[Need] | None = None
+
+
+def needs_of(leaf: Leaf, gang: Gang, counts: Sequence[int] | None = None) -> list[Need]:
+    """What a gang needs of its queue's flavors, for all of its pods or for so many of each set."""
+    return [Need(asks, leaf) for asks in asks_of(gang, counts, with_pods=PODS in leaf.groups)]
 
 
 def assign_flavors(
@@ -151,22 +203,25 @@ def assign_flavors(
 ) -> FlavorAssignment:
     """Choose flavors for every pod set, or for so many pods of each."""
     assignment = FlavorAssignment()
-    leaf = question.leaf
-    for asks in asks_of(question.gang, counts, with_pods=PODS in leaf.groups):
-        requests = _total(asks)
+    needs = question.needs if counts is None else None
+    if needs is None:
+        needs = needs_of(question.leaf, question.gang, counts)
+    for need in needs:
         choices: dict[str, Choice] = {}
         tried: dict[str, int] = {}
-        for resource in sorted(requests):
-            group = leaf.groups.get(resource)
-            if resource in choices or (group is None and not requests[resource]):
+        for resource, group, wanted in need.scans:
+            if resource in choices:
                 continue
-            found = _Scan(question, asks, requests, resource, assignment).run(group)
+            found = _Scan(question, need, resource, assignment).run(group, wanted)
             if found is None:
                 assignment.mode = Mode.NO_FIT
                 return assignment
             choices.update(found[0])
             tried.update(found[1])
-        for ask in asks:
+        if len(need.asks) == 1:
+            assignment.add(need.asks[0], choices, tried)
+            continue
+        for ask in need.asks:
             own = {name: choice for name, choice in choices.items() if name in ask.requests}
             assignment.add(ask, own, {name: tried[name] for name in own if name in tried})
     return assignment
@@ -193,41 +248,32 @@ def asks_of(gang: Gang, counts: Sequence[int] | None, *, with_pods: bool) -> lis
 class _Scan:
     """The search through the flavors of one resource group."""
 
-    __slots__ = (
-        "_asks",
-        "_assignment",
-        "_fungibility",
-        "_obstacles",
-        "_question",
-        "_requests",
-        "_resource",
-    )
+    __slots__ = ("_assignment", "_fungibility", "_need", "_obstacles", "_question", "_resource")
 
     def __init__(
         self,
         question: FlavorQuestion,
-        asks: list[Ask],
-        requests: dict[str, int],
+        need: Need,
         resource: str,
         assignment: FlavorAssignment,
     ) -> None:
         self._question = question
-        self._asks = asks
-        self._requests = requests
+        self._need = need
         self._resource = resource
         self._assignment = assignment
         self._fungibility = question.leaf.queue.rules.fungibility
         #: For each flavor that was looked at.
         self._obstacles: list[list[Obstacle]] = []
 
-    def run(self, group: Group | None) -> tuple[dict[str, Choice], dict[str, int]] | None:
+    def run(
+        self, group: Group | None, wanted: list[str]
+    ) -> tuple[dict[str, Choice], dict[str, int]] | None:
         """The best flavor's choices and where to go on next time; `None` if no flavor will do."""
         if group is None:
             text = f"queue {self._question.leaf.queue.name} does not list {self._resource}"
             self._assignment.obstacles.append(Obstacle(WaitReason.FLAVOR, text))
             self._assignment.reason = WaitReason.FLAVOR
             return None
-        wanted = [name for name in group.resources if name in self._requests]
         best: dict[str, Choice] = {}
         best_rank = _rank(Mode.NO_FIT, 0, self._fungibility)
         position = first = self._first_position(len(group.flavors))
@@ -237,12 +283,12 @@ class _Scan:
             if not self._suits(flavor):
                 continue
             choices, mode, height = self._try(flavor, slots, wanted)
-            rank = _rank(mode, height, self._fungibility)
-            if rank > best_rank:
-                best, best_rank = choices, rank
             if _is_good_enough(mode, height, self._fungibility):
                 best = choices
                 break
+            rank = _rank(mode, height, self._fungibility)
+            if rank > best_rank:
+                best, best_rank = choices, rank
         if not best or any(choice.mode is not Mode.FIT for choice in best.values()):
             self._assignment.obstacles += chain.from_iterable(self._obstacles)
         if not best:
@@ -253,7 +299,9 @@ class _Scan:
         return best, dict.fromkeys(best, position)
 
     def _first_position(self, count: int) -> int:
-        tried = self._question.tried.get(self._asks[0].pod_set.name)
+        if not self._question.tried:
+            return 0
+        tried = self._question.tried.get(self._need.asks[0].pod_set.name)
         position = -1 if tried is None else tried.get(self._resource, -1)
         return position + 1 if position + 1 < count else 0
 
@@ -261,15 +309,10 @@ class _Scan:
         """Whether all the pod sets may use the flavor."""
         pinned = self._question.pinned
         if pinned is not None:
-            names = {ask.pod_set.name for ask in self._asks}
+            names = {ask.pod_set.name for ask in self._need.asks}
             if all(pinned.get(each, {}).get(self._resource) != name for each in names):
                 return False
-        flavor = self._question.flavors.get(name)
-        if flavor is None:
-            fault: str | None = f"there is no flavor {name}"
-        else:
-            faults = (why_unsuitable(flavor, ask.pod_set) for ask in self._asks)
-            fault = next((each for each in faults if each is not None), None)
+        fault = self._need.fault_of(name, self._question.flavors)
         if fault is not None:
             self._obstacles[-1].append(Obstacle(WaitReason.FLAVOR, fault))
         return fault is None
@@ -280,44 +323,46 @@ class _Scan:
         """Every resource on one flavor; the flavor is as good as the worst of them."""
         choices: dict[str, Choice] = {}
         worst = Mode.FIT, 0
-        worst_rank = _rank(Mode.FIT, 0, self._fungibility)
         for resource in wanted:
             slot = slots.get(resource)
-            mode, height = (Mode.NO_FIT, 0) if slot is None else self._measure(slot)
             if slot is None:
                 text = f"flavor {flavor} does not provide {resource}"
                 self._obstacles[-1].append(Obstacle(WaitReason.FLAVOR, text))
-            rank = _rank(mode, height, self._fungibility)
-            if rank < worst_rank:
-                worst, worst_rank = (mode, height), rank
+                return {}, Mode.NO_FIT, 0
+            mode, height = self._measure(slot)
             if mode is Mode.NO_FIT:
                 return {}, mode, height
+            if _rank(mode, height, self._fungibility) < _rank(*worst, self._fungibility):
+                worst = mode, height
             choices[resource] = Choice(flavor, mode, height)
         return choices, worst[0], worst[1]
 
     def _measure(self, slot: Slot) -> tuple[Mode, int]:
         """How one resource on one flavor could be had, on top of what earlier pod sets got."""
         leaf, account = self._question.leaf, slot.account
-        amount = self._requests[slot.what.resource] + self._assignment.usage.get(slot.what, 0)
-        reach = reach_of(leaf, account, amount)
+        amount = self._need.requests[slot.what.resource]
+        if self._assignment.usage:
+            amount += self._assignment.usage.get(slot.what, 0)
         if amount <= max(0, available(account)[0]):
-            return Mode.FIT, reach.height
-        self._refuse(slot, amount)
-        if amount > potential(account):
+            return Mode.FIT, reach_of(leaf, account, amount).height
+        most = potential(account)
+        self._refuse(slot, amount, most)
+        if amount > most:
             return Mode.NO_FIT, 0
+        reach = reach_of(leaf, account, amount)
         preemption = leaf.preemption
         while_borrowing = preemption.borrow_within_cohort is not BorrowWithinCohort.NEVER
         if amount <= account.nominal or reach.partial or while_borrowing:
             return self._question.simulate(slot, amount)
         return Mode.NO_FIT, reach.height
 
-    def _refuse(self, slot: Slot, amount: int) -> None:
+    def _refuse(self, slot: Slot, amount: int, most: int) -> None:
         leaf = self._question.leaf
         refusal = leaf.tree.refusal(leaf.queue.name, {slot.what: amount})
         if refusal is not None:
-            never = WaitReason.TOO_LARGE
-            reason = never if refusal.never else WaitReason.LIMIT
-            self._obstacles[-1].append(Obstacle(reason, refusal.sentence))
+            never = refusal.kind is RefusalKind.NOT_LISTED or amount > most
+            reason = WaitReason.TOO_LARGE if never else WaitReason.LIMIT
+            self._obstacles[-1].append(Obstacle(reason, "", refusal))
 
 
 def _rank(mode: Mode, height: int, fungibility: FlavorFungibility) -> tuple[int, ...]:

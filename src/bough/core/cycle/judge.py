@@ -15,6 +15,7 @@ from bough.core.cycle.flavors import (
     FlavorQuestion,
     Mode,
     assign_flavors,
+    needs_of,
 )
 from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.partial import can_shrink, largest_that_fits
@@ -59,6 +60,9 @@ def judge(
     pinned: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Find what a gang could get as things are, and at whose expense; perhaps for fewer pods."""
+    claim = judgement.claim
+    if claim.needs is None:
+        claim.needs = needs_of(judgement.leaf, claim.gang)
     search = _Search(copy, judgement, tried, pinned)
     pod_sets = judgement.claim.gang.pod_sets
     full = search.assign(None)
@@ -102,6 +106,7 @@ class _Search:
             self._simulate,
             self._tried,
             self._pinned,
+            self._claim.needs,
         )
         return assign_flavors(question, counts)
 

@@ -1,12 +1,10 @@
 """What a cycle may keep for the next one: the working copy, and the last plan.
 
 The working copy is brought in step with a snapshot by what changed between two of them, which is
-seen by identity; what a cycle tries on it is undone. So a memo never changes a plan.
+seen by identity first; what a cycle tries on it is undone. So a memo never changes a plan.
 """
 
 from __future__ import annotations
-
-from operator import is_
 
 import msgspec
 
@@ -17,6 +15,9 @@ from bough.model.policy import Policy
 from bough.model.snapshot import Snapshot
 
 Gangs = tuple[Gang, ...]
+
+#: So many differences between two rows of gangs are looked for one by one.
+MOST_EDITS = 24
 
 
 class Memo:
@@ -113,43 +114,67 @@ def _step(copy: WorkingCopy, before: dict[str, Gangs], after: dict[str, Gangs]) 
 
 
 def difference(old: Gangs, new: Gangs) -> tuple[list[Gang], list[Gang]]:
-    """Which gangs are only in the one, and which only in the other, by identity.
+    """Which gangs are only in the one, and which only in the other.
 
-    What both begin and end with is passed over at the speed of comparing tuples.
+    Long stretches that are the same are passed over at the speed of comparing tuples; in between a
+    gang may have come, gone, or be replaced. Where more than a few did, the rest is compared whole.
     """
-    start = _common_start(old, new)
-    old, new = old[start:], new[start:]
-    end = _common_start(old[::-1], new[::-1])
-    if end:
-        old, new = old[: len(old) - end], new[: len(new) - end]
-    known = {id(gang) for gang in old}
-    kept = {id(gang) for gang in new}
-    return (
-        [gang for gang in old if id(gang) not in kept],
-        [gang for gang in new if id(gang) not in known],
-    )
-
-
-def _common_start(left: Gangs, right: Gangs) -> int:
-    """How many gangs both begin with: by growing steps, then by halving."""
-    start, step = 0, 64
-    most = min(len(left), len(right))
-    while start < most:
-        end = min(start + step, most)
-        if not _same(left, right, start, end):
+    gone: list[Gang] = []
+    come: list[Gang] = []
+    left = right = 0
+    while True:
+        same = _common(old, left, new, right)
+        left, right = left + same, right + same
+        if left >= len(old) or right >= len(new):
             break
-        start, step = end, 2 * step
+        if len(gone) + len(come) >= MOST_EDITS:
+            return _difference_of_rest(old[left:], new[right:], gone, come)
+        if left + 1 < len(old) and old[left + 1] is new[right]:
+            gone.append(old[left])
+            left += 1
+        elif right + 1 < len(new) and old[left] is new[right + 1]:
+            come.append(new[right])
+            right += 1
+        elif left + 1 == len(old) or right + 1 == len(new) or old[left + 1] is new[right + 1]:
+            gone.append(old[left])
+            come.append(new[right])
+            left, right = left + 1, right + 1
+        else:
+            return _difference_of_rest(old[left:], new[right:], gone, come)
+    return gone + list(old[left:]), come + list(new[right:])
+
+
+def _difference_of_rest(
+    old: Gangs, new: Gangs, gone: list[Gang], come: list[Gang]
+) -> tuple[list[Gang], list[Gang]]:
+    before = dict(zip(map(id, old), old, strict=True))
+    after = dict(zip(map(id, new), new, strict=True))
+    left = [before[key] for key in before.keys() - after.keys()]
+    fresh = [after[key] for key in after.keys() - before.keys()]
+    # By name, as identities come in any order.
+    return [*gone, *sorted(left, key=_name)], [*come, *sorted(fresh, key=_name)]
+
+
+def _common(old: Gangs, left: int, new: Gangs, right: int) -> int:
+    """How many gangs are the same from two places on: by growing steps, then by halving."""
+    most = min(len(old) - left, len(new) - right)
+    same, step = 0, 16
+    while same < most:
+        end = min(same + step, most)
+        if old[left + same : left + end] != new[right + same : right + end]:
+            break
+        same, step = end, 4 * step
     else:
         return most
-    end = min(start + step, most)
-    while start < end:
-        middle = (start + end + 1) // 2
-        if _same(left, right, start, middle):
-            start = middle
+    end = min(same + step, most)
+    while same < end:
+        middle = (same + end + 1) // 2
+        if old[left + same : left + middle] == new[right + same : right + middle]:
+            same = middle
         else:
             end = middle - 1
-    return start
+    return same
 
 
-def _same(left: Gangs, right: Gangs, start: int, end: int) -> bool:
-    return all(map(is_, left[start:end], right[start:end]))
+def _name(gang: Gang) -> str:
+    return gang.name
