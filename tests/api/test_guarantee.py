@@ -138,3 +138,260 @@ def test_nothing_overtakes_the_head_of_its_own_line(divided, priority):
     divided.settle()
 
     assert ["PENDING", "PENDING"] == statuses(divided, large, small)
+
+
+# What a division does to those that wait, before and after it is made
+
+
+def full(divided: House) -> tuple[str, str]:
+    """Everything in use, 30 waiting in a, and a deleted: what runs in a, and what waits."""
+    for pool, gpus in (("team--b", 40), ("team--c", 20), ("team", 10)):
+        divided.run(gpus, pool)
+    running = divided.run(30, "team--a")
+    waiting = divided.submit(30, "team--a")
+    divided.settle()
+    delete(divided, "a")
+    divided.settle()
+    return running, waiting
+
+
+def named(answer: dict[str, object], key: str) -> list[tuple[str, str]]:
+    return [(each["workflow_id"], each["message"]) for each in answer[key]]
+
+
+def drain_of(house: House, name: str) -> dict[str, object] | None:
+    rows = house.get("/api/pool_quota?pools=team")["node_sets"][0]["pools"]
+    return next(each["drain"] for each in rows if each["name"] == name)
+
+
+def test_a_create_names_whom_it_strands_and_the_waiting_work_can_be_moved(divided):
+    running, waiting = full(divided)
+    body = {"name": "d", "quota": 40}
+    path = "/api/configs/pool/team/subpool"
+    stranded = [(waiting, "cannot start: team has a quota of 0 GPUs")]
+
+    planned = divided.send("POST", f"{path}?plan=true", body)
+    assert (stranded, True) == (named(planned, "stranded"), planned["planned"])
+    assert "team--d" not in {each["name"] for each in divided.get(path)["subpools"]}
+
+    made = divided.send("POST", path, body)
+    assert (stranded, False) == (named(made, "stranded"), made["planned"])
+    divided.finish(running)
+
+    drain = drain_of(divided, "team--a")
+    assert (1, 1) == (drain["workflow_count"], drain["stranded_count"])
+    assert drain == divided.get(f"{path}/a")["drain"]
+    assert (
+        "group-0 needs 30 GPUs and cannot start: team has a quota of 0 GPUs; move it to another "
+        "pool, cancel it, or give quota back to the pool"
+    ) == drain["workflows"][0]["message"]
+
+    moved = divided.send("PATCH", f"/api/workflow/{waiting}", {"pool": "team--d"})
+    divided.settle()
+    assert ("team--d", "RUNNING") == (moved["pool"], divided.status(waiting))
+    assert "ARCHIVED" == divided.get(f"{path}/a")["subpool_state"]
+
+
+def test_a_drain_shows_what_keeps_it_open(divided):
+    running, waiting = full(divided)
+    low = divided.submit(5, "team--b", "LOW")
+    divided.send("PATCH", "/api/configs/pool/team/subpool/b", {"quota": 40})
+
+    drain = drain_of(divided, "team--a")
+
+    assert [
+        (running, "RUNNING", 30, "runs"),
+        (waiting, "PENDING", 30, "waits until 30 GPUs more are free in team"),
+    ] == [(e["workflow_id"], e["status"], e["gpus"], e["message"]) for e in drain["workflows"]]
+    assert None is drain_of(divided, "team--b")
+    assert "PENDING" == divided.status(low)
+
+
+def test_an_update_names_whom_it_strands_and_whom_it_delays(divided):
+    divided.run(30, "team--b")
+    large, small = divided.submit(20, "team--b"), divided.submit(5, "team--b")
+    divided.settle()
+
+    planned = resize(divided, "b", 15, params={"plan": "true"})
+
+    assert [(large, "cannot start: team--b has a quota of 15 GPUs")] == named(planned, "stranded")
+    assert [(small, "waits until 20 GPUs more are free in team--b, not 15")] == named(
+        planned, "delayed"
+    )
+    planned = resize(divided, "b", 25, params={"plan": "true"})
+    assert [] == named(planned, "stranded")
+    assert [
+        (large, "waits until 25 GPUs more are free in team--b, not 10"),
+        (small, "waits until 30 GPUs more are free in team--b, not 15"),
+    ] == named(planned, "delayed")
+    assert ("40", "30", "10") == divided.row("team--b")
+
+
+def test_a_delete_names_those_of_the_shared_part_that_must_wait_behind_its_work(divided):
+    divided.run(30, "team--a")
+    divided.run(10, "team")
+    first = divided.submit(10, "team--a")
+    divided.time.ms += 1_000
+    second = divided.submit(10, "team")
+    divided.settle()
+
+    planned = delete(divided, "a", params={"plan": "true"})
+
+    assert [(second, "waits until 20 GPUs more are free in team, not 10")] == named(
+        planned, "delayed"
+    )
+    assert "ACTIVE" == divided.get("/api/configs/pool/team/subpool/a")["subpool_state"]
+    assert "DELETING" == planned["subpool_state"]
+    assert "PENDING" == divided.status(first)
+
+
+# What can really start
+
+
+def can_start(house: House, pool: str) -> tuple[str, str]:
+    rows = house.get("/api/pool_quota?all_pools=true")["node_sets"][0]["pools"]
+    return next((e["can_start"], e["can_start_note"]) for e in rows if e["name"] == pool)
+
+
+def test_a_pool_says_what_can_start_while_a_subpool_drains(divided):
+    divided.run(30, "team--a")
+    delete(divided, "a")
+    divided.settle()
+
+    assert ("40", "0", "40") == divided.row("team")
+    assert ("10", "work of subpools that are being deleted counts here") == can_start(
+        divided, "team"
+    )
+    assert ("40", "") == can_start(divided, "team--b")
+
+
+def test_a_pool_says_what_can_start_after_a_soft_decrease(divided):
+    divided.run(40, "team--b")
+    resize(divided, "b", 10)
+
+    assert ("40", "0", "40") == divided.row("team")
+    assert ("10", "50 GPUs of pool team are kept for its subpools") == can_start(divided, "team")
+
+
+def test_a_subpool_says_what_can_start_where_the_pool_was_in_use_before_it_was_divided(team):
+    team.run(90, "team")
+    team.create("team", "a", 30)
+
+    assert ("30", "0", "30") == team.row("team--a")
+    assert ("10", "pool team as a whole has no more") == can_start(team, "team--a")
+
+
+def test_a_pool_without_a_quota_says_what_the_others_leave(team):
+    team.pool("free", -1)
+
+    assert ("100", "0", "100") == team.row("free")
+    assert "0" == can_start(team, "free")[0]
+    job = team.submit(1, "free")
+    team.settle()
+    assert "PENDING" == team.status(job)
+
+
+def test_quotas_larger_than_the_machine_say_what_can_start(team):
+    team.pool("more", 100)
+    team.run(80, "team")
+
+    assert ("100", "0", "100") == team.row("more")
+    assert ("20", "the whole cluster has no more beside what other pools use") == can_start(
+        team, "more"
+    )
+
+
+# Moving work that waits
+
+
+def test_a_workflow_that_waits_is_moved_and_keeps_its_submit_time(divided):
+    divided.run(10, "team")
+    waiting = divided.submit(5, "team", "NORMAL")
+    divided.settle()
+    submitted = divided.get(f"/api/workflow/{waiting}")["submit_time"]
+    divided.time.ms += 60_000
+
+    moved = divided.send(
+        "PATCH", f"/api/workflow/{waiting}", {"pool": "team--c", "priority": "HIGH"}
+    )
+    divided.settle()
+
+    assert ("team--c", "HIGH", submitted) == (
+        moved["pool"],
+        moved["priority"],
+        moved["submit_time"],
+    )
+    assert "RUNNING" == divided.status(waiting)
+    assert ("20", "5", "15") == divided.row("team--c")
+    entry = divided.get(f"/api/audit?subject=workflow/{waiting}")["entries"][0]
+    assert ("workflow:Update", f"workflow/{waiting}") == (entry["action"], entry["subject"])
+    assert {"pool": "team", "priority": "NORMAL"} == entry["before"]
+    assert {"pool": "team--c", "priority": "HIGH"} == entry["after"]
+
+
+def test_a_move_goes_before_those_that_were_submitted_later(divided):
+    running = divided.run(20, "team--c")
+    divided.run(40, "team--b")
+    early = divided.submit(20, "team--b", "NORMAL")
+    divided.time.ms += 1_000
+    late = divided.submit(20, "team--c", "NORMAL")
+    divided.settle()
+
+    divided.send("PATCH", f"/api/workflow/{early}", {"pool": "team--c"})
+    divided.settle()
+    divided.finish(running)
+
+    assert ["RUNNING", "PENDING"] == statuses(divided, early, late)
+
+
+def test_what_holds_gpus_is_not_moved(divided):
+    running = divided.run(10, "team--b")
+
+    assert (
+        409,
+        f"Workflow {running} cannot be moved: its group group-0 holds GPUs. Only a workflow that "
+        "waits can be moved; cancel it and submit it again.",
+    ) == divided.refused("PATCH", f"/api/workflow/{running}", {"pool": "team--c"})
+
+
+def test_a_move_is_checked_as_a_submission(divided):
+    divided.user("sue", "osmo-team-user")
+    divided.pool("other", 0)
+    divided.run(40, "team--b")
+    waiting = divided.submit(30, "team--b")
+    path = f"/api/workflow/{waiting}"
+
+    def refused(body: object, **options: object) -> tuple[int, str]:
+        return divided.refused("PATCH", path, body, **options)
+
+    assert (403, "access denied") == refused({"pool": "other"}, user="sue")
+    assert 400 == refused({"pool": "team"})[0]
+    assert "Pool team has 10 GPUs guaranteed" in refused({"pool": "team"})[1]
+    assert (404, "Pool team--x not found.") == refused({"pool": "team--x"})
+    assert 400 == refused({})[0]
+    assert 400 == refused({"pools": "team"})[0]
+    delete(divided, "a")
+    assert (
+        409,
+        "Subpool team--a is ARCHIVED and does not accept new workflows.",
+    ) == refused({"pool": "team--a"})
+    assert "team--b" == divided.get(path)["pool"]
+
+
+def test_waiting_work_of_a_deleted_subpool_may_go_on_as_low(divided):
+    running, waiting = full(divided)
+    divided.create("team", "d", 40)
+    divided.finish(running)
+    divided.send("PATCH", f"/api/workflow/{waiting}", {"priority": "LOW"})
+    divided.settle()
+
+    assert "RUNNING" == divided.status(waiting)
+
+
+def test_a_finished_workflow_is_not_moved(divided):
+    done = divided.run(10, "team")
+    divided.finish(done)
+
+    assert (400, f"Workflow {done} is already finished.") == divided.refused(
+        "PATCH", f"/api/workflow/{done}", {"priority": "LOW"}
+    )

@@ -277,6 +277,7 @@ def _same_gang(one: Entry, other: Entry) -> bool:
         and one.gated == other.gated
         and one.topology == other.topology
         and one.workflow.workflow_id == other.workflow.workflow_id
+        and one.workflow.priority == other.workflow.priority
     )
 
 
