@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import msgspec
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from bough.store import Store
 from tests.api.house import House
@@ -19,6 +25,20 @@ POOLS = ("other", "team", *(f"team--{name}" for name in NAMES))
 Shape = tuple[int, int, int]
 SHAPES = ((1, 1, 1), (1, 2, 1), (1, 3, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2), (3, 1, 1), (3, 1, 2))
 RANKS = {"HIGH": 2, "NORMAL": 1}
+
+
+def check_guarantee(databases: Any, examples: int, steps: int) -> None:
+    """Play so many histories of so many steps, each in a fresh database."""
+    run_state_machine_as_test(
+        lambda: GuaranteeMachine(databases),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        ),
+    )
 
 
 class Row(NamedTuple):
@@ -132,6 +152,19 @@ class GuaranteeMachine(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         job = data.draw(st.sampled_from(self._waiting()), label="cancelled")
         self._ask("POST", f"/api/workflow/{job.name}/cancel")
+        self._settle()
+
+    @precondition(lambda self: self._waiting())
+    @rule(
+        data=st.data(),
+        pool=st.sampled_from(POOLS),
+        priority=st.sampled_from(("HIGH", "NORMAL", "LOW")),
+    )
+    def move(self, data: st.DataObject, pool: str, priority: str) -> None:
+        job = data.draw(st.sampled_from(self._waiting()), label="moved")
+        body = {"pool": pool, "priority": priority}
+        if self._ask("PATCH", f"/api/workflow/{job.name}", body) is not None:
+            job.pool, job.priority = pool, priority
         self._settle()
 
     def _submit(self, pool: str, priority: str, shape: Shape, times: int) -> None:

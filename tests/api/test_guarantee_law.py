@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
-from tests.api.guarantee_machine import GuaranteeMachine
+from tests.api.guarantee_machine import check_guarantee
 
-#: The soak has more.
-EXAMPLES = 40
-STEPS = 25
+#: The soak has more of both.
+EXAMPLES = 5
+STEPS = 20
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -20,13 +18,4 @@ def databases(request):
 
 
 def test_no_start_takes_what_is_promised_and_every_head_that_fits_starts(databases):
-    run_state_machine_as_test(
-        lambda: GuaranteeMachine(databases),
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            phases=(Phase.explicit, Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        ),
-    )
+    check_guarantee(databases, EXAMPLES, STEPS)
