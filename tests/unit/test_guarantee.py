@@ -6,10 +6,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.explain.sentences import say_refusal
 from bough.core.quota.guarantee import GuaranteedTree
 from bough.model.certificate import Ledger
+from bough.model.policy import OSMO
 from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
 from tests.cycle_gangs import cohort, queue
 
@@ -89,11 +91,12 @@ def test_a_what_if_is_about_promises_too() -> None:
 
 def test_the_rest_is_above_its_quota_when_others_use_more_than_their_promise() -> None:
     found = team(40, a=30, b=10, c=20)
+    leaf = Forest(found, [rest(40)], OSMO).leaves["shared"]
     found.add("shared", gpus(20), guaranteed=False)
-    assert not found.is_above_quota(SHARED, (GPU,))
+    assert leaf.is_within_nominal((GPU,))
 
     found.add("b", gpus(40), guaranteed=True)
-    assert found.is_above_quota(SHARED, (GPU,))
+    assert not leaf.is_within_nominal((GPU,))
 
 
 def test_queues_that_promise_nothing_are_as_they_were() -> None:

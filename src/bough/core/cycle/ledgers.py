@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
-from bough.model.quota import Amounts, Cohort, FlavorResource, Queue, TreeNode
+from bough.model.quota import Amounts, Cohort, Queue
 from bough.model.reason import Refusal
 
 Mark = tuple[int, int, int]
@@ -55,14 +55,6 @@ class Ledgers:
     def is_entitled(self, queue: str, request: Amounts) -> bool:
         """Whether a guarantee covers a request, whatever others use beyond theirs."""
         return self.guaranteed.admits(queue, request)
-
-    def is_above_quota(self, node: TreeNode, whats: Iterable[FlavorResource]) -> bool:
-        """Whether a node uses more than its quota of any of these, so that some can be reclaimed.
-
-        A queue that takes the rest has less than its quota while promises beside it are exceeded.
-        """
-        total, withdrawn = self.total, self.guaranteed.withdrawn
-        return any(total.balance(node, what) < withdrawn(node, what) for what in whats)
 
     def must_wait(self, queue: str, request: Amounts) -> bool:
         """Whether a request has room only once what was told to end has ended."""
