@@ -397,3 +397,54 @@ def test_a_finished_workflow_is_not_moved(divided):
     assert (400, f"Workflow {done} is already finished.") == divided.refused(
         "PATCH", f"/api/workflow/{done}", {"priority": "LOW"}
     )
+
+
+# Why it waits
+
+
+def why(house: House, name: str, **query: str) -> dict[str, object]:
+    return house.get(f"/api/workflow/{name}/why", params=query)["groups"][0]
+
+
+def test_why_says_what_is_kept_for_subpools_and_a_remedy_helps(divided):
+    divided.run(40, "team--b")
+    resize(divided, "b", 10)
+    direct = divided.submit(40, "team")
+    divided.settle()
+
+    found = why(divided, direct, remedies="true")
+
+    assert (
+        "it needs 40 GPUs and 10 are left of the quota of pool team besides 50 GPUs kept for "
+        "others: T = 10, 10 - 40 = -30 < 0"
+    ) == found["message"]
+    assert (50, 10, ["pool", "team"]) == tuple(
+        found["certificate"]["refusal"][key] for key in ("promised", "available", "node")
+    )
+    assert found["remedies"]["found"]
+
+
+def test_why_says_what_work_of_a_deleted_subpool_takes(divided):
+    running = divided.run(30, "team--a")
+    delete(divided, "a")
+    direct = divided.submit(40, "team")
+    divided.settle()
+
+    found = why(divided, direct)
+
+    assert (
+        "it needs 40 GPUs and 10 are left of the quota of pool team: T = 10, 10 - 40 = -30 < 0"
+    ) == found["message"]
+    holders = [each["workload"] for each in found["certificate"]["holders"]]
+    assert [f"{running}/group-0"] == holders
+
+
+def test_why_says_that_a_pool_without_a_quota_has_nothing_beside_pools_that_own_all(team):
+    team.pool("free", -1)
+    job = team.submit(1, "free")
+    team.settle()
+
+    assert (
+        "it needs 1 GPU and 0 are left of the quota of pool free: T = 0, 0 - 1 = -1 < 0; it would "
+        "not fit even if nothing ran"
+    ) == why(team, job)["message"]
