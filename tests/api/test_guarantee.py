@@ -448,3 +448,13 @@ def test_why_says_that_a_pool_without_a_quota_has_nothing_beside_pools_that_own_
         "it needs 1 GPU and 0 are left of the quota of pool free: T = 0, 0 - 1 = -1 < 0; it would "
         "not fit even if nothing ran"
     ) == why(team, job)["message"]
+
+
+def test_a_task_without_a_gpu_does_not_wait_behind_one_that_waits_for_gpus(divided):
+    divided.run(40, "team--b")
+    waiting = divided.submit(10, "team--b")
+    divided.time.ms += 1_000
+    plain = divided.submit(0, "team--b")
+    divided.settle()
+
+    assert ["PENDING", "RUNNING"] == statuses(divided, waiting, plain)
