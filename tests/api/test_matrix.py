@@ -52,6 +52,7 @@ LEAST = {
         GET /api/configs/pool/{pool}/subpool/{subpool}
         GET /api/configs/pool/{pool}/subpool/{subpool}/history
         GET /api/workflow/{workflow}
+        PATCH /api/workflow/{workflow}
         POST /api/workflow/{workflow}/cancel
         GET /api/workflow/{workflow}/error_logs
         GET /api/workflow/{workflow}/events

@@ -8,12 +8,11 @@ import click
 
 from bough.cli.forest import drawing_order
 from bough.cli.output import printable
-from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.remote import ServerGroup, client, echo, format_option, plan_option
 from bough.cli.ruled import NOTHING, render_fields, render_ruled
 from bough.cli.table import tree_stems
 
 NO_LIMIT = -1
-plan_option = click.option("--plan", is_flag=True, help="Only tell what the change would do.")
 
 
 @click.group(cls=ServerGroup)

@@ -33,11 +33,15 @@ pool.add_command(subpool)
     type=click.Choice(["used", "free"]),
     help="Quota and nodes with their sums instead of the tree.",
 )
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Also what can really start, and what keeps drains open."
+)
 @click.option("--quota", is_flag=True, hidden=True, help="Accepted for old scripts.")
 @format_option
 def list_pools(
     pools: tuple[str, ...],
     mode: str | None,
+    verbose: bool,
     quota: bool,  # noqa: ARG001  accepted for old scripts
     format_type: str,
 ) -> None:
@@ -53,7 +57,7 @@ def list_pools(
     if mode:
         echo(answer, format_type, lambda each: render_usage(each, mode), indent=4)
     else:
-        echo(answer, format_type, render_pools, indent=4)
+        echo(answer, format_type, lambda each: render_pools(each, verbose=verbose), indent=4)
 
 
 def _quota_options(function: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bough.cli.ruled import NOTHING, render_fields, render_ruled, show_time
+from bough.cli.subpool_text import drain_lines
 
 _HEADER = ("Pool", "Status", "Subpool State", "GPU Quota", "Used", "Available")
 _LEAST = (14, 13, 13)
@@ -28,12 +29,28 @@ _LIMITS = (
 _SHARED = ("total_capacity", "total_free")
 
 
-def render_pools(answer: Any) -> str:
-    """Pools with their subpools as trees: what is left for the pool itself, and for each part."""
-    rows = [list(row) for row in _tree_rows(answer)]
+def render_pools(answer: Any, *, verbose: bool = False) -> str:
+    """Pools with their subpools as trees: what is left for the pool itself, and for each part.
+
+    Verbose, it also says what can really start now, and what keeps a drain open.
+    """
+    rows = [_row(*each, verbose=verbose) for each in _tree(answer)]
     if not rows:
         return "No pools available"
-    return render_ruled(_HEADER, rows, rule="-", gap="  ", least=_LEAST)
+    header = (*_HEADER, "Can Start") if verbose else _HEADER
+    table = render_ruled(header, rows, rule="-", gap="  ", least=_LEAST)
+    notes = [line for _, pool, _ in _tree(answer) for line in _notes(pool)] if verbose else []
+    return "\n".join([table, "", *notes]) if notes else table
+
+
+def _notes(pool: Any) -> Iterator[str]:
+    """Why less can start than is left on paper, and what keeps a drain open."""
+    if pool.get("can_start_note"):
+        yield f"{pool['name']} can start {pool['can_start']}: {pool['can_start_note']}"
+    if pool.get("drain"):
+        first, *rest = drain_lines(pool["drain"])
+        yield f"{pool['name']} is {first}"
+        yield from rest
 
 
 def render_usage(answer: Any, mode: str) -> str:
@@ -78,7 +95,11 @@ def render_pool(pool: Any) -> str:
         ("Cohort", pool.get("cohort")),
         ("Description", pool.get("description") or NOTHING),
     ]
-    return render_fields(fields)
+    shown = render_fields(fields)
+    if pool.get("drain"):
+        first, *rest = drain_lines(pool["drain"])
+        return "\n".join([shown, "", f"It is {first}", *rest])
+    return shown
 
 
 def _limits(pool: Any) -> Iterator[tuple[str, Any]]:
@@ -109,7 +130,8 @@ def render_history(answer: Any) -> str:
     return render_ruled(("Revision", "Time", "User", "After", "Description"), rows)
 
 
-def _tree_rows(answer: Any) -> Iterator[tuple[str, ...]]:
+def _tree(answer: Any) -> Iterator[tuple[str, Any, str]]:
+    """Each pool followed by its subpools: how it is drawn, itself, and its quota."""
     pools = [pool for each in answer["node_sets"] for pool in each["pools"]]
     by_name = {pool["name"]: pool for pool in pools}
     children: dict[str, list[Any]] = {}
@@ -123,17 +145,18 @@ def _tree_rows(answer: Any) -> Iterator[tuple[str, ...]]:
         limit = str(pool["resource_usage"]["quota_limit"])
         if below:
             limit = f"{limit} (Total: {_total(pool, below)})"
-        yield _row("", pool, limit)
+        yield "", pool, limit
         for child in below:
             stem = "└─ " if child is below[-1] else "├─ "
-            yield _row(stem, child, str(child["resource_usage"]["quota_limit"]))
+            yield stem, child, str(child["resource_usage"]["quota_limit"])
 
 
-def _row(stem: str, pool: Any, limit: str) -> tuple[str, ...]:
+def _row(stem: str, pool: Any, limit: str, *, verbose: bool) -> tuple[str, ...]:
     usage = pool["resource_usage"]
     state = pool.get("subpool_state") or NOTHING
     used, free = str(usage["quota_used"]), str(usage["quota_free"])
-    return (stem + pool["name"], pool["status"], state, limit, used, free)
+    row = (stem + pool["name"], pool["status"], state, limit, used, free)
+    return (*row, str(pool.get("can_start", NOTHING))) if verbose else row
 
 
 def _total(pool: Any, below: list[Any]) -> Any:

@@ -59,6 +59,7 @@ class Capitals(click.Choice):  # of text; older versions of click cannot say so
 
 
 PRIORITIES = Capitals(["HIGH", "NORMAL", "LOW"])
+plan_option = click.option("--plan", is_flag=True, help="Only tell what the change would do.")
 
 
 class ServerCommand(click.Command):

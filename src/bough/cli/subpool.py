@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from bough.cli.pool_text import render_history, render_pool, render_subpools
-from bough.cli.remote import ServerGroup, client, echo, format_option
+from bough.cli.remote import ServerGroup, client, echo, format_option, plan_option
+from bough.cli.subpool_text import render_change, render_deletion
 
 quota_option = click.option(
     "--quota", type=float, required=True, metavar="GPUS", help="Whole GPUs; a fraction is dropped."
@@ -24,32 +25,44 @@ def subpool() -> None:
 @click.argument("parent")
 @click.argument("name", metavar="SUBPOOL")
 @quota_option
+@plan_option
 @format_option
-def create(parent: str, name: str, quota: float, format_type: str) -> None:
-    """Reserve a part of a pool; a name that was archived comes back."""
-    answer: Any = client().subpools.create(parent, name, whole(quota))
-    echo(answer, format_type, lambda each: _told(each, "is created"), indent=4)
+def create(parent: str, name: str, quota: float, plan: bool, format_type: str) -> None:
+    """Reserve a part of a pool; a name that was archived comes back.
+
+    Workflows that cannot start any more, or only later, are named.
+    """
+    answer: Any = client().subpools.create(parent, name, whole(quota), plan=plan)
+    echo(answer, format_type, lambda each: render_change(each, "created"), indent=4)
 
 
 @subpool.command()
 @click.argument("parent")
 @click.argument("name", metavar="SUBPOOL")
 @quota_option
+@plan_option
 @format_option
-def update(parent: str, name: str, quota: float, format_type: str) -> None:
-    """Change the quota of a subpool; what runs goes on, also above it."""
-    answer: Any = client().subpools.update(parent, name, whole(quota))
-    echo(answer, format_type, lambda each: _told(each, "is updated"), indent=4)
+def update(parent: str, name: str, quota: float, plan: bool, format_type: str) -> None:
+    """Change the quota of a subpool; what runs goes on, also above it.
+
+    Workflows that cannot start any more, or only later, are named.
+    """
+    answer: Any = client().subpools.update(parent, name, whole(quota), plan=plan)
+    echo(answer, format_type, lambda each: render_change(each, "updated"), indent=4)
 
 
 @subpool.command()
 @click.argument("parent")
 @click.argument("name", metavar="SUBPOOL")
+@plan_option
 @format_option
-def delete(parent: str, name: str, format_type: str) -> None:
-    """Give a subpool's quota back. It is archived as soon as nothing is left in it."""
-    answer: Any = client().subpools.delete(parent, name)
-    echo(answer, format_type, _deleted, indent=4)
+def delete(parent: str, name: str, plan: bool, format_type: str) -> None:
+    """Give a subpool's quota back. It is archived as soon as nothing is left in it.
+
+    Workflows that cannot start any more, or only later, are named.
+    """
+    answer: Any = client().subpools.delete(parent, name, plan=plan)
+    echo(answer, format_type, render_deletion, indent=4)
 
 
 @subpool.command("list")
@@ -67,7 +80,7 @@ def list_subpools(parent: str, include_archived: bool, format_type: str) -> None
 @click.argument("name", metavar="SUBPOOL")
 @format_option
 def show(parent: str, name: str, format_type: str) -> None:
-    """Show one subpool, whatever its state."""
+    """Show one subpool, whatever its state, and what keeps its drain open."""
     echo(client().subpools.get(parent, name), format_type, render_pool, indent=4)
 
 
@@ -85,15 +98,3 @@ def whole(quota: float) -> float:
     if not isfinite(quota):
         raise click.UsageError(f"--quota must be a number of GPUs, not {quota}.")
     return int(quota) if quota.is_integer() else quota
-
-
-def _told(answer: Any, what: str) -> str:
-    gpus = f"{answer['quota']} GPU{'' if answer['quota'] == 1 else 's'}"
-    return f"Subpool {answer['name']} {what}: {answer['subpool_state']}, quota {gpus}."
-
-
-def _deleted(answer: Any) -> str:
-    name, state = answer["name"], answer["subpool_state"]
-    if state == "DELETING":
-        return f"Subpool {name} is {state}: it is archived when its workflows have ended."
-    return f"Subpool {name} is {state}."

@@ -185,6 +185,29 @@ def cancel(
 
 @workflow.command()
 @click.argument("name", metavar="ID")
+@click.option("--pool", "-p", help="The pool or subpool in which it is to wait.")
+@click.option("--priority", type=PRIORITIES, help="Its new priority.")
+@format_option
+def update(name: str, pool: str | None, priority: str | None, format_type: str) -> None:
+    """Move a workflow that waits to another pool. It keeps its submit time.
+
+    It is checked as a submission to that pool, and must not hold any GPUs.
+    """
+    if pool is None and priority is None:
+        raise click.UsageError("Say what to change: --pool, --priority, or both.")
+    answer = client().workflows.update(name, pool=pool, priority=priority)
+    echo(answer, format_type, _moved)
+
+
+def _moved(answer: Any) -> str:
+    return (
+        f"Workflow {answer['name']} waits in pool {answer['pool']} with priority "
+        f"{answer['priority']}."
+    )
+
+
+@workflow.command()
+@click.argument("name", metavar="ID")
 @click.option("--task", "-t", help="Only this task.")
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
 @click.option("--error", "errors", is_flag=True, help="Only what tasks wrote to standard error.")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         PoolQuotas,
         QueueList,
         RevisionList,
+        SubpoolChange,
     )
 
 
@@ -72,7 +73,11 @@ class Pools:
 
 
 class Subpools:
-    """Parts of pools with a quota of their own."""
+    """Parts of pools with a quota of their own.
+
+    The answer to a change names the workflows that cannot start any more, or only later; with
+    `plan`, a change is only tried.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -87,19 +92,23 @@ class Subpools:
         """One subpool, whatever its state."""
         return self._transport.get(_subpool(parent, name))
 
-    def create(self, parent: str, name: str, quota: float, description: str = "") -> Pool:
+    def create(
+        self, parent: str, name: str, quota: float, description: str = "", *, plan: bool = False
+    ) -> SubpoolChange:
         """Give a part of a pool to a new subpool, or to one that was archived."""
         path = path_of("configs", "pool", parent, "subpool")
         body = {"name": name, "quota": quota, **given(description=description)}
-        return self._transport.send("POST", path, body)
+        return self._transport.send("POST", path, body, given(plan=plan or None))
 
-    def update(self, parent: str, name: str, quota: float) -> Pool:
+    def update(self, parent: str, name: str, quota: float, *, plan: bool = False) -> SubpoolChange:
         """Change the quota. What runs goes on, also above it."""
-        return self._transport.send("PATCH", _subpool(parent, name), {"quota": quota})
+        query = given(plan=plan or None)
+        return self._transport.send("PATCH", _subpool(parent, name), {"quota": quota}, query)
 
-    def delete(self, parent: str, name: str) -> Pool:
+    def delete(self, parent: str, name: str, *, plan: bool = False) -> SubpoolChange:
         """Give the quota back at once; the subpool is archived when nothing is left in it."""
-        return self._transport.send("DELETE", _subpool(parent, name))
+        query = given(plan=plan or None)
+        return self._transport.send("DELETE", _subpool(parent, name), None, query)
 
     def history(self, parent: str, name: str) -> RevisionList:
         """Everything that was ever changed about it, in order."""

@@ -43,6 +43,30 @@ class Pool(TypedDict):
     quota: NotRequired[int]
 
 
+class Affected(TypedDict):
+    """A workflow that a new division of its pool keeps from starting, for ever or for longer."""
+
+    workflow_id: str
+    group: str
+    pool: str
+    priority: str
+    gpus: int
+    message: str
+
+
+class SubpoolChange(Pool):
+    """A subpool after a change, or as it would be, and the workflows that the change concerns."""
+
+    reactivated: bool
+    #: Only planned: nothing was changed.
+    planned: bool
+    stranded: list[Affected]
+    delayed: list[Affected]
+    #: How many there are, where not all are named.
+    stranded_count: int
+    delayed_count: int
+
+
 class Usage(TypedDict):
     """Numbers of GPUs, as text."""
 
@@ -60,6 +84,11 @@ class PoolRow(Pool):
     resource_usage: Usage
     #: What a pool has together with its subpools.
     quota_total: NotRequired[str | int | None]
+    #: GPUs of HIGH and NORMAL that can really start now, and why not all that is left.
+    can_start: NotRequired[str]
+    can_start_note: NotRequired[str]
+    #: What keeps a subpool that is being deleted open.
+    drain: NotRequired[Json]
 
 
 class NodeSet(TypedDict):

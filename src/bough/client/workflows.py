@@ -92,6 +92,13 @@ class Workflows:
         query = {"force": force, **given(message=message)}
         return self._transport.send("POST", path_of("workflow", name, "cancel"), None, query)
 
+    def update(
+        self, name: str, *, pool: str | None = None, priority: str | None = None
+    ) -> Workflow:
+        """Move a workflow that holds no GPUs to another pool, or give it another priority."""
+        body = given(pool=pool, priority=priority)
+        return self._transport.send("PATCH", path_of("workflow", name), body)
+
     def why(self, name: str, *, remedies: bool = False, queues: bool = False) -> Any:
         """Why each group that waits does: the certificate; and what would help, if asked for.
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from bough.control import effects
 from bough.control.access import authorise
+from bough.control.changing import changing
 from bough.control.estate import Estate, read_estate
 from bough.control.fields import read_gpus, read_limit
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
@@ -37,10 +38,6 @@ class CohortChange(msgspec.Struct, frozen=True):
     effects: effects.Effects
     #: Only planned: nothing was changed.
     planned: bool = False
-
-
-class _PlanOnly(Exception):
-    """Leave the transaction without keeping what was done in it."""
 
 
 def create_cohort(
@@ -121,22 +118,12 @@ def get_cohort(site: Site, actor: Actor, name: str) -> PoolCohort:
 def _make(site: Site, actor: Actor, change: Any, *, plan: bool) -> CohortChange:
     """Make a change in a transaction, see what it does, and keep it unless it is only planned."""
     authorise(actor, Action.COHORT_UPDATE, names=site.role_names)
-    made: CohortChange | None = None
-    try:
-        with site.store.write() as connection:
-            before: Estate = read_estate(connection)
-            cohort = change(connection)
-            setting_store.raise_counter(connection, setting_store.VERSION)
-            made = CohortChange(cohort, effects.of_change(site, connection, before), plan)
-            _tell(site, connection, made)
-            if plan:
-                raise _PlanOnly
-    except _PlanOnly:
-        pass
-    else:
-        site.wake()
-    if made is None:
-        raise Conflict("The change was not made.")
+    with changing(site, plan=plan) as connection:
+        before: Estate = read_estate(connection)
+        cohort = change(connection)
+        setting_store.raise_counter(connection, setting_store.VERSION)
+        made = CohortChange(cohort, effects.of_change(site, connection, before), plan)
+        _tell(site, connection, made)
     return made
 
 

@@ -5,6 +5,9 @@ Must not know whether it is accepted.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+import msgspec
 import sqlalchemy as sa
 
 from bough.control.admission import Door
@@ -12,6 +15,7 @@ from bough.control.fields import read_duration_s
 from bough.control.lifecycle import limit_of
 from bough.control.site import Site
 from bough.model.access import Actor
+from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
 from bough.model.transitions import TaskEvent, next_status
 from bough.model.workflow import (
@@ -24,6 +28,8 @@ from bough.model.workflow import (
     WorkflowStatus,
 )
 from bough.store import workflows as workflow_store
+
+Timeout = TypeVar("Timeout", int, int | None)
 
 
 def draft_workflow(
@@ -60,6 +66,15 @@ def draft_workflow(
             (pool.default_queue_timeout, settings.default_queue_timeout_s),
             pool.max_queue_timeout,
         ),
+    )
+
+
+def cut_timeouts(workflow: Workflow, pool: Pool) -> Workflow:
+    """A workflow that comes to a pool from another one, with no longer timeouts than allowed."""
+    return msgspec.structs.replace(
+        workflow,
+        exec_timeout_s=_at_most(workflow.exec_timeout_s, pool.max_exec_timeout),
+        queue_timeout_s=_at_most(workflow.queue_timeout_s, pool.max_queue_timeout),
     )
 
 
@@ -112,4 +127,10 @@ def _timeout(asked: int | None, defaults: tuple[str, int], most: str) -> int:
     timeout = asked
     if timeout is None:
         timeout = read_duration_s("timeout", by_pool) if by_pool else by_all
-    return min(timeout, read_duration_s("timeout", most)) if most else timeout
+    return _at_most(timeout, most)
+
+
+def _at_most(timeout: Timeout, most: str) -> Timeout:
+    if timeout is None or not most:
+        return timeout
+    return min(timeout, read_duration_s("timeout", most))

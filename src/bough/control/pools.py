@@ -17,6 +17,7 @@ from bough.control.pool_fields import merge_pool, pool_document, read_pool, subp
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
 from bough.control.statuses import status_of
+from bough.control.waiting import Drain
 from bough.errors import Broken, Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import SHARED, QueueName, pool_name_fault, queue_name_fault
@@ -40,13 +41,18 @@ class PoolView(msgspec.Struct, frozen=True):
     pool: Pool
     status: PoolStatus
     subpool: Subpool | None = None
+    #: What keeps a subpool that is being deleted from being archived, where that was asked for.
+    drain: Drain | None = None
 
     @property
     def document(self) -> dict[str, Json]:
         """The fields of the wire."""
         if self.subpool is None:
             return pool_document(self.pool, self.status)
-        return subpool_document(self.pool, self.subpool, self.status)
+        document = subpool_document(self.pool, self.subpool, self.status)
+        if self.drain is not None:
+            document["drain"] = msgspec.to_builtins(self.drain)
+        return document
 
 
 class PoolChange(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ Must not know how a table is printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,8 +14,10 @@ from bough.control.access import authorise
 from bough.control.estate import Estate, node_sets, read_estate, unallocated
 from bough.control.pool_fields import pool_document, subpool_document
 from bough.control.site import Site
+from bough.control.startable import CanStart, startable
 from bough.control.statuses import status_of
 from bough.control.tree import QueueRow, derive
+from bough.control.waiting import Drain, drain_of
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
 from bough.model.pool import Json, Machine, Pool, PoolStatus
@@ -51,6 +53,11 @@ class PoolRow(msgspec.Struct, frozen=True):
     subpool: Subpool | None = None
     #: What the pool has together with its subpools, where it is divided.
     quota_total: int | None = None
+    #: GPUs of HIGH and NORMAL that can really start now, and why not all that is left on paper.
+    can_start: int = 0
+    can_start_note: str = ""
+    #: What keeps a subpool that is being deleted from being archived.
+    drain: Drain | None = None
 
     @property
     def document(self) -> dict[str, Json]:
@@ -89,12 +96,18 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
         uses = task_store.uses(connection)
         held = task_store.node_uses(connection)
         heartbeats = machine_store.heartbeats(connection)
+        drains = {
+            each.name: drain_of(connection, estate, each)
+            for each in estate.subpools
+            if each.state is SubpoolState.DELETING
+        }
     now_ms = site.clock.now_ms()
     statuses = {pool.name: status_of(pool, heartbeats, now_ms) for pool in estate.pools}
-    sets = [
-        NodeSet(tuple(_rows(estate, members, machines, uses, held, statuses)))
-        for members, machines in node_sets(estate)
-    ]
+    can_start = startable(site, estate, uses, held)
+    sets: list[NodeSet] = []
+    for members, machines in node_sets(estate):
+        rows = _rows(estate, members, machines, uses, held, statuses)
+        sets.append(NodeSet(tuple(_completed(row, can_start, drains) for row in rows)))
     if names is not None:
         sets = _selected(sets, names)
     return QuotaReport(tuple(sets), _total(sets))
@@ -151,6 +164,18 @@ def _rows(
         for each in subpools:
             usage = _usage(running.get(each.name, []), each.counted, capacity, free)
             yield PoolRow(each.name, pool, statuses[pool.name], usage, each)
+
+
+def _completed(
+    row: PoolRow, can_start: Mapping[str, CanStart], drains: Mapping[str, Drain]
+) -> PoolRow:
+    found = can_start[row.name]
+    return msgspec.structs.replace(
+        row,
+        can_start=found.gpus,
+        can_start_note=found.note if found.gpus < row.usage.quota_free else "",
+        drain=drains.get(row.name),
+    )
 
 
 def _usage(running: list[Use], limit: int, capacity: int, free: int) -> Usage:

@@ -22,6 +22,7 @@ from bough.store.changes import Change, Mark
 _OF_WORKFLOWS = (
     EventKind.WORKFLOW_SUBMITTED,
     EventKind.WORKFLOW_STATUS,
+    EventKind.WORKFLOW_MOVED,
     EventKind.TASK_STATUS,
     EventKind.PREEMPTED,
 )

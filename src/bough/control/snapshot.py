@@ -20,7 +20,7 @@ from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
 from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Progress, Snapshot
-from bough.model.subpool import Subpool, SubpoolState
+from bough.model.subpool import Subpool
 from bough.model.workflow import Group, Task, Workflow
 from bough.model.workload import Flavor
 from bough.store import settings as setting_store
@@ -192,8 +192,7 @@ class Photographer:
         frame = self._frame
         subpool = frame.subpools.get(workflow.pool)
         pool = workflow.pool if subpool is None else subpool.parent
-        door = pool if _is_orphan(subpool, workflow, tasks) else workflow.pool
-        queue = frame.forest.leaves.get(door, group.queue)
+        queue = frame.forest.leaves.get(workflow.pool, group.queue)
         return Entry(workflow, group, tasks, pool, queue, frame.topology_of.get(pool))
 
     def _put(self, uuid: str, entry: Entry, dirty: set[str]) -> None:
@@ -270,17 +269,6 @@ def _make(entry: Entry, selector: dict[str, str]) -> Gang:
     )
 
 
-def _is_orphan(subpool: Subpool | None, workflow: Workflow, tasks: tuple[Task, ...]) -> bool:
-    """Whether a group waits in a subpool that is being deleted, and so has no quota of its own.
-
-    What was accepted must be able to run, or the subpool would never be empty. So what is
-    guaranteed waits for the pool's shared part, which has had the subpool's quota since.
-    """
-    if subpool is None or subpool.state is SubpoolState.ACTIVE or workflow.priority.preemptible:
-        return False
-    return not any(task.status.holds_node for task in tasks)
-
-
 def _same_gang(one: Entry, other: Entry) -> bool:
     """Whether two readings of a group make the same gang; why it waits is no part of it."""
     return (
@@ -289,6 +277,7 @@ def _same_gang(one: Entry, other: Entry) -> bool:
         and one.gated == other.gated
         and one.topology == other.topology
         and one.workflow.workflow_id == other.workflow.workflow_id
+        and one.workflow.priority == other.workflow.priority
     )
 
 

@@ -117,6 +117,14 @@ def open_door(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -
     return Door(name, pool, None, _unallocated(connection, pool))
 
 
+def enter(site: Site, connection: sa.Connection, actor: Actor, pool: str, *, hold: bool) -> Door:
+    """Where a workflow goes in, if the actor may submit there and the pool takes anything new."""
+    door = open_door(connection, _authorise(site, connection, actor, pool), hold=hold)
+    admission.check_state(door)
+    admission.check_maintenance(door, admin=is_admin(site, actor))
+    return door
+
+
 def _authorise(site: Site, connection: sa.Connection, actor: Actor, pool: str) -> Pool | Subpool:
     authorise(actor, Action.POOL_LIST, names=site.role_names)
     found = require_pool(connection, pool)
@@ -134,10 +142,7 @@ def _enter(
     hold: bool,
 ) -> tuple[Door, WorkflowSettings, tuple[str, ...]]:
     """All checks that leave no record when they fail."""
-    found = _authorise(site, connection, actor, pool)
-    door = open_door(connection, found, hold=hold)
-    admission.check_state(door)
-    admission.check_maintenance(door, admin=is_admin(site, actor))
+    door = enter(site, connection, actor, pool, hold=hold)
     settings = read_workflow_settings(connection)
     admission.check_form(spec, settings)
     _check_user(connection, actor, settings)

@@ -14,11 +14,13 @@ import sqlalchemy as sa
 
 from bough.control import drain, effects
 from bough.control.access import authorise, resource_of
-from bough.control.estate import read_estate
+from bough.control.changing import changing
+from bough.control.estate import Estate, read_estate
 from bough.control.fields import read_gpus
 from bough.control.pools import PoolView, view
 from bough.control.recording import NO_NOTE, Note, subpool_changed
 from bough.control.site import Site
+from bough.control.waiting import Consequences, consequences, drain_of
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import (
@@ -38,19 +40,30 @@ from bough.store import workflows as workflow_store
 
 
 class SubpoolChange(msgspec.Struct, frozen=True):
-    """What became of a change."""
+    """What became of a change, or would become of it."""
 
     view: PoolView
     effects: effects.Effects
+    #: The workflows that cannot start any more, or only later.
+    consequences: Consequences
     #: Whether the name had a life before this one.
     reactivated: bool = False
+    #: Only planned: nothing was changed.
+    planned: bool = False
 
 
 def create_subpool(
-    site: Site, actor: Actor, parent: str, name: str, quota: Json, note: Note = NO_NOTE
+    site: Site,
+    actor: Actor,
+    parent: str,
+    name: str,
+    quota: Json,
+    note: Note = NO_NOTE,
+    *,
+    plan: bool = False,
 ) -> SubpoolChange:
     """Give a part of a pool to a new subpool, or to one that was archived."""
-    with site.store.write() as connection:
+    with changing(site, plan=plan) as connection:
         pool = _lock_parent(site, connection, actor, parent, Action.SUBPOOL_CREATE)
         _check_name(site, pool, name)
         gpus = read_gpus(f"The quota of subpool {canonical_name(parent, name)}", quota)
@@ -66,16 +79,22 @@ def create_subpool(
         else:
             pool_store.update_subpool(connection, subpool)
         subpool_changed(connection, site, actor, "subpool:Create", current, subpool, note)
-        change = _finish(site, connection, before, subpool)
-    site.wake()
+        change = _finish(site, connection, before, subpool, plan=plan)
     return msgspec.structs.replace(change, reactivated=current is not None)
 
 
 def update_subpool(
-    site: Site, actor: Actor, parent: str, name: str, changes: Json, note: Note = NO_NOTE
+    site: Site,
+    actor: Actor,
+    parent: str,
+    name: str,
+    changes: Json,
+    note: Note = NO_NOTE,
+    *,
+    plan: bool = False,
 ) -> SubpoolChange:
     """Change the quota of a subpool, which is all that can be changed."""
-    with site.store.write() as connection:
+    with changing(site, plan=plan) as connection:
         pool = _lock_parent(site, connection, actor, parent, Action.SUBPOOL_UPDATE)
         current = _require(connection, parent, name)
         if not isinstance(changes, Mapping) or set(changes) != {"quota"}:
@@ -91,16 +110,14 @@ def update_subpool(
             _check_room(connection, pool, subpool, given=current.counted)
             pool_store.update_subpool(connection, subpool)
             subpool_changed(connection, site, actor, "subpool:Update", current, subpool, note)
-        change = _finish(site, connection, before, subpool)
-    site.wake()
-    return change
+        return _finish(site, connection, before, subpool, plan=plan)
 
 
 def delete_subpool(
-    site: Site, actor: Actor, parent: str, name: str, note: Note = NO_NOTE
+    site: Site, actor: Actor, parent: str, name: str, note: Note = NO_NOTE, *, plan: bool = False
 ) -> SubpoolChange:
     """Give the quota of a subpool back at once; it is archived when nothing is left in it."""
-    with site.store.write() as connection:
+    with changing(site, plan=plan) as connection:
         _lock_parent(site, connection, actor, parent, Action.SUBPOOL_DELETE)
         current = _require(connection, parent, name)
         busy = workflow_store.count_alive(connection, current.name) > 0
@@ -112,16 +129,19 @@ def delete_subpool(
         if busy:
             drain.arm(site, connection, subpool)
         subpool_changed(connection, site, actor, "subpool:Delete", current, subpool, note)
-        change = _finish(site, connection, before, subpool)
-    site.wake()
-    return change
+        return _finish(site, connection, before, subpool, plan=plan)
 
 
 def get_subpool(site: Site, actor: Actor, parent: str, name: str) -> PoolView:
-    """One subpool, whatever its state."""
+    """One subpool, whatever its state; with what keeps its drain open, if it is being deleted."""
     with site.store.read() as connection:
         _authorise(site, connection, actor, parent, Action.SUBPOOL_READ)
-        return view(site, connection, _require(connection, parent, name))
+        subpool = _require(connection, parent, name)
+        shown = view(site, connection, subpool)
+        if subpool.state is SubpoolState.DELETING:
+            drained = drain_of(connection, read_estate(connection), subpool)
+            shown = msgspec.structs.replace(shown, drain=drained)
+        return shown
 
 
 def list_subpools(
@@ -183,11 +203,15 @@ def _check_room(connection: sa.Connection, pool: Pool, subpool: Subpool, *, give
 
 
 def _finish(
-    site: Site, connection: sa.Connection, before: effects.Estate, subpool: Subpool
+    site: Site, connection: sa.Connection, before: Estate, subpool: Subpool, *, plan: bool
 ) -> SubpoolChange:
     setting_store.raise_counter(connection, setting_store.VERSION)
-    changed = effects.of_change(site, connection, before)
-    return SubpoolChange(view(site, connection, subpool), changed)
+    return SubpoolChange(
+        view(site, connection, subpool),
+        effects.of_change(site, connection, before),
+        consequences(connection, subpool.parent, before, read_estate(connection)),
+        planned=plan,
+    )
 
 
 def _lock_parent(

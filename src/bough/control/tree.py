@@ -3,10 +3,12 @@
     osmo-default-{ns}                       own quota: the GPUs there are, less all quotas below
     ├── an organisation's cohorts           as deep as they are declared
     └── osmo-pool-{ns}-{pool}               no quota of its own; borrows and lends as configured
-        ├── osmo-pool-{ns}-{pool}--_shared  what the subpools leave
-        └── osmo-pool-{ns}-{pool}--{sub}    its quota; 0 while it is being deleted
+        ├── osmo-pool-{ns}-{pool}--_shared  what the subpools leave; also has the work of those
+        │                                   that are being deleted, waiting or running
+        └── osmo-pool-{ns}-{pool}--{sub}    its quota; 0 and empty while it is being deleted
 
-Pools that share no nodes are counted as different flavors. Must not know the store, nor use.
+The quota of an ACTIVE subpool is a promise: what it does not use is kept from the shared part.
+Pools that share no nodes are counted as different flavors.
 """
 
 from __future__ import annotations
@@ -19,8 +21,16 @@ import msgspec
 from bough.control.estate import Estate, node_sets, unallocated
 from bough.model.names import SHARED, QueueName
 from bough.model.pool import Machine, Pool, PoolCohort
-from bough.model.quota import Cohort, FlavorQuotas, FlavorResource, Queue, Quota, ResourceGroup
-from bough.model.subpool import Subpool
+from bough.model.quota import (
+    Cohort,
+    FlavorQuotas,
+    FlavorResource,
+    Promise,
+    Queue,
+    Quota,
+    ResourceGroup,
+)
+from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workload import Flavor
 
 GPU = "gpu"
@@ -52,7 +62,8 @@ class Forest(msgspec.Struct, frozen=True):
     queues: tuple[Queue, ...]
     flavors: tuple[Flavor, ...]
     rows: tuple[QueueRow, ...]
-    #: The leaf of every pool and every visible subpool, by the name that people submit to.
+    #: The leaf in which the work of a pool or a visible subpool is counted, by the name that
+    #: people submit to.
     leaves: dict[str, str]
     #: By pool, not subpool; and by node.
     flavor_of_pool: dict[str, str]
@@ -121,10 +132,12 @@ class _Derivation:
             subpools = self.estate.subpools_of(pool.name)
             cohorts.append(self._container(pool))
             rows.append(self._container_row(pool))
+            shared = self._queue(pool, SHARED)
             for leaf, row in self._leaves(pool, [each for each in subpools if each.visible]):
                 queues.append(leaf)
                 rows.append(row)
-                leaves[row.pool or ""] = leaf.name
+                drains = row.state == SubpoolState.DELETING
+                leaves[row.pool or ""] = shared if drains else leaf.name
         return Forest(
             cohorts=tuple(cohorts),
             queues=tuple(queues),
@@ -185,18 +198,23 @@ class _Derivation:
     def _leaves(self, pool: Pool, subpools: list[Subpool]) -> Iterable[tuple[Queue, QueueRow]]:
         left = unallocated(pool, subpools)
         nominal = self.nominal[pool.name] if left is None else left
-        yield self._leaf(pool, SHARED, nominal), self._leaf_row(pool, SHARED, left, pool.name)
+        active = any(each.state is SubpoolState.ACTIVE for each in subpools)
+        shared = self._leaf(pool, SHARED, nominal, Promise.REST if active else Promise.NONE)
+        yield shared, self._leaf_row(pool, SHARED, left, pool.name)
         for each in subpools:
+            kept = each.state is SubpoolState.ACTIVE
+            promise = Promise.KEPT if kept else Promise.NONE
             row = self._leaf_row(pool, each.subpool, each.counted, each.name, each.state.value)
-            yield self._leaf(pool, each.subpool, each.counted), row
+            yield self._leaf(pool, each.subpool, each.counted, promise), row
 
-    def _leaf(self, pool: Pool, leaf: str, nominal: int) -> Queue:
+    def _leaf(self, pool: Pool, leaf: str, nominal: int, promise: Promise) -> Queue:
         quota = Quota(nominal, self._borrowing(pool, nominal))
         return Queue(
             self._queue(pool, leaf),
             self._queue(pool),
             _groups({self.flavor_of_pool[pool.name]: quota}),
             Fraction(pool.gpu.weight),
+            promise=promise,
         )
 
     def _leaf_row(

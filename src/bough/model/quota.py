@@ -71,6 +71,16 @@ class Cohort(msgspec.Struct, frozen=True):
     preempt_min_runtime_ms: int | None = None
 
 
+class Promise(StrEnum):
+    """How a queue stands to what its cohort has promised to the queues directly below it."""
+
+    NONE = "none"
+    #: What it does not use of its quota is kept for it from those that take the rest.
+    KEPT = "kept"
+    #: Its guaranteed use has only what the cohort's promises leave.
+    REST = "rest"
+
+
 class Queue(msgspec.Struct, frozen=True):
     """A leaf. Workloads wait in it and its use is counted at every node above it."""
 
@@ -87,6 +97,8 @@ class Queue(msgspec.Struct, frozen=True):
     reclaim_min_runtime_ms: int | None = None
     #: How long what it runs is safe from work of the same queue.
     preempt_min_runtime_ms: int | None = None
+    #: Whether its quota is kept for it, or it takes what such queues leave.
+    promise: Promise = Promise.NONE
 
 
 class NodeKind(StrEnum):

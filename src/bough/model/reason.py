@@ -46,6 +46,8 @@ class Refusal(msgspec.Struct, frozen=True):
     borrowing_limit: int | None = None
     #: The cohorts of the cycle, each the child of the next.
     cycle: tuple[str, ...] = ()
+    #: What the balance leaves out, as it is promised to other queues that do not use it now.
+    promised: int = 0
 
     @property
     def deficit(self) -> int:

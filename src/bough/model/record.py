@@ -73,6 +73,7 @@ class EventKind(StrEnum):
     WORKFLOW_SUBMITTED = "workflow.submitted"
     WORKFLOW_REFUSED = "workflow.refused"
     WORKFLOW_STATUS = "workflow.status"
+    WORKFLOW_MOVED = "workflow.moved"
     TASK_STATUS = "task.status"
     PREEMPTED = "task.preempted"
     POOL_CHANGED = "pool.changed"

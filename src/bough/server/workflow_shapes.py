@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from bough.model.workflow import Priority
+
 Json = Any
 
 
@@ -30,6 +32,13 @@ class Submission(msgspec.Struct, frozen=True):
     spec: str | None = None
     dashboard_url: str | None = None
     warnings: list[str] = []
+
+
+class UpdateWorkflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a workflow that holds no GPUs is to wait; what is left out stays."""
+
+    pool: str | None = None
+    priority: Priority | None = None
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -163,6 +163,12 @@ def alive(connection: sa.Connection) -> list[Workflow]:
     return _records(connection, query.order_by(WORKFLOWS.c.submitted_ms, WORKFLOWS.c.uuid))
 
 
+def alive_in(connection: sa.Connection, pools: Sequence[str]) -> list[Workflow]:
+    """The workflows of some pools and subpools that are not finished, oldest first."""
+    query = sa.select(WORKFLOWS).where(WORKFLOWS.c.pool.in_(pools), WORKFLOWS.c.status.in_(_ALIVE))
+    return _records(connection, query.order_by(WORKFLOWS.c.submitted_ms, WORKFLOWS.c.workflow_id))
+
+
 def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
     """Let all workflows of a pool be of another name, that of the same pool from now on."""
     connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))

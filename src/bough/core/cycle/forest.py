@@ -11,13 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.queue_order import VictimOrder
 from bough.core.quota.account import Account
+from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
 from bough.errors import Broken
 from bough.model.admission import Preemption
 from bough.model.policy import Policy
-from bough.model.quota import FlavorResource, NodeKind, Queue, TreeNode
+from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
 
 #: A claim with what it is sorted by; orders are never equal, so claims are never compared.
 Ranked = tuple[VictimOrder, Claim]
@@ -77,15 +79,23 @@ class Leaf:
         "node",
         "parent",
         "preemption",
+        "promises",
         "queue",
         "running",
         "tree",
     )
 
     def __init__(
-        self, tree: QuotaTree, queue: Queue, parent: Inner | None, preemption: Preemption
+        self,
+        tree: QuotaTree,
+        queue: Queue,
+        parent: Inner | None,
+        preemption: Preemption,
+        promises: GuaranteedTree | None = None,
     ) -> None:
         self.tree = tree
+        #: What says how much less than its quota it has, if it takes what promises leave.
+        self.promises = promises if queue.promise is Promise.REST else None
         self.queue = queue
         self.node = TreeNode(NodeKind.QUEUE, queue.name)
         self.parent = parent
@@ -112,10 +122,16 @@ class Leaf:
         return account
 
     def is_within_nominal(self, whats: Iterable[FlavorResource]) -> bool:
-        """Whether the queue uses no more than its own quota of any of these."""
+        """Whether the queue uses no more than its own quota of any of these.
+
+        One that takes the rest has less of it while promises beside it are exceeded.
+        """
         for what in whats:
             account = self.accounts.get(what) or self.tree.account(self.node, what)
-            if account is not None and account.usage > account.subtree_quota:
+            if account is None:
+                continue
+            less = 0 if self.promises is None else self.promises.withdrawn(self.node, what)
+            if account.usage > account.subtree_quota - less:
                 return False
         return True
 
@@ -135,8 +151,9 @@ class Leaf:
 class Forest:
     """All leaves and inner nodes, on the ledger of everything that is used."""
 
-    def __init__(self, tree: QuotaTree, queues: Sequence[Queue], policy: Policy) -> None:
-        self.tree = tree
+    def __init__(self, ledgers: Ledgers, queues: Sequence[Queue], policy: Policy) -> None:
+        self.tree = ledgers.total
+        self._promises = ledgers.guaranteed
         self.leaves: dict[str, Leaf] = {}
         self._inners: dict[TreeNode, Inner] = {}
         self._preemption = policy.preemption
@@ -181,7 +198,8 @@ class Forest:
         above = None if queue.cohort is None else TreeNode(NodeKind.COHORT, queue.cohort)
         parent = None if above is None else self._inner(above)
         preemption = queue.rules.preemption or self._preemption
-        leaf = self.leaves[queue.name] = Leaf(self.tree, queue, parent, preemption)
+        leaf = Leaf(self.tree, queue, parent, preemption, self._promises)
+        self.leaves[queue.name] = leaf
         if parent is not None:
             parent.leaves.append(leaf)
 

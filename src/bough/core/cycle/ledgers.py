@@ -1,24 +1,19 @@
 """The ledgers on one quota tree: what is guaranteed, what everything takes, what still holds.
 
-Guaranteed use may exceed no quota, neither the queue's own nor that of any node above it; so that
-ledger is the same tree with nothing borrowed and everything shared. Total use obeys the limits as
-they are declared. It is counted as it will be once what was told to end has ended, and as it is at
-present; what starts at once must fit into both. Must not know who uses what: it is given amounts.
+Guaranteed use may exceed no quota, neither the queue's own nor that of any node above it, and takes
+nothing that is promised to others (`core.quota.guarantee`). Total use obeys the limits as they are
+declared. It is counted as it will be once what was told to end has ended, and as it is at present;
+what starts at once must fit into both. Ledgers are given amounts and do not know gangs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
 
-import msgspec
-
+from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
-from bough.model.quota import Amounts, Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
+from bough.model.quota import Amounts, Cohort, Queue
 from bough.model.reason import Refusal
-
-Declared = TypeVar("Declared", Cohort, Queue)
-
 
 Mark = tuple[int, int, int]
 
@@ -40,7 +35,8 @@ class Ledgers:
         #: Everything that holds something now, and not what waits for others to end.
         self.present = self.total if ending_counts else QuotaTree.of(cohorts, queues)
         self._apart = not ending_counts
-        self.guaranteed = QuotaTree.of(map(_guaranteed, cohorts), map(_guaranteed, queues))
+        #: What is guaranteed; also held to what cohorts have promised.
+        self.guaranteed = GuaranteedTree.of(cohorts, queues)
 
     def refusal(self, queue: str, request: Amounts, *, guaranteed: bool) -> Refusal | None:
         """Why a queue cannot take a request, once what was told to end has ended."""
@@ -95,20 +91,3 @@ class Ledgers:
         self.total.keep(mark[0])
         self.present.keep(mark[1])
         self.guaranteed.keep(mark[2])
-
-
-def _guaranteed(node: Declared) -> Declared:
-    groups = tuple(
-        ResourceGroup(
-            group.covered_resources,
-            tuple(
-                FlavorQuotas(
-                    flavor.name,
-                    {name: Quota(quota.nominal, 0) for name, quota in flavor.resources.items()},
-                )
-                for flavor in group.flavors
-            ),
-        )
-        for group in node.resource_groups
-    )
-    return msgspec.structs.replace(node, resource_groups=groups)

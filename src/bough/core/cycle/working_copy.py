@@ -54,7 +54,7 @@ class WorkingCopy:
         self.ledgers = Ledgers(
             snapshot.cohorts, snapshot.queues, ending_counts=policy.ending_counts
         )
-        self.forest = Forest(self.ledgers.total, snapshot.queues, policy)
+        self.forest = Forest(self.ledgers, snapshot.queues, policy)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
         gpus = first_gpus((*snapshot.cohorts, *snapshot.queues))
         self.costs = {queue.name: QuotaCost(queue, gpus) for queue in snapshot.queues}

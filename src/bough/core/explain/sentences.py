@@ -31,6 +31,8 @@ def say_refusal(refusal: Refusal, ledger: Ledger) -> str:
         return refusal.sentence
     if ledger is Ledger.GUARANTEED:
         left = f"of the quota of {refusal.node}"
+        if refusal.promised:
+            left += f" besides {_amount(what, refusal.promised)} kept for others"
     elif refusal.borrowing_limit:
         left = f"before {refusal.node} is at its limit"
     else:

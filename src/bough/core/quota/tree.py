@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from typing import Self
 
 import msgspec
 
@@ -86,7 +87,7 @@ class QuotaTree:
         self._open_marks = 0
 
     @classmethod
-    def of(cls, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> QuotaTree:
+    def of(cls, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> Self:
         """Build a tree from declarations."""
         tree = cls()
         for cohort in cohorts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.control import pools, quotas
@@ -74,7 +75,11 @@ def list_pools(request: Visit) -> PoolList:
 def pool_quotas(
     request: Visit, pools: FromQuery[list[str] | None] = None, all_pools: FromQuery[bool] = False
 ) -> PoolQuotas:
-    """What pools have and use. A pool brings its subpools along, a subpool comes alone."""
+    """What pools have and use. A pool brings its subpools along, a subpool comes alone.
+
+    `can_start` is how many GPUs of HIGH and NORMAL can really start now, which may be less than is
+    left of a quota; `drain` is what keeps a subpool open that is being deleted.
+    """
     site, actor = caller(request)
     names = None if all_pools or not pools else pools
     report = quotas.pool_quotas(site, actor, names)
@@ -237,7 +242,7 @@ def _config(view: PoolView, *, verbose: bool) -> dict[str, Any]:
 
 
 def _row(row: PoolRow) -> dict[str, Any]:
-    """Every key that older clients know, and those of subpools."""
+    """Every key that older clients know, those of subpools, and what can really start."""
     document = _minimal(row.document)
     subpool = row.subpool
     document.update(
@@ -246,6 +251,9 @@ def _row(row: PoolRow) -> dict[str, Any]:
         subpool_name=None if subpool is None else subpool.subpool,
         subpool_state=None if subpool is None else subpool.state.value,
         quota_total=None if row.quota_total is None else str(row.quota_total),
+        can_start=str(row.can_start),
+        can_start_note=row.can_start_note,
+        drain=msgspec.to_builtins(row.drain),
     )
     return document
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from litestar import Response
 from litestar.params import FromPath, FromQuery, JSONBody
 
@@ -31,35 +32,56 @@ def list_subpools(
 
 @route("POST", _ALL, Action.SUBPOOL_CREATE, Scope.POOL, status=201)
 def create_subpool(
-    request: Visit, pool: FromPath[str], data: JSONBody[CreateSubpool]
+    request: Visit,
+    pool: FromPath[str],
+    data: JSONBody[CreateSubpool],
+    plan: FromQuery[bool] = False,
 ) -> Response[dict[str, Any]]:
-    """Give a part of a pool to a new subpool, or to one that was archived."""
+    """Give a part of a pool to a new subpool, or to one that was archived.
+
+    The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
+    is changed.
+    """
     site, actor = caller(request)
-    change = subpools.create_subpool(site, actor, pool, data.name, data.quota)
-    return Response(_changed(change), status_code=201)
+    change = subpools.create_subpool(site, actor, pool, data.name, data.quota, plan=plan)
+    return Response(_changed(change), status_code=200 if plan else 201)
 
 
 @route("GET", _ONE, Action.SUBPOOL_READ, Scope.POOL)
 def get_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> dict[str, Any]:
-    """One subpool, whatever its state."""
+    """One subpool, whatever its state; `drain` says what keeps one open that is being deleted."""
     site, actor = caller(request)
     return subpools.get_subpool(site, actor, pool, subpool).document
 
 
 @route("PATCH", _ONE, Action.SUBPOOL_UPDATE, Scope.POOL)
 def update_subpool(
-    request: Visit, pool: FromPath[str], subpool: FromPath[str], data: JSONBody[dict[str, Any]]
+    request: Visit,
+    pool: FromPath[str],
+    subpool: FromPath[str],
+    data: JSONBody[dict[str, Any]],
+    plan: FromQuery[bool] = False,
 ) -> dict[str, Any]:
-    """Change the quota, which is all that can be changed; a decrease ends nothing."""
+    """Change the quota, which is all that can be changed; a decrease ends nothing.
+
+    The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
+    is changed.
+    """
     site, actor = caller(request)
-    return _changed(subpools.update_subpool(site, actor, pool, subpool, data))
+    return _changed(subpools.update_subpool(site, actor, pool, subpool, data, plan=plan))
 
 
 @route("DELETE", _ONE, Action.SUBPOOL_DELETE, Scope.POOL)
-def delete_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> dict[str, Any]:
-    """Give the quota back at once; the subpool is archived when nothing is left in it."""
+def delete_subpool(
+    request: Visit, pool: FromPath[str], subpool: FromPath[str], plan: FromQuery[bool] = False
+) -> dict[str, Any]:
+    """Give the quota back at once; the subpool is archived when nothing is left in it.
+
+    The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
+    is changed.
+    """
     site, actor = caller(request)
-    return _changed(subpools.delete_subpool(site, actor, pool, subpool))
+    return _changed(subpools.delete_subpool(site, actor, pool, subpool, plan=plan))
 
 
 @route("GET", f"{_ONE}/history", Action.SUBPOOL_READ, Scope.POOL)
@@ -71,7 +93,12 @@ def subpool_history(request: Visit, pool: FromPath[str], subpool: FromPath[str])
 
 
 def _changed(change: SubpoolChange) -> dict[str, Any]:
-    return {**change.view.document, "reactivated": change.reactivated}
+    return {
+        **change.view.document,
+        "reactivated": change.reactivated,
+        "planned": change.planned,
+        **msgspec.to_builtins(change.consequences),
+    }
 
 
 HANDLERS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import personal, sending, submission, workflows
+from bough.control import moving, personal, sending, submission, workflows
 from bough.control.explanation import Explainer
 from bough.control.site import Site
 from bough.control.submission import Accepted, Mode
@@ -20,6 +20,7 @@ from bough.server.workflow_shapes import (
     Named,
     Submission,
     TemplateSpec,
+    UpdateWorkflow,
     WhyBody,
     WhyGroup,
     WorkflowDocument,
@@ -150,6 +151,20 @@ def get_workflow(
     return workflow_document(view, Links(request), site)
 
 
+@route("PATCH", "/api/workflow/{workflow:str}", Action.WORKFLOW_UPDATE, Scope.WORKFLOW)
+def update_workflow(
+    request: Visit, workflow: FromPath[str], data: JSONBody[UpdateWorkflow]
+) -> WorkflowDocument:
+    """Let a workflow that holds no GPUs wait in another pool, or with another priority.
+
+    It is checked as a submission to that pool, and keeps its submit time.
+    """
+    site, actor = caller(request)
+    moved = moving.move_workflow(site, actor, workflow, data.pool, data.priority)
+    view = workflows.get_workflow(site, actor, moved.uuid)
+    return workflow_document(view, Links(request), site)
+
+
 @route("POST", "/api/workflow/{workflow:str}/cancel", Action.WORKFLOW_CANCEL, Scope.WORKFLOW)
 def cancel(
     request: Visit,
@@ -236,4 +251,4 @@ def _submission(links: Links, accepted: Accepted) -> Submission:
     )
 
 
-HANDLERS = (submit, restart, list_workflows, get_workflow, cancel, tag, why)
+HANDLERS = (submit, restart, list_workflows, get_workflow, update_workflow, cancel, tag, why)
