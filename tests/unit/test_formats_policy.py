@@ -9,7 +9,15 @@ import pytest
 
 from bough.formats.composer import compose
 from bough.formats.documents import Document
-from bough.formats.policy import PolicyRead, field_names, policy_of, preset_for, read_policy
+from bough.formats.policy import (
+    LEAST,
+    PolicyRead,
+    field_names,
+    policy_document,
+    policy_of,
+    preset_for,
+    read_policy,
+)
 from bough.model.gangrules import GangRules, GrowthTurn, Line
 from bough.model.placement import Packing, PlacePolicy
 from bough.model.policy import KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
@@ -81,30 +89,37 @@ def test_every_kind_of_field_can_be_written():
     )
 
 
-def written(policy: Policy) -> dict[str, object]:
-    """A policy the way that a file has it."""
-
-    def value_of(name: str, value: object) -> object:
-        if value is None:
-            return "none"
-        return f"{value // 1000}s" if name.endswith("_ms") and isinstance(value, int) else value
-
-    def fields_of(struct: msgspec.Struct) -> dict[str, object]:
-        return {
-            name.removesuffix("_ms"): fields_of(value)
-            if isinstance(value, msgspec.Struct)
-            else value_of(name, value)
-            for name, value in msgspec.structs.asdict(struct).items()
-        }
-
-    return fields_of(policy)
-
-
 @pytest.mark.parametrize("preset", [OSMO, KUEUE])
 def test_a_policy_that_is_written_out_is_read_back(preset: Policy):
-    text = msgspec.json.encode(written(preset)).decode()
+    text = msgspec.json.encode(policy_document(preset, preset.name)).decode()
 
     assert PolicyRead(preset, []) == read(text)
+
+
+def test_a_document_says_times_with_units_and_no_limit_as_none():
+    changed = read(
+        "gangs: {minimum_runtime: 90m, grace: 0s, staleness_grace: none, reservations: 2}"
+    ).policy
+
+    written = policy_document(changed, "osmo")["gangs"]
+
+    names = ("minimum_runtime", "grace", "staleness_grace", "eviction_limit", "reservations")
+    assert ["90m", "0s", "none", "none", 2] == [written[name] for name in names]
+
+
+def test_every_field_has_its_place_in_a_document():
+    def paths(document: dict[str, object], start: str = "") -> list[str]:
+        found: list[str] = []
+        for name, value in document.items():
+            nested = isinstance(value, dict)
+            found += paths(value, f"{start}{name}.") if nested else [f"{start}{name}"]
+        return found
+
+    assert ["preset", *field_names()] == paths(policy_document(OSMO, "osmo"))
+
+
+def test_what_must_not_be_zero_is_a_field():
+    assert {*LEAST} <= {name.split(".")[-1] for name in field_names()}
 
 
 def test_what_is_unknown_is_named_with_what_was_probably_meant():
@@ -125,7 +140,7 @@ def test_what_is_unknown_is_named_with_what_was_probably_meant():
         ("partial_admission: 3", "partial_admission", "expected true or false"),
         ("gangs: {grace: 30}", "gangs.grace", "'30' is no duration; write it like 90s"),
         ("gangs: {grace: none}", "gangs.grace", "'none' is no duration"),
-        ("gangs: {eviction_limit: -1}", "gangs.eviction_limit", "must be at least 0"),
+        ("gangs: {eviction_limit: -1}", "gangs.eviction_limit", "must be at least 1"),
         ("gangs: {reservations: none}", "gangs.reservations", "expected a whole number"),
         ("gangs: [1]", "gangs", "expected a mapping"),
         ("[1]", "", "expected a mapping"),

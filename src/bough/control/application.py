@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from bough.control.case import START, STOP
 from bough.control.lifecycle import GIVE_BACK, moved
-from bough.control.settings import read_workflow_settings
+from bough.control.policy import grace_s
 from bough.control.site import Site
 from bough.control.snapshot import Entry, Picture
 from bough.core.cycle.waits import Waits
@@ -80,7 +80,7 @@ class _Work:
         self._connection = connection
         self._entries = picture.entries
         self._now_ms = site.clock.now_ms()
-        self._grace_s = read_workflow_settings(connection).termination_grace_s
+        self._grace_s = grace_s(picture.policy)
         #: By gang, for those that are as the plan thought.
         self._tasks: dict[str, dict[str, Task]] = {}
         self._changed: dict[str, Task] = {}

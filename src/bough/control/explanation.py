@@ -15,16 +15,14 @@ from bough.control.access import authorise
 from bough.control.gangs import gang_name
 from bough.control.naming import PoolNames
 from bough.control.site import Site
-from bough.control.snapshot import Photographer
+from bough.control.snapshot import Photographer, Picture
 from bough.core.cycle.memo import Memo
 from bough.core.explain.certificate import certificate
 from bough.core.explain.remedies import remedies
 from bough.core.explain.sentences import say_remedy
 from bough.errors import Throttled
 from bough.model.access import Action, Actor
-from bough.model.policy import OSMO
 from bough.model.pool import Json
-from bough.model.snapshot import Snapshot
 from bough.model.workflow import TaskStatus, Workflow
 
 #: How long somebody waits for a turn, and how many plans are made to find remedies.
@@ -95,11 +93,11 @@ class Explainer:
         if not self._turn.acquire(timeout=TURN_S):
             raise Throttled("Too many ask why their work waits; try again.")
         try:
-            snapshot = self._photograph()
+            picture = self._photograph()
             return [
                 each
                 if each.status is TaskStatus.WAITING
-                else self._explained(snapshot, each, gangs[each.group], with_remedies=with_remedies)
+                else self._explained(picture, each, gangs[each.group], with_remedies=with_remedies)
                 for each in waits
             ]
         except BaseException:
@@ -109,19 +107,20 @@ class Explainer:
         finally:
             self._turn.release()
 
-    def _photograph(self) -> Snapshot:
+    def _photograph(self) -> Picture:
         if self._photographer is None:
             self._photographer, self._memo = Photographer(self._site), Memo()
         self._photographer.reread_nominated()
-        return self._photographer.take().snapshot
+        return self._photographer.take()
 
     def _explained(
-        self, snapshot: Snapshot, wait: Explained, gang: str, *, with_remedies: bool
+        self, picture: Picture, wait: Explained, gang: str, *, with_remedies: bool
     ) -> Explained:
-        found = certificate(snapshot, OSMO, gang, self._memo)
+        snapshot, policy = picture.snapshot, picture.policy
+        found = certificate(snapshot, policy, gang, self._memo)
         helpful: Json = None
         if with_remedies:
-            searched = remedies(snapshot, OSMO, gang, most_plans=MOST_PLANS)
+            searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS)
             helpful = msgspec.to_builtins(searched)
             for told, remedy in zip(helpful["found"], searched.found, strict=True):
                 told["sentence"] = say_remedy(remedy)

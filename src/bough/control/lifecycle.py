@@ -111,6 +111,11 @@ def is_final(reason: str | None) -> bool:
     return reason in _FINAL
 
 
+def is_victim(reason: str) -> bool:
+    """Whether an attempt was told to end by a plan, for others or as its gang was short."""
+    return reason in _PREEMPTING or reason in (EvictionRule.STALE.value, GIVE_BACK)
+
+
 def is_overtaken(task: Task, seen: Observation) -> bool:
     """Whether an attempt had ended by itself before it was told to end."""
     if seen.exit_code is None or task.released_ms is None or seen.at_ms >= task.released_ms:

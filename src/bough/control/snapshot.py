@@ -13,11 +13,13 @@ import msgspec
 
 from bough.control.estate import Estate, node_sets, read_estate, uses
 from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, needed_gpus
+from bough.control.policy import PolicyReader
 from bough.control.register import Register, Standing
 from bough.control.site import Site
 from bough.control.tree import Forest, derive
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
+from bough.model.policy import OSMO, Policy
 from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Progress, Snapshot
 from bough.model.subpool import Subpool, SubpoolState
@@ -52,6 +54,8 @@ class Picture(msgspec.Struct, frozen=True):
     """A snapshot, and how to find in the store what it speaks of."""
 
     snapshot: Snapshot
+    #: By which it is to be planned.
+    policy: Policy
     forest: Forest
     #: By the name of the gang.
     entries: dict[str, Entry]
@@ -85,6 +89,8 @@ class Photographer:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._register = Register()
+        self._policies = PolicyReader()
+        self._policy = OSMO
         self._version: int | None = None
         #: When everything was read.
         self._read_ms = site.clock.now_ms()
@@ -108,6 +114,8 @@ class Photographer:
             version = setting_store.counter(connection, setting_store.VERSION)
             touched = self._register.refresh(connection)
             estate = None if version == self._version else read_estate(connection)
+            if estate is not None:
+                self._policy = self._policies.read(connection)
         if estate is not None:
             self._frame = _frame(self._site, estate, self._last)
             self._version = version
@@ -156,7 +164,14 @@ class Photographer:
                 if uuid in self._gangs
             },
         )
-        return Picture(self._last, frame.forest, dict(self._named), self._waits, self._nominated)
+        return Picture(
+            self._last,
+            self._policy,
+            frame.forest,
+            dict(self._named),
+            self._waits,
+            self._nominated,
+        )
 
     def _forget_all(self) -> None:
         self._register, self._version = Register(), None

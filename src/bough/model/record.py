@@ -35,6 +35,8 @@ class ConfigType(StrEnum):
 
     SERVICE = "SERVICE"
     WORKFLOW = "WORKFLOW"
+    #: How cycles decide.
+    POLICY = "POLICY"
     POOL = "POOL"
     SUBPOOL = "SUBPOOL"
     COHORT = "COHORT"
