@@ -185,7 +185,7 @@ def _highest(least: int, seen: Observation) -> int:
 
 def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
     if cause is TaskEvent.PREEMPT:
-        return f"Task was preempted{_at(task.released_ms)}."
+        return task.failure_message or f"Task was preempted{_at(task.released_ms)}."
     if task.releasing in _TEXTS:
         return _TEXTS[task.releasing].format(node=task.node)
     if seen.message:
@@ -197,6 +197,13 @@ def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
     if seen.signal is not None:
         return f"Task was killed by {_signal_name(seen.signal)}."
     return f"Task ended with exit code {_highest(0, seen)}."
+
+
+def preempted_text(reason: str, why: str, at_ms: int) -> str:
+    """What is said about an attempt that ends for others, from when it is told on."""
+    if reason == GIVE_BACK:
+        return f"{_TEXTS[GIVE_BACK].removesuffix('.')}: {why}."
+    return f"Task was preempted{_at(at_ms)}: {why}."
 
 
 def _at(moment_ms: int | None) -> str:

@@ -77,6 +77,8 @@ class EventKind(StrEnum):
     WORKFLOW_STATUS = "workflow.status"
     TASK_STATUS = "task.status"
     PREEMPTED = "task.preempted"
+    #: Why a group waits is of another kind than before.
+    WAITING = "group.waiting"
     POOL_CHANGED = "pool.changed"
     SUBPOOL_CHANGED = "subpool.changed"
     COHORT_CHANGED = "cohort.changed"
