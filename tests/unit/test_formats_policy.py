@@ -18,9 +18,9 @@ from bough.formats.policy import (
     preset_for,
     read_policy,
 )
-from bough.model.gangrules import GangRules, GrowthTurn, Line
+from bough.model.gangrules import GrowthTurn, Line
 from bough.model.placement import Packing, PlacePolicy
-from bough.model.policy import KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
+from bough.model.policy import KAI, KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,7 +43,7 @@ def test_an_empty_policy_is_the_default():
     assert KUEUE == policy_of(documents("{}")[0], KUEUE).policy
 
 
-@pytest.mark.parametrize("preset", [OSMO, KUEUE])
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
 def test_a_preset_is_a_policy(preset: Policy):
     assert PolicyRead(preset, []) == read(f"preset: {preset.name}")
 
@@ -70,13 +70,15 @@ def test_every_kind_of_field_can_be_written():
     )
 
     assert [] == found.problems
-    assert found.policy == Policy(
+    assert found.policy == msgspec.structs.replace(
+        KUEUE,
         name="ours",
         heads=Heads.ALL,
         order=(OrderKey.PRIORITY, OrderKey.TIMESTAMP),
         requeuing_timestamp=RequeuingTimestamp.CREATION,
         partial_admission=False,
-        gangs=GangRules(
+        gangs=msgspec.structs.replace(
+            KUEUE.gangs,
             placement=PlacePolicy(packing=Packing.SPREAD, work=10),
             line=Line.BY_WEIGHT,
             growth=GrowthTurn.IN_LINE,
@@ -89,7 +91,7 @@ def test_every_kind_of_field_can_be_written():
     )
 
 
-@pytest.mark.parametrize("preset", [OSMO, KUEUE])
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
 def test_a_policy_that_is_written_out_is_read_back(preset: Policy):
     text = msgspec.json.encode(policy_document(preset, preset.name)).decode()
 
@@ -132,7 +134,7 @@ def test_what_is_unknown_is_named_with_what_was_probably_meant():
 @pytest.mark.parametrize(
     ("text", "field", "message"),
     [
-        ("preset: osmos", "preset", "expected one of osmo, kueue, not the text 'osmos'"),
+        ("preset: osmos", "preset", "expected one of osmo, kueue, kai, not the text 'osmos'"),
         ("heads: frist", "heads", "did you mean first?"),
         ("order: [priority, time]", "order[1]", "expected one of holds_quota, nominated"),
         ("order: [priority, priority]", "order[1]", "priority stands here twice"),

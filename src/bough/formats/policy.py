@@ -22,7 +22,7 @@ from bough.errors import Broken, Invalid
 from bough.formats.documents import read_file, read_text
 from bough.formats.durations import parse_duration_s
 from bough.formats.fields import Fields, Reading, suggest
-from bough.model.policy import KUEUE, OSMO, Policy
+from bough.model.policy import KAI, KUEUE, OSMO, Policy
 from bough.model.problem import Problem, Severity, problem_line
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: How "no limit" is written.
 NONE = "none"
-PRESETS = {policy.name: policy for policy in (OSMO, KUEUE)}
+PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KAI)}
 #: The key under which a document names the preset that it changes.
 PRESET = "preset"
 #: What would stop a scheduler is refused: no search that may try nothing, and no right to evict of
@@ -50,6 +50,7 @@ class Preset(StrEnum):
 
     OSMO = OSMO.name
     KUEUE = KUEUE.name
+    KAI = KAI.name
 
 
 class PolicyRead(NamedTuple):
