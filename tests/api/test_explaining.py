@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bough.cli.workflow_text import render_why
 from tests.api.house import House, spec
 
 
@@ -62,10 +63,13 @@ def test_what_waits_alike_is_told_once_to_clients(team: House):
     name = team.submit(0, text=spec(10, groups=6))
     team.settle()
 
-    first, behind = team.get(f"/api/workflow/{name}/why")["groups"]
+    (group,) = team.get(f"/api/workflow/{name}/why")["groups"]
 
-    assert (0, 1) == (len(first["alike"]), first["tasks"])
-    assert (4, 5) == (len(behind["alike"]), behind["tasks"])
+    assert ("group-0", [f"group-{number}" for number in range(1, 6)], 6) == (
+        group["group"],
+        group["alike"],
+        group["tasks"],
+    )
 
 
 def test_what_runs_is_told_in_a_sentence(team: House):
@@ -86,3 +90,30 @@ def test_what_runs_is_told_in_a_sentence(team: House):
         runs["preemptible"],
     )
     assert ("2023-11-14T22:13:20.000", sentence) == (runs["since"], runs["message"])
+
+
+def test_a_limit_on_one_users_gpus_is_told_in_query_events_and_why(team: House):
+    team.pool("team", 100, user_gpu_limit=1)
+    first = team.run(1)
+    second = team.submit(1)
+    team.settle()
+
+    (group,) = team.get(f"/api/workflow/{second}")["groups"]
+    sentence = "admin holds 1 of 1 GPUs that one user may have in team; it asks for 1"
+    assert ("owner_limit", sentence) == (group["wait_reason"], group["wait_message"])
+    assert [f"[group-0] group.waiting: owner_limit: {sentence}"] == lines_of(
+        team, second, "group.waiting"
+    )
+    answer = team.get(f"/api/workflow/{second}/why?remedies=True")
+    (why,) = answer["groups"]
+    assert ("owner_limit", sentence) == (why["reason"], why["message"])
+    assert ("waits", "owner_limit") == (
+        why["certificate"]["verdict"],
+        why["certificate"]["reason"],
+    )
+    text = render_why(second, answer)
+    assert text.startswith(f"{second}/group-0 waits (owner_limit): {sentence}")
+
+    team.finish(first)
+
+    assert "RUNNING" == team.status(second)

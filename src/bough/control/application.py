@@ -32,8 +32,6 @@ from bough.store import settings as setting_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 
-USER_LIMIT = "UserLimit"
-
 
 class Applied(msgspec.Struct, frozen=True):
     """What became of a plan."""
@@ -249,19 +247,13 @@ def _new_waits(picture: Picture, plan: Plan) -> list[tuple[str, str, str]]:
     for wait in Waits(picture.snapshot, picture.policy, plan).every():
         entry = entries[wait.workload]
         uuid, reason, message = entry.group.uuid, wait.reason, wait.message
-        if not entry.gated and known[uuid] != (reason, message):
+        if known[uuid] != (reason, message):
             news.append((uuid, reason, message))
     for nomination in plan.nominations:
         uuid = entries[nomination.workload].group.uuid
         told = (WaitReason.NOMINATED.value, _say_nominated(nomination.waits_for))
         if known[uuid] != told:
             news.append((uuid, *told))
-    for entry in entries.values():
-        if entry.gated:
-            who, uuid = entry.workflow.submitted_by, entry.group.uuid
-            message = f"{who} holds as many GPUs in pool {entry.pool} as one user may"
-            if known[uuid] != (USER_LIMIT, message):
-                news.append((uuid, USER_LIMIT, message))
     return news
 
 
