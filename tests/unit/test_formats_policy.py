@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from bough.formats.composer import compose
 from bough.formats.documents import Document
 from bough.formats.policy import (
     LEAST,
+    PRESETS,
     PolicyRead,
     field_names,
     policy_document,
@@ -201,3 +203,31 @@ def test_every_choice_of_a_field_is_documented():
     choices = [*Heads, *OrderKey, *RequeuingTimestamp, *Line, *GrowthTurn, *Packing]
 
     assert [] == [each.value for each in choices if f"`{each.value}`" not in text]
+
+
+def test_the_presets_stand_beside_each_other_as_they_are():
+    documents = {name: policy_document(each, name) for name, each in PRESETS.items()}
+    text = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
+    table = text.partition("## The presets beside each other")[2].partition("\n## ")[0]
+
+    expected = [f"| field | {' | '.join(f'`{name}`' for name in documents)} |"]
+    for field in field_names():
+        values = [said(each, field) for each in documents.values()]
+        if field != "name" and any(value != values[0] for value in values):
+            expected.append(f"| `{field}` | {' | '.join(map(shown, values))} |")
+
+    assert expected == [line for line in table.splitlines() if line.startswith("| ")]
+
+
+def said(document: Any, field: str) -> Any:
+    for part in field.split("."):
+        document = document[part]
+    return document
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ", ".join(f"`{each}`" for each in value)
+    return f"`{value}`" if isinstance(value, str) else str(value)
