@@ -86,6 +86,9 @@ LEAST = {
         PATCH /api/configs/cohort/{cohort}
         DELETE /api/configs/cohort/{cohort}
         GET /api/configs/diff
+        GET /api/configs/policy
+        PUT /api/configs/policy
+        PATCH /api/configs/policy
         GET /api/configs/history
         POST /api/configs/history/rollback
         POST /api/configs/pool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.local import Attempt, Local, gang, serving_locally, task
+from tests.policies import written
 
 EXAMPLES = sorted(Path(str(files("bough") / "examples" / "workflows")).glob("*.yaml"))
 #: A gang that trains, is interrupted, says so by its exit code, and goes on from its checkpoint.
@@ -117,7 +119,7 @@ def test_a_templated_gang_starts_itself_again_and_goes_on(local: Local):
 
 
 def test_notice_is_given_before_the_end_and_gpus_are_kept_until_then(local: Local):
-    local.done("config", "set", "WORKFLOW", "termination_grace=2s")
+    _give_victims(local, "2s")
     low = local.run("p", 8, "LOW", script=DEAF)
     normal = local.submit("p", 8, "NORMAL")
     seen: set[tuple[bool, bool]] = set()
@@ -132,7 +134,13 @@ def test_notice_is_given_before_the_end_and_gpus_are_kept_until_then(local: Loca
     assert (True, True) not in seen
     local.left_waiting(low)
     assert Attempt(0, "FAILED_PREEMPTED", 3006) == local.attempts(low)[0]
-    local.done("config", "set", "WORKFLOW", "termination_grace=30s")
+    _give_victims(local, "30s")
+
+
+def _give_victims(local: Local, grace: str) -> None:
+    path = local.folder / "policy.json"
+    path.write_text(json.dumps(written(grace=grace)))
+    local.done("config", "update", "POLICY", "--file", str(path))
 
 
 def test_what_fails_again_and_again_is_given_up(local: Local):

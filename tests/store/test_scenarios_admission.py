@@ -223,7 +223,7 @@ def test_a_user_holds_no_more_gpus_in_a_pool_than_one_may(team):
     running, pending = WorkflowStatus.RUNNING, WorkflowStatus.PENDING
     assert [running, pending, running, running] == statuses
     (reason,) = workflows.why(team.site, ann, second.workflow_id)
-    assert "ann holds as many GPUs in pool team as one user may" == reason.message
+    assert "owner_limit" == reason.reason
 
     team.finish(first)
     assert running is team.status(second)

@@ -270,10 +270,10 @@ def test_an_eviction_says_for_whom_and_at_what_level(world):
     with world.site.store.read() as connection:
         events = record_store.events_after(connection, 0)
     (event,) = [each for each in events if each.kind is EventKind.PREEMPTED]
-    assert ("job-4", "reclaim", "job-5/group", "cohort osmo-default-ns") == (
+    assert ("job-4", "reclaim", "job-5/group", "the whole cluster") == (
         event.subject,
         event.data["rule"],
-        event.data["for"],
+        event.data["preemptor"],
         event.data["level"],
     )
 

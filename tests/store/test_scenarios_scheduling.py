@@ -178,4 +178,5 @@ def test_scenario_155_preemptions_can_be_limited(world):
     assert Status.FAILED_PREEMPTED is world.status(low)
     message = world.get(low).failure_message
     assert message.startswith("Task was preempted at ")
-    assert message.endswith("UTC. No exit action applied due to retry limit 0.")
+    assert message.endswith(". No exit action applied due to retry limit 0.")
+    assert ", for job-1/group of root (NORMAL in pool p)" in message

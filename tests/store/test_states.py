@@ -361,9 +361,9 @@ def test_what_an_elastic_gang_gives_back_is_no_failure(slow):
 
     assert Status.RUNNING is slow.status(elastic)
     given_back = [task for task in slow.tasks(elastic, every=True) if task.status.finished]
-    assert {(T.RESCHEDULED, "Given back by an elastic group.")} == {
-        (task.status, task.failure_message) for task in given_back
-    }
+    for_whom = "for job-1/group of root (HIGH in pool p)"
+    text = f"Given back by an elastic group: preempt at pool p, {for_whom}."
+    assert {(T.RESCHEDULED, text)} == {(task.status, task.failure_message) for task in given_back}
     assert (0, T.RUNNING) == now(slow, elastic)[0]
 
 

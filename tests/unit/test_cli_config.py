@@ -188,3 +188,15 @@ def test_the_audit_says_who_changed_what(osmo: Osmo, server: Answering):
     assert query == server.last.query
     assert {"entries": [ENTRY]} == json.loads(osmo("audit", "list", "-t", "json").output)
     assert "There are no entries.\n" == osmo("audit", "list").output
+
+
+def test_a_policy_file_is_sent_as_it_is_written(osmo: Osmo, server: Answering, tmp_path: Path):
+    server.answer("PATCH", "/api/configs/policy", {"preset": "osmo"})
+    path = tmp_path / "ours.yaml"
+    path.write_text("preset: osmo  # ours\n")
+
+    ended = osmo("config", "update", "policy", "--file", str(path), "-d", "why")
+
+    assert (0, "POLICY is updated.\n", "") == ended
+    expected = {"file": "preset: osmo  # ours\n", "file_name": str(path), "description": "why"}
+    assert expected == server.last.body

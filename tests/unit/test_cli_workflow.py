@@ -346,6 +346,64 @@ def test_what_does_not_wait_is_said_in_words(osmo: Osmo, server: Answering):
     assert (0, "It runs.\n", "") == osmo("workflow", "why", "w-1")
 
 
+def test_a_query_says_what_was_preempted_for_whom(osmo: Osmo, server: Answering):
+    task = {"name": "t", "retry_id": 1, "start_time": None, "status": "SCHEDULING"}
+    document = {
+        **row(1),
+        "submitted_by": "alice",
+        "groups": [{"name": "g", "tasks": [task], "preemptions": [PREEMPTION]}],
+    }
+    server.answer("GET", "/api/workflow/wf-1", document)
+    assert [
+        "Preempted:",
+        f"  g: it was preempted at Jan 05, 2026 10:00 UTC: {PREEMPTION['message']}",
+    ] == osmo("workflow", "query", "wf-1").output.splitlines()[-2:]
+
+
+PREEMPTION = {
+    "at": "2026-01-05T10:00:00",
+    "tasks": ["t"],
+    "rule": "reclaim",
+    "message": "reclaim at pool team, for w-2/g of ann (HIGH in pool b)",
+    "given_back": False,
+}
+
+
+def test_groups_that_wait_alike_are_told_once(osmo: Osmo, server: Answering):
+    group = {
+        "group": "t0",
+        "status": "SCHEDULING",
+        "reason": "quota",
+        "message": "13 > 10",
+        "alike": [f"t{number}" for number in range(1, 50)],
+        "preemptions": [PREEMPTION, PREEMPTION],
+    }
+    runs = {"message": "eval runs since then", "preemptions": []}
+    answer = {"workflow": "w-1", "status": "PENDING", "groups": [group], "running": [runs]}
+    server.answer("GET", "/api/workflow/w-1/why", answer)
+    assert [
+        "each of 50 groups alike (t0, t1, t2 and 47 more) waits (quota): 13 > 10",
+        "",
+        f"  it was preempted at Jan 05, 2026 10:00 UTC (2 times in all): {PREEMPTION['message']}",
+        "",
+        "eval runs since then",
+    ] == osmo("workflow", "why", "w-1").output.splitlines()
+
+
+def test_what_runs_says_when_it_gave_something_back(osmo: Osmo, server: Answering):
+    runs = {"message": "g runs", "preemptions": [{**PREEMPTION, "given_back": True}]}
+    answer = {
+        "workflow": "w-1",
+        "message": "Nothing waits.\ng runs",
+        "groups": [],
+        "running": [runs],
+    }
+    server.answer("GET", "/api/workflow/w-1/why", answer)
+    first, second, third = osmo("workflow", "why", "w-1").output.splitlines()
+    assert ("Nothing waits.", "g runs") == (first, second)
+    assert third.startswith("  it gave back tasks at ")
+
+
 def test_logs_have_a_heading_and_come_as_they_are(osmo: Osmo, server: Answering):
     text = "2026/01/05 10:05:01 [master] hello\nno end"
     server.answer("GET", "/api/workflow/wf-1/logs", text.encode())

@@ -35,15 +35,15 @@ def test_a_sentence_names_pools(names, text, expected):
 
 def test_data_names_pools_wherever_queues_stand(names):
     data = {
-        "node": ["queue", "osmo-pool-ns-team--a"],
-        "above": ["cohort", "research"],
+        "node": {"kind": "queue", "name": "osmo-pool-ns-team--a"},
+        "above": {"kind": "cohort", "name": "research"},
         "queue": "osmo-pool-ns-team--_shared",
         "many": [{"level": "cohort osmo-pool-ns-team"}, 5, None],
     }
 
     assert {
-        "node": ["pool", "team--a"],
-        "above": ["cohort", "research"],
+        "node": {"kind": "pool", "name": "team--a"},
+        "above": {"kind": "cohort", "name": "research"},
         "queue": "team",
         "many": [{"level": "pool team"}, 5, None],
     } == names.in_data(data)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from bough.formats.composer import compose
 from bough.formats.documents import Document
-from bough.formats.policy import PolicyRead, field_names, policy_of, preset_for, read_policy
-from bough.model.gangrules import GangRules, GrowthTurn, Line
+from bough.formats.policy import (
+    LEAST,
+    PRESETS,
+    PolicyRead,
+    field_names,
+    policy_document,
+    policy_of,
+    preset_for,
+    read_policy,
+)
+from bough.model.gangrules import GrowthTurn, Line
 from bough.model.placement import Packing, PlacePolicy
-from bough.model.policy import KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
+from bough.model.policy import KAI, KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +45,7 @@ def test_an_empty_policy_is_the_default():
     assert KUEUE == policy_of(documents("{}")[0], KUEUE).policy
 
 
-@pytest.mark.parametrize("preset", [OSMO, KUEUE])
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
 def test_a_preset_is_a_policy(preset: Policy):
     assert PolicyRead(preset, []) == read(f"preset: {preset.name}")
 
@@ -62,13 +72,15 @@ def test_every_kind_of_field_can_be_written():
     )
 
     assert [] == found.problems
-    assert found.policy == Policy(
+    assert found.policy == msgspec.structs.replace(
+        KUEUE,
         name="ours",
         heads=Heads.ALL,
         order=(OrderKey.PRIORITY, OrderKey.TIMESTAMP),
         requeuing_timestamp=RequeuingTimestamp.CREATION,
         partial_admission=False,
-        gangs=GangRules(
+        gangs=msgspec.structs.replace(
+            KUEUE.gangs,
             placement=PlacePolicy(packing=Packing.SPREAD, work=10),
             line=Line.BY_WEIGHT,
             growth=GrowthTurn.IN_LINE,
@@ -81,30 +93,37 @@ def test_every_kind_of_field_can_be_written():
     )
 
 
-def written(policy: Policy) -> dict[str, object]:
-    """A policy the way that a file has it."""
-
-    def value_of(name: str, value: object) -> object:
-        if value is None:
-            return "none"
-        return f"{value // 1000}s" if name.endswith("_ms") and isinstance(value, int) else value
-
-    def fields_of(struct: msgspec.Struct) -> dict[str, object]:
-        return {
-            name.removesuffix("_ms"): fields_of(value)
-            if isinstance(value, msgspec.Struct)
-            else value_of(name, value)
-            for name, value in msgspec.structs.asdict(struct).items()
-        }
-
-    return fields_of(policy)
-
-
-@pytest.mark.parametrize("preset", [OSMO, KUEUE])
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
 def test_a_policy_that_is_written_out_is_read_back(preset: Policy):
-    text = msgspec.json.encode(written(preset)).decode()
+    text = msgspec.json.encode(policy_document(preset, preset.name)).decode()
 
     assert PolicyRead(preset, []) == read(text)
+
+
+def test_a_document_says_times_with_units_and_no_limit_as_none():
+    changed = read(
+        "gangs: {minimum_runtime: 90m, grace: 0s, staleness_grace: none, reservations: 2}"
+    ).policy
+
+    written = policy_document(changed, "osmo")["gangs"]
+
+    names = ("minimum_runtime", "grace", "staleness_grace", "eviction_limit", "reservations")
+    assert ["90m", "0s", "none", "none", 2] == [written[name] for name in names]
+
+
+def test_every_field_has_its_place_in_a_document():
+    def paths(document: dict[str, object], start: str = "") -> list[str]:
+        found: list[str] = []
+        for name, value in document.items():
+            nested = isinstance(value, dict)
+            found += paths(value, f"{start}{name}.") if nested else [f"{start}{name}"]
+        return found
+
+    assert ["preset", *field_names()] == paths(policy_document(OSMO, "osmo"))
+
+
+def test_what_must_not_be_zero_is_a_field():
+    assert {*LEAST} <= {name.split(".")[-1] for name in field_names()}
 
 
 def test_what_is_unknown_is_named_with_what_was_probably_meant():
@@ -117,7 +136,7 @@ def test_what_is_unknown_is_named_with_what_was_probably_meant():
 @pytest.mark.parametrize(
     ("text", "field", "message"),
     [
-        ("preset: osmos", "preset", "expected one of osmo, kueue, not the text 'osmos'"),
+        ("preset: osmos", "preset", "expected one of osmo, kueue, kai, not the text 'osmos'"),
         ("heads: frist", "heads", "did you mean first?"),
         ("order: [priority, time]", "order[1]", "expected one of holds_quota, nominated"),
         ("order: [priority, priority]", "order[1]", "priority stands here twice"),
@@ -125,7 +144,7 @@ def test_what_is_unknown_is_named_with_what_was_probably_meant():
         ("partial_admission: 3", "partial_admission", "expected true or false"),
         ("gangs: {grace: 30}", "gangs.grace", "'30' is no duration; write it like 90s"),
         ("gangs: {grace: none}", "gangs.grace", "'none' is no duration"),
-        ("gangs: {eviction_limit: -1}", "gangs.eviction_limit", "must be at least 0"),
+        ("gangs: {eviction_limit: -1}", "gangs.eviction_limit", "must be at least 1"),
         ("gangs: {reservations: none}", "gangs.reservations", "expected a whole number"),
         ("gangs: [1]", "gangs", "expected a mapping"),
         ("[1]", "", "expected a mapping"),
@@ -184,3 +203,31 @@ def test_every_choice_of_a_field_is_documented():
     choices = [*Heads, *OrderKey, *RequeuingTimestamp, *Line, *GrowthTurn, *Packing]
 
     assert [] == [each.value for each in choices if f"`{each.value}`" not in text]
+
+
+def test_the_presets_stand_beside_each_other_as_they_are():
+    documents = {name: policy_document(each, name) for name, each in PRESETS.items()}
+    text = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
+    table = text.partition("## The presets beside each other")[2].partition("\n## ")[0]
+
+    expected = [f"| field | {' | '.join(f'`{name}`' for name in documents)} |"]
+    for field in field_names():
+        values = [said(each, field) for each in documents.values()]
+        if field != "name" and any(value != values[0] for value in values):
+            expected.append(f"| `{field}` | {' | '.join(map(shown, values))} |")
+
+    assert expected == [line for line in table.splitlines() if line.startswith("| ")]
+
+
+def said(document: Any, field: str) -> Any:
+    for part in field.split("."):
+        document = document[part]
+    return document
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ", ".join(f"`{each}`" for each in value)
+    return f"`{value}`" if isinstance(value, str) else str(value)

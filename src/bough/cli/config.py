@@ -21,7 +21,7 @@ from bough.cli.remote import (
 from bough.cli.ruled import cell_text, render_ruled, show_time
 from bough.errors import Invalid, NotFound
 
-KINDS = Capitals(["WORKFLOW", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"])
+KINDS = Capitals(["WORKFLOW", "POLICY", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"])
 #: How much of a value stands in a table; JSON has all of it.
 MAXIMUM_SHOWN = 60
 #: Where the objects of a kind are, in an answer that has all of them.
@@ -89,7 +89,13 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
 def update(kind: str, name: str | None, file: str, description: str, format_type: str) -> None:
     """Change some fields, of one object of a kind where it has several."""
     _refuse_subpools(kind)
-    answer = client().configs.update(kind, _read(file), name, description)
+    if kind == "POLICY" and name is None:
+        # As it is written, so that what is wrong with it is told with its line.
+        text = read_text(file, dash=True)
+        shown = "<stdin>" if file == "-" else file
+        answer: Any = client().configs.update_policy(text, shown, description)
+    else:
+        answer = client().configs.update(kind, _read(file), name, description)
     echo(answer, format_type, lambda _: f"{_title(kind, name)} is updated.")
 
 

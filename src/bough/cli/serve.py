@@ -57,6 +57,12 @@ database_option = click.option(
     "--nodes", metavar="FILE", type=click.Path(), help="A file with Nodes to offer instead."
 )
 @click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Decide by this policy file from now on, whatever is configured.",
+)
+@click.option(
     "--namespace", default="default", show_default=True, help="A part of the names of queues."
 )
 @click.option("--example", is_flag=True, help="Make an organisation to look at.")
@@ -112,6 +118,7 @@ database_option = click.option(
 def serve(
     data: str,
     nodes: str | None,
+    policy: str | None,
     trusted: tuple[str, ...],
     folders: tuple[str, ...],
     **options: Any,
@@ -125,6 +132,7 @@ def serve(
     settings = _server("settings").Settings(
         data=Path(data),
         nodes=None if nodes is None else Path(nodes),
+        policy=None if policy is None else Path(policy),
         trusted_proxies=tuple(map(_network, trusted)),
         data_folders=tuple(map(Path, folders)),
         **options,

@@ -86,12 +86,17 @@ def _messages(answer: Any, *, verbose: bool) -> list[str]:
         for group in answer["groups"]
         if group.get("wait_message")
     ]
+    ended = [
+        (group["name"], line.strip()) for group in answer["groups"] for line in _preempted(group)
+    ]
     lines: list[str] = []
     if {message for _, message in told} - {answer.get("failure_message")}:
         lines += ["", "Messages:", *_said(told)]
     if waits:
         name = printable(answer["name"])
         lines += ["", f"Waiting (more: bough workflow why {name}):", *_said(waits)]
+    if ended:
+        lines += ["", "Preempted:", *_said(ended)]
     return lines
 
 
@@ -102,26 +107,70 @@ def _said(told: list[tuple[str, str]]) -> list[str]:
         about.setdefault(message, []).append(name)
     lines: list[str] = []
     for message, names in about.items():
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        lines.append(printable(f"  {', '.join(names[:NAMED])}{more}: {message}"))
+        lines.append(printable(f"  {_some(names)}: {message}"))
     return lines
 
 
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
+
+
 def render_why(name: str, answer: Any, *, queues: bool = False) -> str:
-    """What stands against each group that waits, in the names of pools or of queues."""
+    """What stands against each group that waits, in the names of pools or of queues; what runs."""
+    running = answer.get("running", [])
     if not answer["groups"]:
-        return printable(answer.get("message") or f"Workflow {name} does not wait.")
+        message = answer.get("message") or f"Workflow {name} does not wait."
+        parts = [*message.splitlines(), *_runs_lines(running, told=True)]
+        return "\n".join(map(printable, parts))
     title = "QUEUE" if queues else "POOL"
-    return "\n\n".join(_group_text(group, title) for group in answer["groups"])
+    parts = [_group_text(group, title) for group in answer["groups"]]
+    if running:
+        parts.append("\n".join(map(printable, _runs_lines(running, told=False))))
+    return "\n\n".join(parts)
 
 
 def _group_text(group: Any, title: str) -> str:
+    preempted = [printable(line) for line in _preempted(group)]
     if group.get("certificate") is None:
         reason = group.get("reason") or group["status"]
         message = group.get("message") or "it has not been looked at yet"
-        return f"{printable(group['group'])} waits ({reason}): {printable(message)}"
-    shown = {"eviction": None, "remedies": None, **group}
-    return render_certificate(shown, lambda _, amount: str(amount), queue=title)
+        text = f"{_who_waits(group, group['group'])} waits ({reason}): {printable(message)}"
+    else:
+        shown = {"eviction": None, "remedies": None, **group}
+        text = render_certificate(shown, lambda _, amount: str(amount), queue=title)
+        name = printable(group["certificate"]["workload"])
+        text = _who_waits(group, name) + text.removeprefix(name)
+    return "\n".join([text, *([""] if preempted else []), *preempted])
+
+
+def _who_waits(group: Any, name: str) -> str:
+    """The group; where others wait as it does, all of them as one."""
+    alike = group.get("alike")
+    if not alike:
+        return printable(name)
+    names = _some([group["group"], *alike])
+    return printable(f"each of {1 + len(alike)} groups alike ({names})")
+
+
+def _runs_lines(running: Any, *, told: bool) -> list[str]:
+    """What runs, unless that was told already, and when it had to end for others before."""
+    lines: list[str] = []
+    for each in running:
+        lines += [] if told else [each["message"]]
+        lines += _preempted(each)
+    return lines
+
+
+def _preempted(group: Any) -> list[str]:
+    """The last time that a group had to end for others, and how often it had to before."""
+    found = group.get("preemptions")
+    if not found:
+        return []
+    last = found[-1]
+    what = "gave back tasks" if last["given_back"] else "was preempted"
+    before = f" ({len(found)} times in all)" if len(found) > 1 else ""
+    return [f"  it {what} at {show_time(last['at'])}{before}: {last['message']}"]
 
 
 def render_tasks(answer: Any, *, verbose: bool) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Configs:
-    """Configuration by kind (POOL, WORKFLOW, ROLE...), and how it was changed."""
+    """Configuration by kind (POOL, WORKFLOW, POLICY, ROLE...), and how it was changed."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -34,6 +34,11 @@ class Configs:
             return self._transport.send("PATCH", _config(kind, name), dict(changes))
         body = {"configs_dict": dict(changes), **given(description=description)}
         return self._transport.send("PATCH", _config(kind, name), body)
+
+    def update_policy(self, text: str, file_name: str = "", description: str = "") -> Any:
+        """Change the policy by the text of a policy file."""
+        body = {"file": text, **given(file_name=file_name, description=description)}
+        return self._transport.send("PATCH", _config("POLICY", None), body)
 
     def delete(self, kind: str, name: str) -> Any:
         """Remove one object."""

@@ -13,14 +13,17 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.case import START, STOP
-from bough.control.lifecycle import GIVE_BACK, moved
-from bough.control.settings import read_workflow_settings
+from bough.control.lifecycle import GIVE_BACK, moved, preempted_text
+from bough.control.naming import PoolNames
+from bough.control.policy import grace_s
+from bough.control.preemptions import Preemption, preemption_data, preemption_of
 from bough.control.site import Site
 from bough.control.snapshot import Entry, Picture
 from bough.core.cycle.waits import Waits
+from bough.core.explain.sentences import name_some
 from bough.model.backend import Stop
 from bough.model.plan import Bind, Eviction, Plan
-from bough.model.policy import OSMO
+from bough.model.reason import WaitReason
 from bough.model.record import Errand, EventKind, StoredEvent
 from bough.model.transitions import TaskEvent, next_status
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus
@@ -28,8 +31,6 @@ from bough.store import records as record_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
-
-USER_LIMIT = "UserLimit"
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -51,10 +52,12 @@ class Applied(msgspec.Struct, frozen=True):
 def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
     """Make a plan true, all of it that still can be."""
     waits, nominated = _new_waits(picture, plan), _nominated(picture, plan)
+    events = _wait_events(site, picture, waits)
     if not plan.binds and not plan.evictions:
         if waits or nominated != picture.nominated:
             with site.store.write() as connection:
                 _write_outlook(connection, picture, waits, nominated)
+                record_store.add_events(connection, events)
             _note_outlook(picture, waits, nominated)
         return Applied()
     with site.store.write() as connection:
@@ -69,6 +72,7 @@ def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
             work.evict(eviction)
         work.write()
         _write_outlook(connection, picture, waits, nominated)
+        record_store.add_events(connection, events)
     _note_outlook(picture, waits, nominated)
     return Applied(started=work.started, evicted=work.evicted, void=work.void)
 
@@ -80,7 +84,8 @@ class _Work:
         self._connection = connection
         self._entries = picture.entries
         self._now_ms = site.clock.now_ms()
-        self._grace_s = read_workflow_settings(connection).termination_grace_s
+        self._grace_s = grace_s(picture.policy)
+        self._names = PoolNames(site)
         #: By gang, for those that are as the plan thought.
         self._tasks: dict[str, dict[str, Task]] = {}
         self._changed: dict[str, Task] = {}
@@ -145,12 +150,18 @@ class _Work:
         going = holding & set(eviction.pods) if eviction.pods else holding
         # What an elastic gang gives back while it goes on is no failure.
         reason = eviction.rule.value if going == holding else GIVE_BACK
-        for name in sorted(going):
+        told = self._preemption(eviction, sorted(going), reason)
+        # Who ends for others is told for whom; what else it says follows from the reason.
+        message = preempted_text(reason, told.message, told.at_ms) if told.preemptor else None
+        for name in told.tasks:
             released = msgspec.structs.replace(
-                tasks[name], releasing=reason, released_ms=self._now_ms
+                tasks[name],
+                releasing=reason,
+                released_ms=self._now_ms,
+                failure_message=message,
             )
             self._change(eviction.workload, released)
-        self._stop(eviction, sorted(going), reason)
+        self._stop(eviction.workload, told, reason)
 
     def write(self) -> None:
         """Write everything down."""
@@ -196,24 +207,20 @@ class _Work:
         )
         self.started += 1
 
-    def _stop(self, eviction: Eviction, pods: list[str], reason: str) -> None:
-        entry = self._entries[eviction.workload]
-        attempts = tuple(self._tasks[eviction.workload][name].attempt for name in pods)
+    def _preemption(self, eviction: Eviction, pods: list[str], reason: str) -> Preemption:
+        group = self._entries[eviction.workload].group.name
+        preemptor = self._entries.get(eviction.preemptor or "")
+        workflow = None if preemptor is None else preemptor.workflow
+        return preemption_of(eviction, group, pods, reason, workflow, self._names, self._now_ms)
+
+    def _stop(self, gang: str, told: Preemption, reason: str) -> None:
+        entry = self._entries[gang]
+        attempts = tuple(self._tasks[gang][name].attempt for name in told.tasks)
         workflow = entry.workflow
         payload = msgspec.to_builtins(Stop(attempts, reason, self._grace_s))
         self._errands.append(Errand(STOP, workflow.backend, workflow.workflow_id, payload))
-        self._happen(
-            entry,
-            EventKind.PREEMPTED,
-            reason,
-            {
-                "group": entry.group.name,
-                "tasks": pods,
-                "rule": eviction.rule.value,
-                "for": eviction.preemptor,
-                "level": None if eviction.level is None else str(eviction.level),
-            },
-        )
+        kind = EventKind.PREEMPTED
+        self._happen(entry, kind, "given back:" if told.given_back else "", preemption_data(told))
         self.evicted += 1
 
     def _happen(self, entry: Entry, kind: EventKind, message: str, data: dict[str, object]) -> None:
@@ -237,18 +244,45 @@ def _new_waits(picture: Picture, plan: Plan) -> list[tuple[str, str, str]]:
     """Why each group waits, where that is not what is written down."""
     known, entries = picture.waits, picture.entries
     news: list[tuple[str, str, str]] = []
-    for wait in Waits(picture.snapshot, OSMO, plan).every():
+    for wait in Waits(picture.snapshot, picture.policy, plan).every():
         entry = entries[wait.workload]
         uuid, reason, message = entry.group.uuid, wait.reason, wait.message
-        if not entry.gated and known[uuid] != (reason, message):
+        if known[uuid] != (reason, message):
             news.append((uuid, reason, message))
-    for entry in entries.values():
-        if entry.gated:
-            who, uuid = entry.workflow.submitted_by, entry.group.uuid
-            message = f"{who} holds as many GPUs in pool {entry.pool} as one user may"
-            if known[uuid] != (USER_LIMIT, message):
-                news.append((uuid, USER_LIMIT, message))
+    for nomination in plan.nominations:
+        uuid = entries[nomination.workload].group.uuid
+        told = (WaitReason.NOMINATED.value, _say_nominated(nomination.waits_for))
+        if known[uuid] != told:
+            news.append((uuid, *told))
     return news
+
+
+def _say_nominated(waits_for: tuple[str, ...]) -> str:
+    made = name_some(waits_for) if waits_for else "those that were told to end"
+    return f"it starts as soon as {made} made room for it"
+
+
+def _wait_events(
+    site: Site, picture: Picture, waits: list[tuple[str, str, str]]
+) -> list[StoredEvent]:
+    """An event for each group that waits for something of another kind than before."""
+    known, now_ms, names = picture.waits, site.clock.now_ms(), PoolNames(site)
+    news = {uuid: (reason, text) for uuid, reason, text in waits if known[uuid][0] != reason}
+    return [
+        StoredEvent(
+            EventKind.WAITING,
+            now_ms,
+            entry.workflow.workflow_id,
+            entry.pool,
+            data={
+                "group": entry.group.name,
+                "reason": news[entry.group.uuid][0],
+                "message": names.in_text("{}: {}".format(*news[entry.group.uuid])),
+            },
+        )
+        for entry in picture.entries.values()
+        if entry.group.uuid in news
+    ]
 
 
 def _nominated(picture: Picture, plan: Plan) -> frozenset[str]:

@@ -33,15 +33,12 @@ def gang_of(
     selector: dict[str, str],
     *,
     topology: str | None = None,
-    gated: bool = False,
 ) -> Gang:
     """A group with the latest attempts of its tasks, as far as these are not over."""
     latest = {task.name: task for task in tasks}
     spec = remaining(group.spec, {task.name for task in latest.values() if task.status.finished})
     pods = tuple(
-        _pod(each, latest[each.name], selector, gated=gated)
-        for each in spec.tasks
-        if each.name in latest
+        _pod(each, latest[each.name], selector) for each in spec.tasks if each.name in latest
     )
     holding = [task for task in latest.values() if task.status.holds_node]
     started = min((task.started_ms or task.scheduled_ms or 0 for task in holding), default=None)
@@ -143,12 +140,12 @@ def _within(
     return msgspec.structs.replace(constraint, topology=topology)
 
 
-def _pod(spec: TaskSpec, task: Task, selector: dict[str, str], *, gated: bool) -> Pod:
+def _pod(spec: TaskSpec, task: Task, selector: dict[str, str]) -> Pod:
     return Pod(
         name=spec.name,
         subgroup=spec.subgroup,
         requests=spec.requests,
-        state=_state(task, gated=gated),
+        state=_state(task),
         node=task.node if task.status.holds_node else None,
         node_selector=selector,
         affinity=_affinity(spec),
@@ -165,11 +162,11 @@ def _affinity(spec: TaskSpec) -> tuple[tuple[Match, ...], ...]:
     return ((named, *allowed), (Match(PLATFORM_LABEL, "DoesNotExist"), *allowed))
 
 
-def _state(task: Task, *, gated: bool) -> PodState:
+def _state(task: Task) -> PodState:
     if task.status.holds_node:
         return PodState.RUNNING if task.releasing is None else PodState.RELEASING
     if task.status in QUEUED:
-        return PodState.GATED if gated else PodState.PENDING
+        return PodState.PENDING
     if task.status is TaskStatus.WAITING:
         return PodState.GATED
     return PodState.SUCCEEDED if task.status is TaskStatus.COMPLETED else PodState.FAILED

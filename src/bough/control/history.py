@@ -1,4 +1,4 @@
-"""Looking back: audit, history of configuration with diffs, rollback of pools, events.
+"""Looking back: audit, history of configuration with diffs, rollback, events.
 
 Must not know how a change is made: a rollback is a change like every other.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bough.control import pools, settings
+from bough.control import policy, pools, settings
 from bough.control.access import allows, authorise, resource_of
 from bough.control.pools import PoolChange
 from bough.control.recording import NO_NOTE, Note, differences
@@ -125,6 +125,15 @@ def rollback_settings(
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     (wanted,) = config_at(site, actor, ConfigType.WORKFLOW, revision).values()
     return settings.put_workflow_settings(site, actor, wanted, note)
+
+
+def rollback_policy(
+    site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
+) -> dict[str, Json]:
+    """Decide as it was decided then."""
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    (wanted,) = config_at(site, actor, ConfigType.POLICY, revision).values()
+    return policy.put_policy(site, actor, policy.Written(fields=wanted), note)
 
 
 def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE) -> PoolChange:

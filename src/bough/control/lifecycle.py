@@ -111,6 +111,11 @@ def is_final(reason: str | None) -> bool:
     return reason in _FINAL
 
 
+def is_victim(reason: str) -> bool:
+    """Whether an attempt was told to end by a plan, for others or as its gang was short."""
+    return reason in _PREEMPTING or reason in (EvictionRule.STALE.value, GIVE_BACK)
+
+
 def is_overtaken(task: Task, seen: Observation) -> bool:
     """Whether an attempt had ended by itself before it was told to end."""
     if seen.exit_code is None or task.released_ms is None or seen.at_ms >= task.released_ms:
@@ -180,7 +185,7 @@ def _highest(least: int, seen: Observation) -> int:
 
 def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
     if cause is TaskEvent.PREEMPT:
-        return f"Task was preempted{_at(task.released_ms)}."
+        return task.failure_message or f"Task was preempted{_at(task.released_ms)}."
     if task.releasing in _TEXTS:
         return _TEXTS[task.releasing].format(node=task.node)
     if seen.message:
@@ -192,6 +197,13 @@ def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
     if seen.signal is not None:
         return f"Task was killed by {_signal_name(seen.signal)}."
     return f"Task ended with exit code {_highest(0, seen)}."
+
+
+def preempted_text(reason: str, why: str, at_ms: int) -> str:
+    """What is said about an attempt that ends for others, from when it is told on."""
+    if reason == GIVE_BACK:
+        return f"{_TEXTS[GIVE_BACK].removesuffix('.')}: {why}."
+    return f"Task was preempted{_at(at_ms)}: {why}."
 
 
 def _at(moment_ms: int | None) -> str:

@@ -22,7 +22,6 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.errors import BoughError
 from bough.model.backend import Backend
-from bough.model.policy import OSMO, Policy
 from bough.model.pool import Machine
 from bough.store.lease import Lease
 
@@ -89,11 +88,10 @@ class _Watch:
 class Scheduler:
     """Decides, as long as it holds the lease."""
 
-    def __init__(self, site: Site, backends: Iterable[Backend], policy: Policy = OSMO) -> None:
+    def __init__(self, site: Site, backends: Iterable[Backend]) -> None:
         self._site = site
         self._backends = {backend.name: backend for backend in backends}
         self._watches = [_Watch(backend) for backend in self._backends.values()]
-        self._policy = policy
         self._lease = Lease(site.store)
         self._photographer = Photographer(site)
         self._memo = Memo()
@@ -219,7 +217,7 @@ class Scheduler:
         for _ in range(TRIES):
             picture = self._photographer.take()
             started = perf_counter_ns()
-            decided = plan(picture.snapshot, self._policy, self._memo)
+            decided = plan(picture.snapshot, picture.policy, self._memo)
             planned_us = (perf_counter_ns() - started) // 1_000
             decided = msgspec.structs.replace(decided, version=picture.snapshot.version)
             waiting = len(decided.waits)

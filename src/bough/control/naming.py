@@ -40,11 +40,11 @@ class PoolNames:
         if isinstance(data, str):
             return self.in_text(data)
         if isinstance(data, dict):
+            if data.keys() == {"kind", "name"} and data["kind"] in _KINDS:
+                shown = self._shown(data["name"])
+                return data if shown is None else {"kind": "pool", "name": shown}
             return {key: self.in_data(value) for key, value in data.items()}
         if isinstance(data, (list, tuple)):
-            if len(data) == 2 and data[0] in _KINDS and isinstance(data[1], str):
-                shown = self._shown(data[1])
-                return list(data) if shown is None else ["pool", shown]
             return [self.in_data(each) for each in data]
         return data
 

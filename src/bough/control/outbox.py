@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from bough.control import progress
 from bough.control.case import START
+from bough.control.lifecycle import is_victim
+from bough.control.policy import PolicyReader, grace_s
 from bough.control.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.errors import BoughError
@@ -65,7 +67,8 @@ def remind(site: Site, backend: Backend) -> int:
     """Tell a backend again about everything that is on its nodes, in case it has forgotten."""
     now_ms = site.clock.now_ms()
     with site.store.read() as connection:
-        grace_s = read_workflow_settings(connection).termination_grace_s
+        termination_s = read_workflow_settings(connection).termination_grace_s
+        victim_s = grace_s(PolicyReader().read(connection))
         tasks = task_store.holding(connection)
         uuids = sorted({task.workflow_uuid for task in tasks})
         workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
@@ -81,7 +84,8 @@ def remind(site: Site, backend: Backend) -> int:
     for task in tasks:
         if task.releasing is not None:
             since_ms = now_ms if task.released_ms is None else task.released_ms
-            left_s = max(0, grace_s - (now_ms - since_ms) // 1_000)
+            whole_s = victim_s if is_victim(task.releasing) else termination_s
+            left_s = max(0, whole_s - (now_ms - since_ms) // 1_000)
             backend.stop(Stop((task.attempt,), task.releasing, left_s))
     return len(tasks)
 

@@ -6,18 +6,20 @@ sees by identity what has. Must not know what is decided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
 
 from bough.control.estate import Estate, node_sets, read_estate, uses
-from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, needed_gpus
+from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of
+from bough.control.policy import PolicyReader
 from bough.control.register import Register, Standing
 from bough.control.site import Site
 from bough.control.tree import Forest, derive
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
+from bough.model.policy import OSMO, Policy
 from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Progress, Snapshot
 from bough.model.subpool import Subpool
@@ -44,14 +46,14 @@ class Entry(msgspec.Struct, frozen=True):
     queue: str
     #: The topology of the pool, if it has one.
     topology: str | None = None
-    #: It must not be planned yet: its user holds as much as one may.
-    gated: bool = False
 
 
 class Picture(msgspec.Struct, frozen=True):
     """A snapshot, and how to find in the store what it speaks of."""
 
     snapshot: Snapshot
+    #: By which it is to be planned.
+    policy: Policy
     forest: Forest
     #: By the name of the gang.
     entries: dict[str, Entry]
@@ -73,9 +75,10 @@ class _Frame(msgspec.Struct, frozen=True):
     topologies: tuple[Topology, ...]
     #: By canonical name.
     subpools: dict[str, Subpool]
-    #: By top-level pool: what pods must select, the topology, how many GPUs one user may hold.
+    #: By top-level pool: what pods must select, the topology.
     selectors: dict[str, dict[str, str]]
     topology_of: dict[str, str]
+    #: By cohort: how many GPUs one user may hold.
     limits: dict[str, int]
 
 
@@ -85,6 +88,8 @@ class Photographer:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._register = Register()
+        self._policies = PolicyReader()
+        self._policy = OSMO
         self._version: int | None = None
         #: When everything was read.
         self._read_ms = site.clock.now_ms()
@@ -96,7 +101,6 @@ class Photographer:
         self._named: dict[str, Entry] = {}
         self._waits: dict[str, tuple[str | None, str | None]] = {}
         self._nominated: set[str] = set()
-        self._needed: dict[str, int] = {}
         #: What was read and is in no picture yet; `None`: everything.
         self._touched: set[str] | None = None
 
@@ -108,6 +112,8 @@ class Photographer:
             version = setting_store.counter(connection, setting_store.VERSION)
             touched = self._register.refresh(connection)
             estate = None if version == self._version else read_estate(connection)
+            if estate is not None:
+                self._policy = self._policies.read(connection)
         if estate is not None:
             self._frame = _frame(self._site, estate, self._last)
             self._version = version
@@ -155,13 +161,21 @@ class Photographer:
                 for uuid in sorted(self._nominated)
                 if uuid in self._gangs
             },
+            owner_gpu_limits=frame.limits,
         )
-        return Picture(self._last, frame.forest, dict(self._named), self._waits, self._nominated)
+        return Picture(
+            self._last,
+            self._policy,
+            frame.forest,
+            dict(self._named),
+            self._waits,
+            self._nominated,
+        )
 
     def _forget_all(self) -> None:
         self._register, self._version = Register(), None
         self._read_ms = self._site.clock.now_ms()
-        kept = (self._gangs, self._lines, self._named, self._waits, self._nominated, self._needed)
+        kept = (self._gangs, self._lines, self._named, self._waits, self._nominated)
         for each in kept:
             each.clear()
 
@@ -180,9 +194,6 @@ class Photographer:
                 self._waits[uuid] = (group.wait_reason, group.wait_message)
                 (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
                 entries[uuid] = self._entry(standing)
-        if self._frame.limits:
-            known = {uuid: entry for uuid, (entry, _) in self._gangs.items()}
-            entries |= {each.group.uuid: each for each in self._gate([*(known | entries).values()])}
         for uuid, entry in entries.items():
             self._put(uuid, entry, dirty)
         return dirty
@@ -214,7 +225,6 @@ class Photographer:
         if waits:
             self._waits.pop(uuid, None)
             self._nominated.discard(uuid)
-            self._needed.pop(uuid, None)
         if known is None:
             return
         entry, gang = known
@@ -225,37 +235,6 @@ class Photographer:
         if not line:
             del self._lines[entry.queue]
 
-    def _gate(self, entries: list[Entry]) -> Iterable[Entry]:
-        """Hold back what would give one user more than one may have, in the order of the line."""
-        limits = self._frame.limits
-        held: dict[tuple[str, str], int] = {}
-        for entry in entries:
-            if entry.pool in limits and not entry.workflow.priority.preemptible:
-                key = (entry.pool, entry.workflow.submitted_by)
-                gpus = sum(t.gpus for t in entry.tasks if t.status.holds_node and not t.growth)
-                held[key] = held.get(key, 0) + gpus
-        stopped: set[tuple[str, str]] = set()
-        for entry in sorted(entries, key=_place_in_line):
-            key = (entry.pool, entry.workflow.submitted_by)
-            if key not in held or any(task.status.holds_node for task in entry.tasks):
-                continue
-            if entry.workflow.priority.preemptible:
-                continue
-            needed = self._gpus_needed(entry.group)
-            gated = key in stopped or held[key] + needed > limits[entry.pool]
-            if gated:
-                stopped.add(key)
-            else:
-                held[key] += needed
-            if gated != entry.gated:
-                yield msgspec.structs.replace(entry, gated=gated)
-
-    def _gpus_needed(self, group: Group) -> int:
-        found = self._needed.get(group.uuid)
-        if found is None:
-            found = self._needed[group.uuid] = needed_gpus(group.spec)
-        return found
-
 
 def _make(entry: Entry, selector: dict[str, str]) -> Gang:
     return gang_of(
@@ -265,7 +244,6 @@ def _make(entry: Entry, selector: dict[str, str]) -> Gang:
         entry.queue,
         selector,
         topology=entry.topology,
-        gated=entry.gated,
     )
 
 
@@ -274,16 +252,10 @@ def _same_gang(one: Entry, other: Entry) -> bool:
     return (
         one.tasks == other.tasks
         and one.queue == other.queue
-        and one.gated == other.gated
         and one.topology == other.topology
         and one.workflow.workflow_id == other.workflow.workflow_id
         and one.workflow.priority == other.workflow.priority
     )
-
-
-def _place_in_line(entry: Entry) -> tuple[int, int, str]:
-    workflow = entry.workflow
-    return (-workflow.priority.rank, workflow.submitted_ms, entry.group.uuid)
 
 
 # The estate
@@ -313,7 +285,7 @@ def _frame(site: Site, estate: Estate, last: Snapshot) -> _Frame:
         # Subpools use the topology of their pool.
         topology_of={name: topology.name for name, topology in topologies.items()},
         limits={
-            pool.name: pool.user_gpu_limit
+            site.pool_queue(pool.name): pool.user_gpu_limit
             for pool in estate.pools
             if pool.user_gpu_limit is not None
         },

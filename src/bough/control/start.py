@@ -12,6 +12,7 @@ import msgspec
 
 from bough.control import drain, tokens
 from bough.control.estate import read_estate, unallocated
+from bough.control.policy import start_with, stored_faults
 from bough.control.pool_fields import pool_document
 from bough.control.recording import SYSTEM_ACTOR, audit, revise
 from bough.control.site import Site
@@ -46,17 +47,21 @@ def start(
     *,
     default_pool: bool = True,
     keep_secret: Callable[[str], None] | None = None,
+    policy: str | None = None,
 ) -> Started:
     """Bring everything into a state in which requests can be answered.
 
-    A new administrator's secret is kept before anybody can use it.
+    A new administrator's secret is kept before anybody can use it. A policy file counts from here
+    on, whatever was configured before.
     """
     revision = upgrade(site.store)
+    if policy is not None:
+        start_with(site, policy)
     if default_pool:
         _once(lambda: _ensure_pool(site))
     return Started(
         revision=revision,
-        warnings=tuple(faults(site)),
+        warnings=(*faults(site), *stored_faults(site)),
         admin_token=_once(lambda: tokens.ensure_admin(site, keep_secret)),
         archived=tuple(drain.rearm_drains(site)),
     )

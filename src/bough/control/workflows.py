@@ -15,6 +15,7 @@ from bough.control.access import authorise, resource_of
 from bough.control.case import Case
 from bough.control.casebook import open_case, write_cases
 from bough.control.lifecycle import CANCEL
+from bough.control.preemptions import Preemption, read_preemptions
 from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.statuses import HEARTBEAT_WINDOW_MS
@@ -50,6 +51,8 @@ class WorkflowView(msgspec.Struct, frozen=True):
     groups: tuple[Group, ...]
     #: By group, in the order of the spec; the latest attempt first.
     tasks: dict[str, tuple[Task, ...]]
+    #: By group, in order: when it had to end for others.
+    preemptions: dict[str, tuple[Preemption, ...]] = {}
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -81,8 +84,9 @@ def get_workflow(
         workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
         groups = task_store.groups_of(connection, (workflow.uuid,))
         tasks = task_store.tasks_of(connection, (workflow.uuid,))
+        preempted = read_preemptions(connection, workflow, tasks)
     shown = {group.name: _tasks(group, tasks, every_attempt=every_attempt) for group in groups}
-    return WorkflowView(workflow, tuple(groups), shown)
+    return WorkflowView(workflow, tuple(groups), shown, preempted)
 
 
 def get_spec(site: Site, actor: Actor, name: str, *, template: bool = False) -> str:

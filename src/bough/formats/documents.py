@@ -62,7 +62,11 @@ def find_files(paths: Iterable[str]) -> list[str]:
 def read_file(path: str) -> list[Document]:
     """Read the documents of one file (`-`: standard input); empty documents are left out."""
     source = "<stdin>" if path == STANDARD_INPUT else path
-    text = _decode(_read_bytes(path, source), source)
+    return read_text(_decode(_read_bytes(path, source), source), source)
+
+
+def read_text(text: str, source: str) -> list[Document]:
+    """Read the documents of a text; empty documents are left out."""
     documents: list[Document] = []
     for value, line in compose(text, source):
         documents.extend(_unroll(value, source, line))

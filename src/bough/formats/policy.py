@@ -7,34 +7,42 @@
 
 Fields have the names of the structs (`snake_case`); a time, whose field ends in `_ms`, is written
 without that ending and as a duration; `none` says "no limit" where that is possible. What the
-structs have can be written, so a new choice needs no line here. Must not know what a choice does.
+structs have can be written, so a new choice needs no line here.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import inspect
 
 from bough.errors import Broken, Invalid
-from bough.formats.documents import read_file
+from bough.formats.documents import read_file, read_text
 from bough.formats.durations import parse_duration_s
 from bough.formats.fields import Fields, Reading, suggest
-from bough.model.policy import KUEUE, OSMO, Policy
-from bough.model.problem import Problem
+from bough.model.policy import KAI, KUEUE, OSMO, Policy
+from bough.model.problem import Problem, Severity, problem_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bough.formats.documents import Document
 
 #: How "no limit" is written.
 NONE = "none"
-PRESETS = {policy.name: policy for policy in (OSMO, KUEUE)}
+PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KAI)}
+#: The key under which a document names the preset that it changes.
+PRESET = "preset"
+#: What would stop a scheduler is refused: no search that may try nothing, and no right to evict of
+#: which nothing may be used; `reclaim` and `preempt` say that nothing is to be evicted.
+LEAST = {"work": 1, "eviction_limit": 1}
+#: What every database and every reader of JSON can keep.
+_MOST = 2**53
 _KUEUE_GROUP = "kueue.x-k8s.io"
 _MILLISECONDS = "_ms"
+_UNITS = (("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 
 
 class Preset(StrEnum):
@@ -42,6 +50,7 @@ class Preset(StrEnum):
 
     OSMO = OSMO.name
     KUEUE = KUEUE.name
+    KAI = KAI.name
 
 
 class PolicyRead(NamedTuple):
@@ -49,6 +58,14 @@ class PolicyRead(NamedTuple):
 
     policy: Policy
     problems: list[Problem]
+
+
+class WrittenPolicy(NamedTuple):
+    """The same, with the preset that was named."""
+
+    policy: Policy
+    problems: list[Problem]
+    preset: str | None = None
 
 
 def preset_for(documents: Iterable[Document]) -> Policy:
@@ -63,24 +80,57 @@ def preset_for(documents: Iterable[Document]) -> Policy:
 
 def read_policy(path: str, default: Policy = OSMO, *, lenient: bool = False) -> PolicyRead:
     """Read a policy file; where it names no preset, it changes the default."""
-    documents = read_file(path)
-    if len(documents) != 1:
-        count = "is empty" if not documents else f"has {len(documents)} documents"
-        message = f"{count}; a policy file is one document"
-        return PolicyRead(default, [Problem((), message, source=path)])
-    return policy_of(documents[0], default, lenient=lenient)
+    found = read_policy_file(path, default, lenient=lenient)
+    return PolicyRead(found.policy, found.problems)
+
+
+def read_policy_file(path: str, default: Policy = OSMO, *, lenient: bool = False) -> WrittenPolicy:
+    """The same, with the preset that it names."""
+    return _only(read_file(path), path, default, lenient=lenient)
+
+
+def read_policy_text(text: str, source: str, default: Policy = OSMO) -> WrittenPolicy:
+    """Read the text of a policy file; problems name the source."""
+    return _only(read_text(text, source), source, default, lenient=False)
+
+
+def read_policy_value(
+    value: object, default: Policy = OSMO, *, lenient: bool = False
+) -> WrittenPolicy:
+    """Read a policy from plain data, which has no lines."""
+    text = msgspec.json.encode(value).decode()
+    found = _only(read_text(text, ""), "", default, lenient=lenient)
+    problems = [msgspec.structs.replace(each, line=0) for each in found.problems]
+    return found._replace(problems=problems)
+
+
+def read_stored_policy(document: Mapping[str, Any]) -> WrittenPolicy:
+    """Read what `policy_document` has written, perhaps by an older program.
+
+    What is no longer known is a warning; what it did not know yet is as its preset has it.
+    """
+    fields = {name: value for name, value in document.items() if name != PRESET}
+    default = PRESETS.get(document.get(PRESET, ""), OSMO)
+    return read_policy_value(fields, default, lenient=True)
+
+
+def policy_document(policy: Policy, preset: str) -> dict[str, Any]:
+    """A policy as a file has it: the preset that it began with, and every field."""
+    return {PRESET: preset, **_written_struct(policy)}
+
+
+def refuse_faults(found: WrittenPolicy) -> Policy:
+    """The policy, if nothing is wrong with what was written."""
+    lines = tuple(problem_line(each) for each in found.problems if each.severity is Severity.ERROR)
+    if lines:
+        raise Invalid("The policy cannot be used, and nothing was changed.", details=lines)
+    return found.policy
 
 
 def policy_of(document: Document, default: Policy = OSMO, *, lenient: bool = False) -> PolicyRead:
     """Read a policy from a document that was read already."""
-    reading = Reading(document, lenient=lenient)
-    reading.subject = "Policy"
-    fields = reading.fields()
-    preset = fields.optional_choice("preset", Preset)
-    start = default if preset is None else PRESETS[preset]
-    policy = _read_struct(fields, start)
-    fields.finish()
-    return PolicyRead(policy, reading.problems)
+    found = _read_document(document, default, lenient=lenient)
+    return PolicyRead(found.policy, found.problems)
 
 
 def field_names(struct: type[msgspec.Struct] = Policy) -> Iterator[str]:
@@ -92,6 +142,27 @@ def field_names(struct: type[msgspec.Struct] = Policy) -> Iterator[str]:
             yield written
         else:
             yield from (f"{written}.{name}" for name in field_names(nested))
+
+
+def _only(
+    documents: list[Document], source: str, default: Policy, *, lenient: bool
+) -> WrittenPolicy:
+    if len(documents) == 1:
+        return _read_document(documents[0], default, lenient=lenient)
+    count = "is empty" if not documents else f"has {len(documents)} documents"
+    message = f"{count}; a policy file is one document"
+    return WrittenPolicy(default, [Problem((), message, source=source)])
+
+
+def _read_document(document: Document, default: Policy, *, lenient: bool) -> WrittenPolicy:
+    reading = Reading(document, lenient=lenient)
+    reading.subject = "Policy"
+    fields = reading.fields()
+    preset = fields.optional_choice(PRESET, Preset)
+    start = default if preset is None else PRESETS[preset]
+    policy = _read_struct(fields, start)
+    fields.finish()
+    return WrittenPolicy(policy, reading.problems, None if preset is None else preset.value)
 
 
 def _read_struct(fields: Fields, start: Any) -> Any:
@@ -132,8 +203,8 @@ def _read_value(fields: Fields, name: str, kind: inspect.Type, *, is_time: bool)
             value = fields.boolean(name, default=False)
             return value if len(fields.reading.problems) == before else _WRONG
         case inspect.IntType():
-            number = fields.optional_integer(name, minimum=0)
-            return _WRONG if number is None else number
+            number = fields.optional_integer(name, minimum=LEAST.get(name, 0))
+            return _WRONG if number is None else _bounded(fields, name, number)
         case inspect.StrType():
             text = fields.optional_text(name)
             return _WRONG if text is None else text
@@ -151,10 +222,17 @@ def _read_duration_ms(fields: Fields, name: str) -> object:
     if text is None:
         return _WRONG
     try:
-        return parse_duration_s(text) * 1000
+        return _bounded(fields, name, parse_duration_s(text) * 1000)
     except Invalid as error:
         fields.error(name, error.message)
         return _WRONG
+
+
+def _bounded(fields: Fields, name: str, number: int) -> object:
+    if number <= _MOST:
+        return number
+    fields.error(name, "is larger than anything that can be counted")
+    return _WRONG
 
 
 def _read_choices(fields: Fields, name: str, choices: Any) -> object:
@@ -176,3 +254,32 @@ def _read_choices(fields: Fields, name: str, choices: Any) -> object:
 
 def _struct_of(kind: inspect.Type) -> type[msgspec.Struct] | None:
     return kind.cls if isinstance(kind, inspect.StructType) else None
+
+
+def _written_struct(struct: msgspec.Struct) -> dict[str, Any]:
+    written: dict[str, Any] = {}
+    for field in msgspec.structs.fields(struct):
+        name, value = field.name, getattr(struct, field.name)
+        is_time = name.endswith(_MILLISECONDS)
+        written[name.removesuffix(_MILLISECONDS)] = _written_value(value, is_time=is_time)
+    return written
+
+
+def _written_value(value: Any, *, is_time: bool) -> Any:
+    if value is None:
+        return NONE
+    if isinstance(value, msgspec.Struct):
+        return _written_struct(value)
+    if is_time:
+        return _written_duration(value)
+    if isinstance(value, tuple):
+        return [_written_value(each, is_time=False) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    return value.value if isinstance(value, Enum) else value
+
+
+def _written_duration(milliseconds: int) -> str:
+    """With its largest whole unit, as people write it."""
+    for unit, size in _UNITS:
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms" if milliseconds else "0s"

@@ -12,6 +12,9 @@ import msgspec
 #: Where in an object: keys of mappings and positions in lists, from the top.
 FieldPath = tuple[str | int, ...]
 
+#: Longer texts, which only a mistake or malice makes, are cut.
+MAXIMUM_TEXT = 400
+
 
 class Severity(StrEnum):
     """Whether the object can be used at all."""
@@ -50,3 +53,16 @@ def dotted(path: FieldPath) -> str:
         else:
             text += f'["{part}"]'
     return text
+
+
+def problem_line(problem: Problem) -> str:
+    """A problem as one line: place, severity, subject, field, message."""
+    place = f"{problem.source}:{problem.line}" if problem.line else problem.source
+    severity = "" if problem.severity is Severity.ERROR else "warning"
+    parts = (place, severity, clip(problem.subject), clip(problem.field), clip(problem.message))
+    return ": ".join(part for part in parts if part)
+
+
+def clip(text: str) -> str:
+    """Cut a text that is too long to be read."""
+    return text if len(text) <= MAXIMUM_TEXT else text[: MAXIMUM_TEXT - 1] + "…"

@@ -35,6 +35,8 @@ class ConfigType(StrEnum):
 
     SERVICE = "SERVICE"
     WORKFLOW = "WORKFLOW"
+    #: How cycles decide.
+    POLICY = "POLICY"
     POOL = "POOL"
     SUBPOOL = "SUBPOOL"
     COHORT = "COHORT"
@@ -76,6 +78,8 @@ class EventKind(StrEnum):
     WORKFLOW_MOVED = "workflow.moved"
     TASK_STATUS = "task.status"
     PREEMPTED = "task.preempted"
+    #: Why a group waits is of another kind than before.
+    WAITING = "group.waiting"
     POOL_CHANGED = "pool.changed"
     SUBPOOL_CHANGED = "subpool.changed"
     COHORT_CHANGED = "cohort.changed"

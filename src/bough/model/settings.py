@@ -39,7 +39,8 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     max_preemption_retries: int | None = None
     #: For attempts that their backend lost; a task may be what brings its machine down.
     max_lost_retries: int | None = 10
-    #: How long an attempt that is told to end may take before it is killed.
+    #: How long an attempt that is told to end may take before it is killed. What ends for others
+    #: has the grace of the policy instead.
     termination_grace_s: int = 30
     vanished_node: VanishedNode = VanishedNode.RESCHEDULE
     default_exec_timeout_s: int = 60 * DAY_S

@@ -99,7 +99,12 @@ def put_together(settings: Settings) -> Iterator[Running]:
     try:
         # The example has pools of its own.
         keep = partial(_keep_secret, settings.admin_token_file)
-        started = start(site, default_pool=not settings.example, keep_secret=keep)
+        started = start(
+            site,
+            default_pool=not settings.example,
+            keep_secret=keep,
+            policy=None if settings.policy is None else str(settings.policy),
+        )
         with open_host(settings, site.clock.now_ms, bell) as host:
             engine = Engine(site, (host.backend,), bell)
             if settings.example:

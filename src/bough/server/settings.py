@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True):
     gpus: int | None = None
     #: A file with Nodes, instead of a number of GPUs.
     nodes: Path | None = None
+    #: A policy file; `None`: cycles decide as it is configured.
+    policy: Path | None = None
     namespace: str = "default"
     example: bool = False
     #: Who may say in headers who somebody is; nobody, unless it is switched on.

@@ -192,6 +192,27 @@ class PutSettings(msgspec.Struct, frozen=True):
     tags: list[str] = []
 
 
+class PatchPolicy(msgspec.Struct, frozen=True):
+    """Fields of the policy to change, or the text of a policy file that says them."""
+
+    configs_dict: dict[str, Json] | None = None
+    #: The text of a policy file, so that what is wrong is told with its line; and its name.
+    file: str | None = None
+    file_name: str = ""
+    description: str = ""
+    tags: list[str] = []
+
+
+class PutPolicy(msgspec.Struct, frozen=True):
+    """The whole policy; what is left out is as the preset has it, `osmo` where none is named."""
+
+    configs: dict[str, Json] | None = None
+    file: str | None = None
+    file_name: str = ""
+    description: str = ""
+    tags: list[str] = []
+
+
 class ServiceBody(msgspec.Struct, frozen=True):
     """What the server was started with."""
 

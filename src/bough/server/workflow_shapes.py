@@ -104,6 +104,23 @@ class TaskDocument(msgspec.Struct, frozen=True):
     gpus: int
 
 
+class PreemptionLine(msgspec.Struct, frozen=True):
+    """Tasks that had to end for others: for whom, at which level, by which rule."""
+
+    at: str | None
+    tasks: list[str]
+    rule: str
+    message: str
+    #: The group is elastic, gave these back and went on.
+    given_back: bool
+    #: As `workflow/group`.
+    preemptor: str | None
+    preemptor_user: str | None
+    preemptor_pool: str | None
+    preemptor_priority: str | None
+    level: str | None
+
+
 class GroupDocument(msgspec.Struct, frozen=True):
     """A group with its tasks."""
 
@@ -120,6 +137,8 @@ class GroupDocument(msgspec.Struct, frozen=True):
     wait_reason: str | None
     wait_message: str | None
     tasks: list[TaskDocument]
+    #: When it had to end for others, the latest at the end.
+    preemptions: list[PreemptionLine] = []
 
 
 class WorkflowDocument(msgspec.Struct, frozen=True):
@@ -163,16 +182,39 @@ class WorkflowDocument(msgspec.Struct, frozen=True):
 
 
 class WhyGroup(msgspec.Struct, frozen=True):
-    """Why a group waits."""
+    """Why a group waits, and all that wait like it."""
 
     group: str
     status: str
     reason: str | None
     message: str | None
+    #: The other groups of which all of this is true, and how many tasks they have all together.
+    alike: list[str] = []
+    tasks: int = 0
     #: The violated inequality, or what no node has, and who holds it.
     certificate: Json = None
     #: Changes by which it would start, each shown by planning; only if they are asked for.
     remedies: Json = None
+    #: When it had to end for others, the latest at the end.
+    preemptions: list[PreemptionLine] = []
+
+
+class WhyRunning(msgspec.Struct, frozen=True):
+    """Groups that run: since when, where, and by which right."""
+
+    groups: list[str]
+    status: str
+    message: str
+    since: str | None
+    #: How many of their tasks each node has.
+    nodes: dict[str, int]
+    #: GPUs that cannot be taken from them, and GPUs that can.
+    guaranteed: int
+    preemptible: int
+    #: Tasks of an elastic group that do not run, and what a plan says about them.
+    waiting_tasks: int = 0
+    certificate: Json = None
+    preemptions: list[PreemptionLine] = []
 
 
 class WhyBody(msgspec.Struct, frozen=True):
@@ -182,6 +224,7 @@ class WhyBody(msgspec.Struct, frozen=True):
     status: str
     message: str
     groups: list[WhyGroup]
+    running: list[WhyRunning] = []
 
 
 class TaskLine(msgspec.Struct, frozen=True):

@@ -23,7 +23,11 @@ _LAST = sa.select(sa.func.max(EVENTS.c.number))
 _LAST_AND_SEEN = sa.text("SELECT (SELECT max(number) FROM events), txid_current_snapshot()::text")
 _LATER = (
     sa.select(EVENTS.c.kind, EVENTS.c.subject)
-    .where(EVENTS.c.number > sa.bindparam("floor"))
+    .where(
+        EVENTS.c.number > sa.bindparam("floor"),
+        # What a plan says about those that wait is nothing that a plan depends on.
+        EVENTS.c.kind != EventKind.WAITING.value,
+    )
     .distinct()
     .limit(MOST + 1)
 )

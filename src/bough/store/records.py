@@ -11,7 +11,14 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.record import AuditEntry, ConfigType, Errand, Revision, StoredEvent
+from bough.model.record import (
+    AuditEntry,
+    ConfigType,
+    Errand,
+    EventKind,
+    Revision,
+    StoredEvent,
+)
 from bough.store.rows import add, read_all, read_first
 from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
 from bough.store.settings import raise_counter
@@ -136,6 +143,13 @@ def events_after(
         oldest_open = sa.text("txid_snapshot_xmin(txid_current_snapshot())")
         query = query.where(EVENTS.c.written_in < oldest_open)
     return read_all(connection, query.order_by(EVENTS.c.number).limit(limit), StoredEvent)
+
+
+def events_of(connection: sa.Connection, subject: str, kind: EventKind) -> list[StoredEvent]:
+    """Everything of one kind that happened to one subject, in order."""
+    shown = [column for column in EVENTS.c if column.name != "written_in"]
+    query = sa.select(*shown).where(EVENTS.c.subject == subject, EVENTS.c.kind == kind.value)
+    return read_all(connection, query.order_by(EVENTS.c.number), StoredEvent)
 
 
 def last_event(connection: sa.Connection) -> int:

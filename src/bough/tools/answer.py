@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bough.model.amount import write_amount
-from bough.model.problem import Severity
+from bough.model.problem import clip, problem_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +27,6 @@ __all__ = [
 #: Plain data, ready for JSON.
 Answer = dict[str, Any]
 
-#: Longer texts, which only a mistake or malice makes, are cut.
-MAXIMUM_TEXT = 400
-
 
 def problem_answer(problem: Problem) -> Answer:
     """A problem as plain data; what is unknown is null."""
@@ -46,16 +43,3 @@ def problem_answer(problem: Problem) -> Answer:
 def problem_answers(problems: Iterable[Problem]) -> list[Answer]:
     """Problems as plain data, in order."""
     return [problem_answer(problem) for problem in problems]
-
-
-def problem_line(problem: Problem) -> str:
-    """A problem as one line: place, severity, subject, field, message."""
-    place = f"{problem.source}:{problem.line}" if problem.line else problem.source
-    severity = "" if problem.severity is Severity.ERROR else "warning"
-    parts = (place, severity, clip(problem.subject), clip(problem.field), clip(problem.message))
-    return ": ".join(part for part in parts if part)
-
-
-def clip(text: str) -> str:
-    """Cut a text that is too long to be read."""
-    return text if len(text) <= MAXIMUM_TEXT else text[: MAXIMUM_TEXT - 1] + "…"

@@ -5,19 +5,15 @@ Must not know how an answer is printed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
-from typing import TYPE_CHECKING, Any, cast
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.remedies import remedies as find_remedies
 from bough.core.explain.sentences import say_remedy
 from bough.errors import Invalid, NotFound
+from bough.formats.certificates import plain
 from bough.formats.fields import suggest
-from bough.model.quota import FlavorResource, TreeNode
 from bough.tools.answer import Answer, problem_answers
 from bough.tools.snapshots import load_scene
 
@@ -53,26 +49,6 @@ def why(
         for remedy, told in zip(helpful.found, answer["remedies"]["found"], strict=True):
             told["sentence"] = say_remedy(remedy)
     return answer
-
-
-def plain(value: object) -> Any:
-    """Certificates as plain data: structs and named tuples by their fields."""
-    if isinstance(value, msgspec.Struct):
-        fields = {name: plain(getattr(value, name)) for name in value.__struct_fields__}
-        derived = {name: plain(getattr(value, name)) for name in _DERIVED if hasattr(value, name)}
-        return fields | derived
-    if isinstance(value, (FlavorResource, TreeNode)):
-        return {name: plain(part) for name, part in value._asdict().items()}
-    if isinstance(value, (tuple, list)):
-        return [plain(part) for part in cast("list[object]", value)]
-    if isinstance(value, Mapping):
-        table = cast("Mapping[str, object]", value)
-        return {str(key): plain(part) for key, part in table.items()}
-    return value.value if isinstance(value, Enum) else value
-
-
-#: Properties that are told beside the fields they are made from.
-_DERIVED = ("deficit", "never", "missing", "balance", "sentence")
 
 
 def _find(snapshot: Snapshot, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Configuration of the whole server: the workflow settings, and what else clients ask for.
+"""Configuration of the whole server: workflow settings, policy, and what else clients ask for.
 
 Some kinds of configuration that existing clients know have nothing to say here: backends make what
 they start themselves, so there are no templates of it, and nothing is validated or tested by rules.
@@ -10,13 +10,21 @@ from typing import Any
 
 from litestar.params import FromPath, JSONBody
 
-from bough.control import resources, settings
+from bough.control import policy, resources, settings
 from bough.control.recording import Note
 from bough.control.resources import BackendView
 from bough.errors import NotFound
 from bough.model.access import Action
 from bough.server.routes.declare import Visit, caller, route
-from bough.server.shapes import BackendLine, BackendList, PatchSettings, PutSettings, ServiceBody
+from bough.server.shapes import (
+    BackendLine,
+    BackendList,
+    PatchPolicy,
+    PatchSettings,
+    PutPolicy,
+    PutSettings,
+    ServiceBody,
+)
 from bough.server.wire import time_text
 from bough.version import VERSION
 
@@ -44,6 +52,29 @@ def patch_settings(request: Visit, data: JSONBody[PatchSettings]) -> dict[str, A
     note = Note(data.description, tuple(data.tags))
     changed = settings.patch_workflow_settings(site, actor, data.configs_dict, note)
     return settings.settings_document(changed)
+
+
+@route("GET", "/api/configs/policy", Action.CONFIG_READ)
+def get_policy(request: Visit) -> dict[str, Any]:
+    """The policy by which cycles decide: every field, and the preset that it began with."""
+    site, actor = caller(request)
+    return policy.get_policy(site, actor)
+
+
+@route("PUT", "/api/configs/policy", Action.CONFIG_UPDATE)
+def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Any]:
+    """Replace it; what is not sent is as the preset has it."""
+    site, actor = caller(request)
+    written = policy.Written(data.configs, data.file, data.file_name)
+    return policy.put_policy(site, actor, written, Note(data.description, tuple(data.tags)))
+
+
+@route("PATCH", "/api/configs/policy", Action.CONFIG_UPDATE)
+def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Any]:
+    """Change some of it, from the next cycle on; with a preset, all of it."""
+    site, actor = caller(request)
+    written = policy.Written(data.configs_dict, data.file, data.file_name)
+    return policy.patch_policy(site, actor, written, Note(data.description, tuple(data.tags)))
 
 
 @route("GET", "/api/configs/service", Action.CONFIG_READ)
@@ -113,6 +144,9 @@ HANDLERS = (
     get_settings,
     put_settings,
     patch_settings,
+    get_policy,
+    put_policy,
+    patch_policy,
     get_service,
     list_backends,
     get_backend,

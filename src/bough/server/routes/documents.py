@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bough.control.naming import PoolNames
+from bough.control.preemptions import Preemption
 from bough.control.site import Site
 from bough.control.workflows import WorkflowView
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.server.routes.declare import Visit
 from bough.server.wire import duration_text, seconds_between, time_text
-from bough.server.workflow_shapes import GroupDocument, TaskDocument, WorkflowDocument, WorkflowLine
+from bough.server.workflow_shapes import (
+    GroupDocument,
+    PreemptionLine,
+    TaskDocument,
+    WorkflowDocument,
+    WorkflowLine,
+)
 
 
 class Links:
@@ -121,7 +128,27 @@ def _group(group: Group, view: WorkflowView, links: Links, names: PoolNames) -> 
         wait_reason=group.wait_reason,
         wait_message=names.in_data(group.wait_message),
         tasks=[_task(task, view.workflow, links) for task in tasks],
+        preemptions=preemption_lines(view.preemptions.get(group.name, ())),
     )
+
+
+def preemption_lines(preemptions: Iterable[Preemption]) -> list[PreemptionLine]:
+    """When a group had to end for others, as it is sent."""
+    return [
+        PreemptionLine(
+            at=time_text(each.at_ms),
+            tasks=list(each.tasks),
+            rule=each.rule,
+            message=each.message,
+            given_back=each.given_back,
+            preemptor=each.preemptor,
+            preemptor_user=each.preemptor_user,
+            preemptor_pool=each.preemptor_pool,
+            preemptor_priority=each.preemptor_priority,
+            level=each.level,
+        )
+        for each in preemptions
+    ]
 
 
 def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:

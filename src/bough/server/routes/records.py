@@ -109,7 +109,7 @@ def config_diff(
 
 @route("POST", "/api/configs/history/rollback", Action.CONFIG_UPDATE)
 def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
-    """Configure pools or workflows as they were; subpools are none of it, and stay as they are."""
+    """Configure pools, workflows or the policy as they were; subpools stay as they are."""
     site, actor = caller(request)
     note = Note(data.description or f"rolled back to revision {data.revision}", tuple(data.tags))
     kind = _config_type(data.config_type)
@@ -117,8 +117,10 @@ def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
         history.rollback_pools(site, actor, data.revision, note)
     elif kind is ConfigType.WORKFLOW:
         history.rollback_settings(site, actor, data.revision, note)
+    elif kind is ConfigType.POLICY:
+        history.rollback_policy(site, actor, data.revision, note)
     else:
-        raise Invalid(f"Only POOL and WORKFLOW can be rolled back, not {kind}.")
+        raise Invalid(f"Only POOL, WORKFLOW and POLICY can be rolled back, not {kind}.")
 
 
 @route("GET", "/api/audit", Action.AUDIT_READ)

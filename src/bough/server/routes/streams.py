@@ -18,7 +18,7 @@ from bough.control import workflows
 from bough.control.logs import LogEntry, LogReader, Wanted
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
-from bough.model.record import StoredEvent
+from bough.model.record import EventKind, StoredEvent
 from bough.server.engine import Engine
 from bough.server.permission import Scope
 from bough.server.routes.declare import OptionalNumber, Visit, caller, text_route
@@ -138,6 +138,8 @@ class _EventLines:
         self._name = workflow
         self._task = task
         self._retry_id = retry_id
+        #: The groups that have the task.
+        self._groups: set[str] = set()
         self._number = 0
         self._seen = -1
         self.ended = False
@@ -146,6 +148,11 @@ class _EventLines:
         """Raise what is wrong with the question."""
         view = workflows.get_workflow(self._site, self.actor, self._name)
         self._name = view.workflow.workflow_id
+        self._groups = {
+            group.name
+            for group in view.groups
+            if any(task.name == self._task for task in group.spec.tasks)
+        }
 
     def read(self) -> str:
         """What is new."""
@@ -158,9 +165,20 @@ class _EventLines:
                 self._number = found[-1].number
             else:
                 self._seen, self.ended = seen, view.workflow.status.finished
-            shown = (each for each in found if _concerns(each, self._task, self._retry_id))
-            text = "".join(map(_event_line, shown))
+            text = "".join(_event_line(each) for each in found if self._concerns(each))
         return text
+
+    def _concerns(self, event: StoredEvent) -> bool:
+        data = event.data if isinstance(event.data, dict) else {}
+        if self._retry_id not in (None, data.get("retry_id")):
+            return False
+        if self._task is None or self._task == data.get("task"):
+            return True
+        if event.kind is EventKind.WAITING:
+            # A group waits as a whole.
+            return data.get("group") in self._groups
+        # What starts or is preempted together is told together.
+        return self._task in (*data.get("nodes", ()), *data.get("tasks", ()))
 
 
 async def _texts(
@@ -228,15 +246,6 @@ def _event_line(event: StoredEvent) -> str:
     message = " ".join(part for part in (event.message, data.get("message")) if part)
     text = _one_line(f"{event.kind}: {message}" if message else event.kind)
     return f"{moment_text(event.at_ms)} [{task}{retry}] {text}\n"
-
-
-def _concerns(event: StoredEvent, task: str | None, retry_id: int | None) -> bool:
-    data = event.data if isinstance(event.data, dict) else {}
-    # What starts or is preempted together is told together.
-    several = (*data.get("nodes", ()), *data.get("tasks", ()))
-    if task is not None and task != data.get("task") and task not in several:
-        return False
-    return retry_id is None or data.get("retry_id") == retry_id
 
 
 HANDLERS = (workflow_logs, workflow_error_logs, workflow_events, workflow_spec)

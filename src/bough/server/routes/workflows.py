@@ -6,7 +6,7 @@ import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.control import moving, personal, sending, submission, workflows
-from bough.control.explanation import Explainer
+from bough.control.explanation import Explained, Explainer, Runs
 from bough.control.site import Site
 from bough.control.submission import Accepted, Mode
 from bough.errors import Invalid
@@ -14,8 +14,13 @@ from bough.model.access import Action, Actor
 from bough.model.workflow import Priority, WorkflowStatus
 from bough.server.permission import Scope
 from bough.server.routes.declare import Limit, Offset, Visit, caller, route
-from bough.server.routes.documents import Links, workflow_document, workflow_line
-from bough.server.wire import read_pairs, read_time_ms
+from bough.server.routes.documents import (
+    Links,
+    preemption_lines,
+    workflow_document,
+    workflow_line,
+)
+from bough.server.wire import read_pairs, read_time_ms, time_text
 from bough.server.workflow_shapes import (
     Named,
     Submission,
@@ -23,6 +28,7 @@ from bough.server.workflow_shapes import (
     UpdateWorkflow,
     WhyBody,
     WhyGroup,
+    WhyRunning,
     WorkflowDocument,
     WorkflowPage,
 )
@@ -196,15 +202,38 @@ def why(
     remedies: FromQuery[bool] = False,
     queues: FromQuery[bool] = False,
 ) -> WhyBody:
-    """Why it waits, group by group, with certificates; and what would help, if asked for."""
+    """Why it waits, group by group, with certificates; what runs; what would help, if asked for."""
     explainer: Explainer = request.app.state.explainer
     found = explainer.explain(request.user, workflow, with_remedies=remedies, queues=queues)
     name, status = found.workflow.workflow_id, found.workflow.status
     message = f"Nothing of {name} waits; it is {status}."
     if found.groups:
         message = f"{found.groups[0].group}: {found.groups[0].message}"
-    groups = [WhyGroup(**msgspec.structs.asdict(each)) for each in found.groups]
-    return WhyBody(name, status, message, groups)
+    elif found.running:
+        message = "\n".join([message, *(each.message for each in found.running)])
+    groups = [_why_group(each) for each in found.groups]
+    return WhyBody(name, status, message, groups, [_why_running(each) for each in found.running])
+
+
+def _why_group(found: Explained) -> WhyGroup:
+    fields = msgspec.structs.asdict(found)
+    lines = preemption_lines(found.preemptions)
+    return WhyGroup(**{**fields, "alike": list(found.alike), "preemptions": lines})
+
+
+def _why_running(found: Runs) -> WhyRunning:
+    return WhyRunning(
+        groups=list(found.groups),
+        status=found.status,
+        message=found.message,
+        since=time_text(found.since_ms),
+        nodes=found.nodes,
+        guaranteed=found.guaranteed,
+        preemptible=found.preemptible,
+        waiting_tasks=found.waiting_tasks,
+        certificate=found.certificate,
+        preemptions=preemption_lines(found.preemptions),
+    )
 
 
 def chosen_pools(

@@ -1,0 +1,119 @@
+"""What clients are told about preemption, waiting and running: query, events and `why`."""
+
+from __future__ import annotations
+
+from bough.cli.workflow_text import render_why
+from tests.api.house import House, spec
+
+
+def lines_of(house: House, name: str, what: str, query: str = "") -> list[str]:
+    """The events of one kind, without their times."""
+    text = house.ask("GET", f"/api/workflow/{name}/events?follow=False{query}").text
+    return [line.split(" ", 2)[2] for line in text.splitlines() if what in line]
+
+
+def test_a_preemption_is_told_in_query_events_and_why(divided: House):
+    low = divided.run(80, "team--a", "LOW")
+    high = divided.submit(40, "team--b")
+    divided.settle()
+
+    phrase = f"reclaim at pool team, for {high}/group-0 of admin (HIGH in pool team--b)"
+    (group,) = divided.get(f"/api/workflow/{low}")["groups"]
+    (preemption,) = group["preemptions"]
+    expected = {
+        "at": "2023-11-14T22:13:20.000",
+        "tasks": ["task-0-0"],
+        "rule": "reclaim",
+        "message": phrase,
+        "given_back": False,
+        "preemptor": f"{high}/group-0",
+        "preemptor_user": "admin",
+        "preemptor_pool": "team--b",
+        "preemptor_priority": "HIGH",
+        "level": "pool team",
+    }
+    assert expected == preemption
+    assert [f"[group-0] task.preempted: {phrase}"] == lines_of(divided, low, "task.preempted")
+    why = divided.get(f"/api/workflow/{low}/why")
+    assert [expected] == why["groups"][0]["preemptions"]
+    (ended,) = [
+        task
+        for task in divided.get(f"/api/workflow/{low}?verbose=True")["groups"][0]["tasks"]
+        if task["status"] == "FAILED_PREEMPTED"
+    ]
+    assert f"Task was preempted at 2023-11-14 22:13:20 UTC: {phrase}." in ended["failure_message"]
+
+
+def test_why_something_waits_is_among_its_events(divided: House):
+    divided.run(30, "team--a")
+    name = divided.submit(30, "team--a")
+    for _ in range(3):
+        divided.time.ms += 60_000
+        divided.settle()
+
+    (line,) = lines_of(divided, name, "group.waiting")
+
+    assert line.startswith("[group-0] group.waiting: quota: pool team--a is short of 30 GPUs")
+    assert [line] == lines_of(divided, name, "group.waiting", "&task_name=task-0-0")
+    assert [] == lines_of(divided, name, "group.waiting", "&task_name=other")
+
+
+def test_what_waits_alike_is_told_once_to_clients(team: House):
+    team.run(100)
+    name = team.submit(0, text=spec(10, groups=6))
+    team.settle()
+
+    (group,) = team.get(f"/api/workflow/{name}/why")["groups"]
+
+    assert ("group-0", [f"group-{number}" for number in range(1, 6)], 6) == (
+        group["group"],
+        group["alike"],
+        group["tasks"],
+    )
+
+
+def test_what_runs_is_told_in_a_sentence(team: House):
+    name = team.run(10, priority="LOW")
+
+    answer = team.get(f"/api/workflow/{name}/why")
+
+    sentence = (
+        "group-0 runs since 2023-11-14 22:13:20 UTC on node-0 (1): 10 GPUs that may be preempted"
+    )
+    assert f"Nothing of {name} waits; it is RUNNING.\n{sentence}" == answer["message"]
+    (runs,) = answer["running"]
+    assert (["group-0"], "RUNNING", {"node-0": 1}, 0, 10) == (
+        runs["groups"],
+        runs["status"],
+        runs["nodes"],
+        runs["guaranteed"],
+        runs["preemptible"],
+    )
+    assert ("2023-11-14T22:13:20.000", sentence) == (runs["since"], runs["message"])
+
+
+def test_a_limit_on_one_users_gpus_is_told_in_query_events_and_why(team: House):
+    team.pool("team", 100, user_gpu_limit=1)
+    first = team.run(1)
+    second = team.submit(1)
+    team.settle()
+
+    (group,) = team.get(f"/api/workflow/{second}")["groups"]
+    sentence = "admin holds 1 of 1 GPUs that one user may have in team; it asks for 1"
+    assert ("owner_limit", sentence) == (group["wait_reason"], group["wait_message"])
+    assert [f"[group-0] group.waiting: owner_limit: {sentence}"] == lines_of(
+        team, second, "group.waiting"
+    )
+    answer = team.get(f"/api/workflow/{second}/why?remedies=True")
+    (why,) = answer["groups"]
+    assert ("owner_limit", sentence) == (why["reason"], why["message"])
+    assert ("waits", "owner_limit") == (
+        why["certificate"]["verdict"],
+        why["certificate"]["reason"],
+    )
+    text = render_why(second, answer)
+    assert text.startswith(f"{second}/group-0 waits (owner_limit): {sentence}")
+
+    team.finish(first)
+
+    assert "RUNNING" == team.status(second)
