@@ -55,6 +55,9 @@ class GangRules(msgspec.Struct, frozen=True):
     growth_borrows: bool = True
     #: Ties between subgroups are broken by name; otherwise by position in the spec.
     subgroups_by_name: bool = False
+    #: Whether room that is free, or being freed, is given away; otherwise only that starts for
+    #: which victims are taken.
+    allocate: bool = True
     #: Whether victims are looked for in other queues that are above their quota.
     reclaim: bool = True
     #: Whether victims are looked for among lower priorities of the same queue.

@@ -79,6 +79,8 @@ class Preemption:
         whats = self._preemptor.amounts if self._seeker is not None else ()
         if any(leaf.tree.quota(leaf.node, what) is None for what in whats):
             return []
+        if self._needs_none():
+            return []
         for borrowing in self._attempts():
             self._borrowing = borrowing
             found = self._search(self._candidates.in_order(borrowing=borrowing))
@@ -91,6 +93,12 @@ class Preemption:
                     self._put_back(victim)
                 return found
         return []
+
+    def _needs_none(self) -> bool:
+        """Whether it would fit as it is, where idle room is not given away."""
+        if self._seeker is None or self._copy.rules.allocate:
+            return False
+        return self._fits_on_nodes(self._seeker)()
 
     def _attempts(self) -> tuple[bool, ...]:
         """Whether to let the queue borrow afterwards, in the order in which it is tried.

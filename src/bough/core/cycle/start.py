@@ -101,7 +101,7 @@ def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
         )
         if refusal is not None:
             tried.refusals.append(refusal)
-        elif _place(cycle, claim, offer):
+        elif cycle.copy.rules.allocate and _place(cycle, claim, offer):
             return True
         else:
             tried.placeless.append(offer)
