@@ -50,8 +50,9 @@ class GangRules(msgspec.Struct, frozen=True):
     placement: PlacePolicy = PlacePolicy()
     line: Line = Line.GUARANTEED_FIRST
     growth: GrowthTurn = GrowthTurn.LAST
-    #: What a gang has beyond its minimum may exceed its quota, as what is preemptible may;
-    #: otherwise, where the gang may not, neither may its growth.
+    #: What a gang has beyond its minimum is borrowed, whatever the gang's own rank: it may exceed
+    #: the quota, and is given back for anything that is needed. Otherwise it has the gang's rank:
+    #: it is kept as the gang is, and takes victims, one unit in a cycle, as the gang may.
     growth_borrows: bool = True
     #: Ties between subgroups are broken by name; otherwise by position in the spec.
     subgroups_by_name: bool = False

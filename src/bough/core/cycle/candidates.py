@@ -250,8 +250,15 @@ class Candidates:
 
     def _is_candidate(self, claim: Claim, reach: Level | None, *, elastic: bool) -> bool:
         if elastic:
-            return claim.elastic
+            return claim.elastic and self._may_shrink(claim, reach)
         return claim.preemptible and self._has_run_long_enough(claim, reach)
+
+    def _may_shrink(self, claim: Claim, reach: Level | None) -> bool:
+        """Whether surplus is borrowed, whatever the gang's rank; otherwise it has that rank."""
+        if self._copy.rules.growth_borrows:
+            return True
+        lower = claim.standing.priority < self._preemptor.standing.priority
+        return claim.preemptible and (reach is not None or lower)
 
     def _has_run_long_enough(self, claim: Claim, reach: Level | None) -> bool:
         """Whether a gang has run for as long as it may at least before it is broken."""
