@@ -68,6 +68,9 @@ class GangRules(msgspec.Struct, frozen=True):
     #: What is itself preemptible may take victims, too: of lower priority in its own queue and, as
     #: long as its queue stays within its quota, from others. Otherwise only what is guaranteed may.
     preemptible_takes_victims: bool = False
+    #: What is preemptible takes from others only while every node that its queue is below, and the
+    #: victim is not, stays within its quota; otherwise while one of them could hold it.
+    reclaim_within_quota: bool = False
     #: Nobody of the same queue and rank passes an earlier one that waits for quota.
     strict_within_rank: bool = True
     #: A whole gang that has run for less than this is no victim.

@@ -138,6 +138,7 @@ KAI = Policy(
         growth_borrows=False,
         subgroups_by_name=True,
         preemptible_takes_victims=True,
+        reclaim_within_quota=True,
         strict_within_rank=False,
         reservations=0,
     ),

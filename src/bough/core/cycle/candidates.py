@@ -11,7 +11,7 @@ do without goes before any gang is broken.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -54,6 +54,8 @@ class Preemptor(NamedTuple):
     excluded: Container[str] = ()
     #: Whether it is within its quota at every level, and may not exceed it.
     guaranteed: bool = False
+    #: Whether it takes from others only while all nodes on its side stay within their quota.
+    within_quota: bool = False
     #: Whether it also needs room on nodes; then gangs may be in its way that use none of the quota.
     needs_room: bool = False
 
@@ -153,6 +155,7 @@ class Candidates:
         self._copy = copy
         self._preemptor = preemptor
         self._rules = preemptor.leaf.preemption
+        self._path = copy.path(preemptor.leaf.queue.name)
         self._levels = list(_levels(copy, preemptor)) if copy.rules.reclaim else []
 
     @property
@@ -208,6 +211,8 @@ class Candidates:
         reach = victim.reach
         if reach is None:
             return True
+        if not self.is_entitled((victim,)):
+            return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
             return False
         if not victim.surplus:
@@ -220,6 +225,22 @@ class Candidates:
         for account, amount in charges:
             change_usage(account, amount, None)
         return not out_of_reach
+
+    def is_entitled(self, victims: Iterable[Victim]) -> bool:
+        """Whether the preemptor may take from where these are, as usage is now."""
+        preemptor = self._preemptor
+        if not preemptor.within_quota:
+            return True
+        highest = 0
+        for victim in victims:
+            if victim.reach is not None:
+                highest = max(highest, self._path.index(victim.reach.inner.node))
+        tree = self._copy.ledgers.total
+        return all(
+            tree.balance(node, what) >= amount
+            for node in self._path[:highest]
+            for what, amount in preemptor.amounts.items()
+        )
 
     def _elastic(self, *, borrowing: bool) -> Iterator[tuple[Claim, Level | None]]:
         if self._copy.elastic:
@@ -405,7 +426,7 @@ def _levels(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Level]:
     rest: list[tuple[Account | None, int]] = [
         (leaf.account(what), amount) for what, amount in preemptor.amounts.items()
     ]
-    advantage = preemptor.guaranteed or _holds_all(rest)
+    advantage = preemptor.guaranteed or preemptor.within_quota or _holds_all(rest)
     skipped = frozenset((leaf.queue.name,))
     while inner is not None:
         leaving, running = copy.forest.reclaimable(

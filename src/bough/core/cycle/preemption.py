@@ -68,6 +68,7 @@ class Preemption:
         self._left: dict[str, Held] = {}
         self._containers: dict[str, list[Victim]] = {}
         self._missing: list[Victim] = []
+        self._taken: dict[Victim, None] = {}
         #: What was spared because its queue, or a node above, is within its quota.
         self._spared: list[Victim] = []
         #: Whether there is quota once some, or all, that may be evicted are.
@@ -106,7 +107,8 @@ class Preemption:
         Without borrowing there are more candidates, with it less is asked of them.
         """
         candidates = self._candidates
-        if self._preemptor.guaranteed or not candidates.elsewhere:
+        preemptor = self._preemptor
+        if preemptor.guaranteed or preemptor.within_quota or not candidates.elsewhere:
             return (True,)
         if candidates.reclaims_while_borrowing:
             return (True, False)
@@ -220,6 +222,7 @@ class Preemption:
 
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
+        self._taken[victim] = None
         if claim.counted:
             for account, amount in claim.charges:
                 change_usage(account, -amount, None)
@@ -241,6 +244,7 @@ class Preemption:
 
     def _put_back(self, victim: Victim) -> None:
         claim = victim.claim
+        del self._taken[victim]
         if claim.counted:
             for account, amount in claim.charges:
                 change_usage(account, amount, None)
@@ -264,7 +268,7 @@ class Preemption:
         return bool(containers) and any(victim.parts < other.parts for other in containers)
 
     def _fits(self) -> bool:
-        if self._missing:
+        if self._missing or not self._candidates.is_entitled(self._taken):
             return False
         borrowing = self._borrowing
         for account, amount in self._charges:

@@ -226,6 +226,7 @@ def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
         tuple(offer.request),
         excluded=cycle.outcome.served,
         guaranteed=not claim.preemptible,
+        within_quota=claim.preemptible and copy.rules.reclaim_within_quota,
         needs_room=True,
     )
     preemption = Preemption(copy, preemptor, Seeker(copy, claim, offer))
