@@ -137,6 +137,7 @@ KAI = Policy(
         growth=GrowthTurn.IN_LINE,
         growth_borrows=False,
         subgroups_by_name=True,
+        victim_search=VictimSearch.IN_ORDER,
         preemptible_takes_victims=True,
         reclaim_within_quota=True,
         strict_within_rank=False,

@@ -314,9 +314,19 @@ class Candidates:
         if not streams:
             return
         # Orders are never equal, so that levels are never compared.
-        for _, claim, level in streams[0] if len(streams) == 1 else merge(*streams):
+        found = streams[0] if len(streams) == 1 else merge(*streams)
+        if self._copy.queues_differ:
+            found = sorted(found, key=self._queue_turn)
+        for _, claim, level in found:
             if not self._copy.is_evicted(claim):
                 yield claim, level
+
+    def _queue_turn(self, ranked: tuple[object, Claim, Level]) -> int:
+        """The lower priority first, of the nodes that stand beside the preemptor's."""
+        _, claim, level = ranked
+        tree = self._copy.ledgers.total
+        path = self._copy.path(claim.queue)
+        return tree.priority(path[path.index(level.inner.node) - 1])
 
     def _at(self, level: Level, *, leaving: bool) -> Iterator[tuple[object, Claim, Level]]:
         """What is left at a level after the queue's rule, sorted."""

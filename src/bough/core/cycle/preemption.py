@@ -21,6 +21,7 @@ from bough.core.gang.tree import Held
 from bough.core.place.result import Placement
 from bough.core.quota.account import available, change_usage
 from bough.model.gang import Pod
+from bough.model.gangrules import VictimSearch
 
 #: How many orders of each kind are tried after the first two; what is needed at all is rare.
 MOST_ORDERS = 8
@@ -69,6 +70,7 @@ class Preemption:
         self._containers: dict[str, list[Victim]] = {}
         self._missing: list[Victim] = []
         self._taken: dict[Victim, None] = {}
+        self._chooses = copy.rules.victim_search is VictimSearch.FEWEST
         #: What was spared because its queue, or a node above, is within its quota.
         self._spared: list[Victim] = []
         #: Whether there is quota once some, or all, that may be evicted are.
@@ -85,7 +87,7 @@ class Preemption:
         for borrowing in self._attempts():
             self._borrowing = borrowing
             found = self._search(self._candidates.in_order(borrowing=borrowing))
-            if self._seeker is not None:
+            if self._seeker is not None and (found is None or self._chooses):
                 found_quota = self.found_quota
                 found = self._improve(self._seeker, found)
                 self.found_quota = found_quota or found is not None
