@@ -73,7 +73,7 @@ class GangRules(msgspec.Struct, frozen=True):
     reclaim_within_quota: bool = False
     #: Nobody of the same queue and rank passes an earlier one that waits for quota.
     strict_within_rank: bool = True
-    #: A whole gang that has run for less than this is no victim.
+    #: A whole gang that has run for less than this is no victim, unless its queue says otherwise.
     minimum_runtime_ms: int = 0
     #: How long a victim is given to end by itself after it was told.
     grace_ms: int = 30_000

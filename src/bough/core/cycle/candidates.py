@@ -283,7 +283,9 @@ class Candidates:
 
     def _has_run_long_enough(self, claim: Claim, reach: Level | None) -> bool:
         """Whether a gang has run for as long as it may at least before it is broken."""
-        safe_for = max(self._copy.rules.minimum_runtime_ms, self._safe_for_ms(claim, reach) or 0)
+        safe_for = self._safe_for_ms(claim, reach)
+        if safe_for is None:
+            safe_for = self._copy.rules.minimum_runtime_ms
         started = claim.gang.started_ms
         return not safe_for or started is None or started + safe_for <= self._copy.now_ms
 
