@@ -12,7 +12,7 @@ from bough.formats.documents import Document
 from bough.formats.policy import PolicyRead, field_names, policy_of, preset_for, read_policy
 from bough.model.gangrules import GangRules, GrowthTurn, Line
 from bough.model.placement import Packing, PlacePolicy
-from bough.model.policy import KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
+from bough.model.policy import KAI, KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +35,7 @@ def test_an_empty_policy_is_the_default():
     assert KUEUE == policy_of(documents("{}")[0], KUEUE).policy
 
 
-@pytest.mark.parametrize("preset", [OSMO, KUEUE])
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
 def test_a_preset_is_a_policy(preset: Policy):
     assert PolicyRead(preset, []) == read(f"preset: {preset.name}")
 
@@ -100,7 +100,7 @@ def written(policy: Policy) -> dict[str, object]:
     return fields_of(policy)
 
 
-@pytest.mark.parametrize("preset", [OSMO, KUEUE])
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
 def test_a_policy_that_is_written_out_is_read_back(preset: Policy):
     text = msgspec.json.encode(written(preset)).decode()
 
@@ -117,7 +117,7 @@ def test_what_is_unknown_is_named_with_what_was_probably_meant():
 @pytest.mark.parametrize(
     ("text", "field", "message"),
     [
-        ("preset: osmos", "preset", "expected one of osmo, kueue, not the text 'osmos'"),
+        ("preset: osmos", "preset", "expected one of osmo, kueue, kai, not the text 'osmos'"),
         ("heads: frist", "heads", "did you mean first?"),
         ("order: [priority, time]", "order[1]", "expected one of holds_quota, nominated"),
         ("order: [priority, priority]", "order[1]", "priority stands here twice"),

@@ -22,7 +22,7 @@ from bough.errors import Broken, Invalid
 from bough.formats.documents import read_file
 from bough.formats.durations import parse_duration_s
 from bough.formats.fields import Fields, Reading, suggest
-from bough.model.policy import KUEUE, OSMO, Policy
+from bough.model.policy import KAI, KUEUE, OSMO, Policy
 from bough.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: How "no limit" is written.
 NONE = "none"
-PRESETS = {policy.name: policy for policy in (OSMO, KUEUE)}
+PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KAI)}
 _KUEUE_GROUP = "kueue.x-k8s.io"
 _MILLISECONDS = "_ms"
 
@@ -42,6 +42,7 @@ class Preset(StrEnum):
 
     OSMO = OSMO.name
     KUEUE = KUEUE.name
+    KAI = KAI.name
 
 
 class PolicyRead(NamedTuple):
