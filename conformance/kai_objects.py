@@ -88,6 +88,7 @@ def _queue(queue: dict[str, Any]) -> FairQueue:
     return FairQueue(
         queue["name"],
         queue["parent"],
+        queue["priority"],
         gpus=_share(queue["gpu"], 1),
         cpu_milli=_share(queue["cpu_millis"], 1),
         memory_bytes=_share(queue["memory_mb"], MEMORY_UNIT),

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from bough.core.cycle.plan import plan as decide
+from bough.core.cycle.plan import plan
 from bough.model.gang import Gang, Pod, PodState
-from bough.model.gangrules import GangRules, GrowthTurn, Line
-from bough.model.placement import KAI_PLACEMENT
 from bough.model.plan import Plan
-from bough.model.policy import KAI
-from bough.model.snapshot import Snapshot
+from bough.model.policy import KAI, Policy
+from bough.model.snapshot import Progress, Snapshot
 from conformance.kai_objects import QueueTree, gang_of, nodes_of, topologies_of
 
 NOW_MS = 1_000_000_000
@@ -29,8 +27,6 @@ WORDS = {
 UNSUPPORTED = {
     "pod_affinity": "affinity between pods",
     "custom_plugins": "another list of KAI's plugins",
-    "min_runtime": "minimum runtimes by queue",
-    "preemption_delay": "delayed preemption",
 }
 
 Tasks = dict[str, dict[str, Any]]
@@ -42,16 +38,16 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     if missing:
         return {"unsupported": missing}
     run = case["run"]
-    rules = _rules(run)
+    policy = _policy(run)
     gangs = [gang_of(job, NOW_MS) for job in case["jobs"]]
-    frozen = run["actions"] == ["stalegangeviction"] and run["mode"] == "single_cycle"
     staying = {job["name"] for job in case["jobs"] if job.get("releasing_pods_stay_releasing")}
     checks: list[dict[str, Any]] = []
     before = run.get("cycles_before_check", 1)
     total = before + run.get("extra_cycles_must_stay", 0) if run["mode"] == "multi_cycle" else 1
+    decided = Plan()
     for number in range(1, total + 1):
-        considered = [_without_starts(gang) for gang in gangs] if frozen else gangs
-        tasks = _tasks(gangs, _decide(case, considered, rules))
+        decided = _decide(case, gangs, policy, decided)
+        tasks = _tasks(gangs, decided)
         gangs = [_next(gang, tasks, stays=gang.name in staying) for gang in gangs]
         if run["mode"] != "multi_cycle":
             checks.append({"tasks": tasks})
@@ -67,34 +63,29 @@ def _unsupported(case: dict[str, Any]) -> str:
         if feature in UNSUPPORTED:
             return UNSUPPORTED[feature]
     actions = set(case["run"]["actions"])
-    own = "min_sub_group" in case["features"]
-    if case["run"]["mode"] == "single_cycle" and actions & {"reclaim", "preempt"} and not own:
-        return "reclaim and preemption by KAI's fair share"
     if actions == {"consolidation"}:
         return "consolidation"
     return ""
 
 
-def _rules(run: dict[str, Any]) -> GangRules:
+def _policy(run: dict[str, Any]) -> Policy:
+    """The preset, without the actions that the case leaves out."""
     actions = run["actions"]
     grace = run.get("staleness_grace_seconds")
-    stale = "stalegangeviction" in actions
-    return GangRules(
-        placement=KAI_PLACEMENT,
-        line=Line.BY_WEIGHT,
-        growth=GrowthTurn.IN_LINE,
-        growth_borrows=False,
-        subgroups_by_name=True,
-        reclaim="reclaim" in actions,
-        preempt="preempt" in actions,
-        preemptible_takes_victims=True,
-        strict_within_rank=False,
-        staleness_grace_ms=(60 if grace is None else grace) * 1000 if stale else None,
-        reservations=0,
-    )
+    changes: dict[str, object] = {
+        "allocate": "allocate" in actions,
+        "reclaim": "reclaim" in actions,
+        "preempt": "preempt" in actions,
+    }
+    if "stalegangeviction" not in actions:
+        changes["staleness_grace_ms"] = None
+    elif grace is not None:
+        changes["staleness_grace_ms"] = grace * 1000
+    return replace(KAI, gangs=replace(KAI.gangs, **changes))
 
 
-def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Plan:
+def _decide(case: dict[str, Any], gangs: list[Gang], policy: Policy, before: Plan) -> Plan:
+    """One cycle; the one before it has told who waits for others to end."""
     tree = QueueTree(case)
     by_queue: dict[str, list[Gang]] = {}
     for gang in gangs:
@@ -106,24 +97,25 @@ def _decide(case: dict[str, Any], gangs: list[Gang], rules: GangRules) -> Plan:
         nodes=nodes_of(case),
         topologies=topologies_of(case),
         gangs={queue: tuple(members) for queue, members in by_queue.items()},
+        progress={each.workload: Progress(nominated=True) for each in before.nominations},
     )
-    return decide(snapshot, msgspec.structs.replace(KAI, gangs=rules))
+    return plan(snapshot, policy)
 
 
-def _tasks(gangs: list[Gang], plan: Plan) -> Tasks:
+def _tasks(gangs: list[Gang], decided: Plan) -> Tasks:
     tasks: Tasks = {
         pod.name: {"status": WORDS[pod.state], "node": pod.node}
         for gang in gangs
         for pod in gang.pods
     }
-    for eviction in plan.evictions:
+    for eviction in decided.evictions:
         gang = next(gang for gang in gangs if gang.name == eviction.workload)
         for pod in gang.pods:
             if pod.state is PodState.RUNNING and (not eviction.pods or pod.name in eviction.pods):
                 tasks[pod.name]["status"] = "releasing"
-    for bind in plan.binds:
+    for bind in decided.binds:
         tasks[bind.pod] = {"status": "binding", "node": bind.node}
-    for nomination in plan.nominations:
+    for nomination in decided.nominations:
         for pod, node in nomination.pods.items():
             tasks[pod] = {"status": "pipelined", "node": node}
     return tasks
@@ -136,15 +128,15 @@ def _next(gang: Gang, tasks: Tasks, *, stays: bool) -> Gang:
         task = tasks[pod.name]
         match task["status"]:
             case "binding":
-                return msgspec.structs.replace(pod, state=PodState.RUNNING, node=task["node"])
+                return replace(pod, state=PodState.RUNNING, node=task["node"])
             case "releasing" if not stays:
-                return msgspec.structs.replace(pod, state=PodState.PENDING, node=None)
+                return replace(pod, state=PodState.PENDING, node=None)
             case "releasing":
-                return msgspec.structs.replace(pod, state=PodState.RELEASING)
+                return replace(pod, state=PodState.RELEASING)
             case _:
                 return pod
 
-    return msgspec.structs.replace(gang, pods=tuple(after(pod) for pod in gang.pods))
+    return replace(gang, pods=tuple(after(pod) for pod in gang.pods))
 
 
 def _settled(gangs: list[Gang]) -> Tasks:
@@ -155,24 +147,23 @@ def _settled(gangs: list[Gang]) -> Tasks:
     }
 
 
-def _without_starts(gang: Gang) -> Gang:
-    """Only stale gangs are looked for: nothing may start."""
-    pods = tuple(
-        msgspec.structs.replace(pod, state=PodState.GATED) if pod.state is PodState.PENDING else pod
-        for pod in gang.pods
-    )
-    return msgspec.structs.replace(gang, pods=pods)
-
-
 ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = dict.fromkeys(
     (
         "allocate",
         "allocate_subgroups",
+        "consolidation",
         "elastic",
         "gang",
         "gen_allocate",
         "gen_allocate_subgroups",
         "gen_allocate_topology",
+        "gen_cycle",
+        "gen_preempt",
+        "gen_reclaim",
+        "other",
+        "preempt",
+        "reclaim",
+        "reclaim_subgroups",
         "seed_min_sub_group",
         "stale_gang",
         "topology",

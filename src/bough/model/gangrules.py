@@ -50,11 +50,15 @@ class GangRules(msgspec.Struct, frozen=True):
     placement: PlacePolicy = PlacePolicy()
     line: Line = Line.GUARANTEED_FIRST
     growth: GrowthTurn = GrowthTurn.LAST
-    #: What a gang has beyond its minimum may exceed its quota, as what is preemptible may;
-    #: otherwise, where the gang may not, neither may its growth.
+    #: What a gang has beyond its minimum is borrowed, whatever the gang's own rank: it may exceed
+    #: the quota, and is given back for anything that is needed. Otherwise it has the gang's rank:
+    #: it is kept as the gang is, and takes victims, one unit in a cycle, as the gang may.
     growth_borrows: bool = True
     #: Ties between subgroups are broken by name; otherwise by position in the spec.
     subgroups_by_name: bool = False
+    #: Whether room that is free, or being freed, is given away; otherwise only that starts for
+    #: which victims are taken.
+    allocate: bool = True
     #: Whether victims are looked for in other queues that are above their quota.
     reclaim: bool = True
     #: Whether victims are looked for among lower priorities of the same queue.
@@ -64,9 +68,12 @@ class GangRules(msgspec.Struct, frozen=True):
     #: What is itself preemptible may take victims, too: of lower priority in its own queue and, as
     #: long as its queue stays within its quota, from others. Otherwise only what is guaranteed may.
     preemptible_takes_victims: bool = False
+    #: What is preemptible takes from others only while every node that its queue is below, and the
+    #: victim is not, stays within its quota; otherwise while one of them could hold it.
+    reclaim_within_quota: bool = False
     #: Nobody of the same queue and rank passes an earlier one that waits for quota.
     strict_within_rank: bool = True
-    #: A whole gang that has run for less than this is no victim.
+    #: A whole gang that has run for less than this is no victim, unless its queue says otherwise.
     minimum_runtime_ms: int = 0
     #: How long a victim is given to end by itself after it was told.
     grace_ms: int = 30_000

@@ -11,7 +11,7 @@ do without goes before any gang is broken.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -54,6 +54,8 @@ class Preemptor(NamedTuple):
     excluded: Container[str] = ()
     #: Whether it is within its quota at every level, and may not exceed it.
     guaranteed: bool = False
+    #: Whether it takes from others only while all nodes on its side stay within their quota.
+    within_quota: bool = False
     #: Whether it also needs room on nodes; then gangs may be in its way that use none of the quota.
     needs_room: bool = False
 
@@ -153,6 +155,7 @@ class Candidates:
         self._copy = copy
         self._preemptor = preemptor
         self._rules = preemptor.leaf.preemption
+        self._path = copy.path(preemptor.leaf.queue.name)
         self._levels = list(_levels(copy, preemptor)) if copy.rules.reclaim else []
 
     @property
@@ -208,6 +211,8 @@ class Candidates:
         reach = victim.reach
         if reach is None:
             return True
+        if not self.is_entitled((victim,)):
+            return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
             return False
         if not victim.surplus:
@@ -220,6 +225,22 @@ class Candidates:
         for account, amount in charges:
             change_usage(account, amount, None)
         return not out_of_reach
+
+    def is_entitled(self, victims: Iterable[Victim]) -> bool:
+        """Whether the preemptor may take from where these are, as usage is now."""
+        preemptor = self._preemptor
+        if not preemptor.within_quota:
+            return True
+        highest = 0
+        for victim in victims:
+            if victim.reach is not None:
+                highest = max(highest, self._path.index(victim.reach.inner.node))
+        tree = self._copy.ledgers.total
+        return all(
+            tree.balance(node, what) >= amount
+            for node in self._path[:highest]
+            for what, amount in preemptor.amounts.items()
+        )
 
     def _elastic(self, *, borrowing: bool) -> Iterator[tuple[Claim, Level | None]]:
         if self._copy.elastic:
@@ -250,12 +271,21 @@ class Candidates:
 
     def _is_candidate(self, claim: Claim, reach: Level | None, *, elastic: bool) -> bool:
         if elastic:
-            return claim.elastic
+            return claim.elastic and self._may_shrink(claim, reach)
         return claim.preemptible and self._has_run_long_enough(claim, reach)
+
+    def _may_shrink(self, claim: Claim, reach: Level | None) -> bool:
+        """Whether surplus is borrowed, whatever the gang's rank; otherwise it has that rank."""
+        if self._copy.rules.growth_borrows:
+            return True
+        lower = claim.standing.priority < self._preemptor.standing.priority
+        return claim.preemptible and (reach is not None or lower)
 
     def _has_run_long_enough(self, claim: Claim, reach: Level | None) -> bool:
         """Whether a gang has run for as long as it may at least before it is broken."""
-        safe_for = max(self._copy.rules.minimum_runtime_ms, self._safe_for_ms(claim, reach) or 0)
+        safe_for = self._safe_for_ms(claim, reach)
+        if safe_for is None:
+            safe_for = self._copy.rules.minimum_runtime_ms
         started = claim.gang.started_ms
         return not safe_for or started is None or started + safe_for <= self._copy.now_ms
 
@@ -286,9 +316,19 @@ class Candidates:
         if not streams:
             return
         # Orders are never equal, so that levels are never compared.
-        for _, claim, level in streams[0] if len(streams) == 1 else merge(*streams):
+        found = streams[0] if len(streams) == 1 else merge(*streams)
+        if self._copy.queues_differ:
+            found = sorted(found, key=self._queue_turn)
+        for _, claim, level in found:
             if not self._copy.is_evicted(claim):
                 yield claim, level
+
+    def _queue_turn(self, ranked: tuple[object, Claim, Level]) -> int:
+        """The lower priority first, of the nodes that stand beside the preemptor's."""
+        _, claim, level = ranked
+        tree = self._copy.ledgers.total
+        path = self._copy.path(claim.queue)
+        return tree.priority(path[path.index(level.inner.node) - 1])
 
     def _at(self, level: Level, *, leaving: bool) -> Iterator[tuple[object, Claim, Level]]:
         """What is left at a level after the queue's rule, sorted."""
@@ -398,7 +438,7 @@ def _levels(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Level]:
     rest: list[tuple[Account | None, int]] = [
         (leaf.account(what), amount) for what, amount in preemptor.amounts.items()
     ]
-    advantage = preemptor.guaranteed or _holds_all(rest)
+    advantage = preemptor.guaranteed or preemptor.within_quota or _holds_all(rest)
     skipped = frozenset((leaf.queue.name,))
     while inner is not None:
         leaving, running = copy.forest.reclaimable(

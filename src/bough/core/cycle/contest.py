@@ -1,8 +1,10 @@
 """Whose turn it is when idle capacity is shared: by weight, at every level of the quota tree.
 
-At each node the child goes first that would stay within its quota, the emptiest of them; among
-those that borrow, the one whose excess is smallest for its weight; then who has waited longest. A
-child's standing changes only with its own use, so after each turn one path is put in order again.
+At each node the child goes first for which others were told to end, so that no other takes the
+room; then one that would stay within its quota, then the one of higher priority. Among equals the
+emptiest goes first or, of those that borrow, the one whose excess is smallest for its weight; then
+who has waited longest. A child's standing changes only with its own use, so after each turn one
+path is put in order again.
 Must not know gangs: a contender is a queue's next request.
 """
 
@@ -19,8 +21,9 @@ from bough.model.quota import Amounts, NodeKind, TreeNode
 PARTS = 10**12
 #: Who goes first among equals: priority (negated), standing, submit time, name.
 Order = tuple[int, int, int, str]
-#: How far from its turn: within quota first, then by excess, then by the order among equals.
-Rank = tuple[bool, bool, int, int, Order]
+#: How far from its turn: those first for which others were told to end, then those within quota,
+#: then by priority (negated), then by excess, then by the order among equals.
+Rank = tuple[bool, bool, int, bool, int, int, Order]
 
 
 class Contender(NamedTuple):
@@ -28,6 +31,8 @@ class Contender(NamedTuple):
 
     order: Order
     request: Amounts
+    #: Whether others were told to end for something in its line.
+    nominated: bool = False
 
 
 class Contest:
@@ -109,7 +114,16 @@ class Contest:
         relative = filled
         if excess:
             relative = excess * weight.denominator // weight.numerator if weight else excess
-        rank: Rank = (excess > 0, excess > 0 and not weight, relative, before, contender.order)
+        borrows = excess > 0
+        rank: Rank = (
+            not contender.nominated,
+            borrows,
+            -self._tree.priority(node),
+            borrows and not weight,
+            relative,
+            before,
+            contender.order,
+        )
         if self._ranks.get(node) != rank:
             self._ranks[node] = rank
             heappush(self._heaps.setdefault(self._tree.parent(node), []), (rank, node))

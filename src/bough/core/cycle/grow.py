@@ -26,6 +26,8 @@ class Grower:
     def grow_once(self, claim: Claim) -> bool:
         """Start one optional unit; whether one fitted."""
         copy = self.copy
+        if not copy.rules.allocate:
+            return False
         if claim.queue not in copy.costs or claim.name in self._outcome.evicted:
             return False
         closed = self._closed.setdefault(claim.name, set())

@@ -6,6 +6,7 @@ before what has more; or what has least beyond its minimum); then by submit time
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -38,6 +39,8 @@ class IdleLines:
         self._advance = advance
         self._lines: dict[str, list[tuple[Order, Turn]]] = {}
         self._requests: dict[str, dict[FlavorResource, int]] = {}
+        #: By queue: how many stand in its line for which others were told to end.
+        self._nominated: Counter[str] = Counter()
 
     @property
     def queues(self) -> list[str]:
@@ -50,10 +53,12 @@ class IdleLines:
         negated, since, uid, name = claim.standing
         order = (negated, self._advance(self._copy, claim), since, f"{uid}/{name}")
         heappush(self._lines.setdefault(claim.queue, []), (order, turn))
+        self._nominated[claim.queue] += self._copy.progress(claim.name).nominated
 
     def leave(self, queue: str) -> Turn:
         """The first in line is served."""
         turn = heappop(self._lines[queue])[1]
+        self._nominated[queue] -= self._copy.progress(turn.claim.name).nominated
         self._requests.pop(turn.claim.name, None)
         return turn
 
@@ -66,7 +71,7 @@ class IdleLines:
         name = turn.claim.name
         if name not in self._requests:
             self._requests[name] = self._request(turn.claim)
-        return Contender(order, self._requests[name])
+        return Contender(order, self._requests[name], self._nominated[queue] > 0)
 
     def _request(self, claim: Claim) -> dict[FlavorResource, int]:
         if claim.counted:

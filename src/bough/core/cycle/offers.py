@@ -50,10 +50,10 @@ def _work_out(copy: WorkingCopy, claim: Claim) -> Wants:
     demand = needed(claim.tree, held)
     if demand is None:
         return Wants(is_sufficient(claim.tree, counts_of(held)), ())
-    return Wants(False, tuple(_offers(copy, claim, demand)))
+    return Wants(False, tuple(offers_of(copy, claim, demand)))
 
 
-def _offers(copy: WorkingCopy, claim: Claim, demand: Demand) -> Iterator[Offer]:
+def offers_of(copy: WorkingCopy, claim: Claim, demand: Demand) -> Iterator[Offer]:
     """Flavors in order.
 
     For each the first candidates, then those that take the fewest pods, which may have quota where

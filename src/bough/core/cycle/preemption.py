@@ -21,6 +21,7 @@ from bough.core.gang.tree import Held
 from bough.core.place.result import Placement
 from bough.core.quota.account import available, change_usage
 from bough.model.gang import Pod
+from bough.model.gangrules import VictimSearch
 
 #: How many orders of each kind are tried after the first two; what is needed at all is rare.
 MOST_ORDERS = 8
@@ -68,6 +69,8 @@ class Preemption:
         self._left: dict[str, Held] = {}
         self._containers: dict[str, list[Victim]] = {}
         self._missing: list[Victim] = []
+        self._taken: dict[Victim, None] = {}
+        self._chooses = copy.rules.victim_search is VictimSearch.FEWEST
         #: What was spared because its queue, or a node above, is within its quota.
         self._spared: list[Victim] = []
         #: Whether there is quota once some, or all, that may be evicted are.
@@ -79,10 +82,12 @@ class Preemption:
         whats = self._preemptor.amounts if self._seeker is not None else ()
         if any(leaf.tree.quota(leaf.node, what) is None for what in whats):
             return []
+        if self._needs_none():
+            return []
         for borrowing in self._attempts():
             self._borrowing = borrowing
             found = self._search(self._candidates.in_order(borrowing=borrowing))
-            if self._seeker is not None:
+            if self._seeker is not None and (found is None or self._chooses):
                 found_quota = self.found_quota
                 found = self._improve(self._seeker, found)
                 self.found_quota = found_quota or found is not None
@@ -92,13 +97,20 @@ class Preemption:
                 return found
         return []
 
+    def _needs_none(self) -> bool:
+        """Whether it would fit as it is, where idle room is not given away."""
+        if self._seeker is None or self._copy.rules.allocate:
+            return False
+        return self._fits_on_nodes(self._seeker)()
+
     def _attempts(self) -> tuple[bool, ...]:
         """Whether to let the queue borrow afterwards, in the order in which it is tried.
 
         Without borrowing there are more candidates, with it less is asked of them.
         """
         candidates = self._candidates
-        if self._preemptor.guaranteed or not candidates.elsewhere:
+        preemptor = self._preemptor
+        if preemptor.guaranteed or preemptor.within_quota or not candidates.elsewhere:
             return (True,)
         if candidates.reclaims_while_borrowing:
             return (True, False)
@@ -212,6 +224,7 @@ class Preemption:
 
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
+        self._taken[victim] = None
         if claim.counted:
             for account, amount in claim.charges:
                 change_usage(account, -amount, None)
@@ -233,6 +246,7 @@ class Preemption:
 
     def _put_back(self, victim: Victim) -> None:
         claim = victim.claim
+        del self._taken[victim]
         if claim.counted:
             for account, amount in claim.charges:
                 change_usage(account, amount, None)
@@ -256,7 +270,7 @@ class Preemption:
         return bool(containers) and any(victim.parts < other.parts for other in containers)
 
     def _fits(self) -> bool:
-        if self._missing:
+        if self._missing or not self._candidates.is_entitled(self._taken):
             return False
         borrowing = self._borrowing
         for account, amount in self._charges:

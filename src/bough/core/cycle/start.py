@@ -11,7 +11,7 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
-from bough.core.cycle.offers import Offer, wants_of
+from bough.core.cycle.offers import Offer, offers_of, wants_of
 from bough.core.cycle.preemption import Preemption, Seeker
 from bough.core.cycle.reasons import (
     wait_for_place,
@@ -20,6 +20,7 @@ from bough.core.cycle.reasons import (
     wait_for_victims,
     wanted_of,
 )
+from bough.core.gang.demand import growth
 from bough.core.place.result import Placement
 from bough.model.plan import Wait
 from bough.model.quota import FlavorResource
@@ -52,6 +53,20 @@ def serve_pods(cycle: Cycle, claim: Claim) -> bool:
         cycle.outcome.wait(barred)
         return False
     return _try(cycle, claim, wants.offers)
+
+
+def free_growth(cycle: Cycle, claim: Claim) -> bool:
+    """Take victims for one optional unit, where that has the gang's rank; one in a cycle."""
+    copy, outcome = cycle.copy, cycle.outcome
+    if copy.rules.growth_borrows or not takes_victims(cycle, claim):
+        return False
+    if claim.name in outcome.evicted or claim.name in outcome.nominations:
+        return False
+    for unit in growth(claim.tree, copy.held(claim)):
+        for offer in offers_of(copy, claim, unit.demand):
+            if _may_take(cycle, claim, offer) and _free_room(cycle, claim, offer, _Tried()):
+                return True
+    return False
 
 
 def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
@@ -101,7 +116,7 @@ def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
         )
         if refusal is not None:
             tried.refusals.append(refusal)
-        elif _place(cycle, claim, offer):
+        elif cycle.copy.rules.allocate and _place(cycle, claim, offer):
             return True
         else:
             tried.placeless.append(offer)
@@ -211,6 +226,7 @@ def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
         tuple(offer.request),
         excluded=cycle.outcome.served,
         guaranteed=not claim.preemptible,
+        within_quota=claim.preemptible and copy.rules.reclaim_within_quota,
         needs_room=True,
     )
     preemption = Preemption(copy, preemptor, Seeker(copy, claim, offer))

@@ -20,7 +20,7 @@ from bough.core.cycle.line import Placed
 from bough.core.cycle.offers import wants_of
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.reserve import Reservation
-from bough.core.cycle.start import is_hopeless
+from bough.core.cycle.start import free_growth, is_hopeless
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.model.admission import QueueingStrategy, StopPolicy
 from bough.model.gangrules import GrowthTurn
@@ -106,6 +106,8 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
         in_line = copy.rules.growth is GrowthTurn.IN_LINE and not claim.counted
         if served and in_line and (not had or grower.grow_once(claim)):
             lines.enter(Turn(claim))
+        elif served and in_line:
+            free_growth(cycle, claim)
         contest.settle(queue)
 
 

@@ -58,6 +58,9 @@ class WorkingCopy:
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
         gpus = first_gpus((*snapshot.cohorts, *snapshot.queues))
         self.costs = {queue.name: QuotaCost(queue, gpus) for queue in snapshot.queues}
+        #: Whether some queues give back before others, whatever is newer.
+        priorities = {each.priority for each in (*snapshot.cohorts, *snapshot.queues)}
+        self.queues_differ = len(priorities) > 1
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
         self._masks: dict[tuple[str | None, ...], int] = {}
         self._paths: dict[str, list[TreeNode]] = {}

@@ -18,6 +18,7 @@ from bough.core.quota.account import Account, Log
 from bough.core.quota.edges import Edges
 from bough.errors import Broken
 from bough.model.quota import (
+    DEFAULT_PRIORITY,
     Amounts,
     Cohort,
     FlavorResource,
@@ -137,6 +138,11 @@ class QuotaTree:
         """The node's part of idle capacity among its siblings."""
         declaration = self._members[node].declaration
         return Fraction(1) if declaration is None else declaration.weight
+
+    def priority(self, node: TreeNode) -> int:
+        """Who goes first among siblings; the higher."""
+        declaration = self._members[node].declaration
+        return DEFAULT_PRIORITY if declaration is None else declaration.priority
 
     def cycle(self, node: TreeNode) -> tuple[str, ...]:
         """The cohorts of the cycle the node hangs on, each the child of the next; else empty."""

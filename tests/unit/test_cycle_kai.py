@@ -1,0 +1,260 @@
+"""The preset kai: what its values decide otherwise than the default."""
+
+from __future__ import annotations
+
+import pytest
+
+from bough.core.cycle.plan import plan
+from bough.model.gang import Gang
+from bough.model.plan import Plan
+from bough.model.policy import KAI
+from bough.model.snapshot import Progress, Snapshot
+from tests.cycle_gangs import LOW, cluster, cohort, evicted, gang, node, queue, reasons
+from tests.simulation import Simulation, replace
+
+MIDDLE = 75
+
+
+def decide_kai(snapshot: Snapshot, **rules: object) -> Plan:
+    return plan(snapshot, replace(KAI, gangs=replace(KAI.gangs, **rules)))
+
+
+def preemptible(made: Gang, priority: int) -> Gang:
+    return replace(made, priority=priority, preemptible=True)
+
+
+# What a gang has beyond its minimum has the gang's own rank
+
+
+def elastic_beside(waiting: Gang, running: Gang) -> Snapshot:
+    return cluster([node("n", 2)], [queue("a", 2), queue("b", 0)], [running, waiting])
+
+
+@pytest.mark.parametrize(("priority", "victims"), [(LOW, []), (MIDDLE, ["has"])])
+def test_surplus_in_the_same_queue_goes_only_for_a_higher_priority(
+    priority: int, victims: list[str]
+) -> None:
+    world = elastic_beside(
+        preemptible(gang("new", "a", at=1), priority),
+        gang("has", "a", LOW, pods=2, minimum=1, on="n"),
+    )
+
+    assert victims == evicted(decide_kai(world))
+
+
+def test_surplus_of_what_is_not_preemptible_is_kept() -> None:
+    world = elastic_beside(gang("new", "a", LOW, at=1), gang("has", "b", pods=2, minimum=1, on="n"))
+
+    assert [] == evicted(decide_kai(world))
+    assert ["has"] == evicted(decide_kai(world, growth_borrows=True))
+
+
+# What is idle is not given away
+
+
+def test_nothing_starts_in_idle_room_where_that_is_not_given_away() -> None:
+    world = cluster([node("n", 2)], [queue("a", 2)], [gang("new", "a", pods=2, minimum=1)])
+
+    assert 2 == len(decide_kai(world).binds)
+    decided = decide_kai(world, allocate=False)
+    assert ((), {"new": "place"}) == (decided.binds, reasons(decided))
+
+
+def test_what_victims_are_taken_for_starts_all_the_same() -> None:
+    """It gets what it needs; what else was freed with that is not given away."""
+    world = cluster(
+        [node("n", 2)],
+        [queue("a", 2), queue("b", 0)],
+        [
+            gang("has", "b", LOW, gpus=2, on="n"),
+            gang("new", "a", pods=2, minimum=1, at=1),
+            gang("late", "a", at=2),
+        ],
+    )
+
+    (nomination,) = decide_kai(world, allocate=False).nominations
+
+    assert {"new-0": "n"} == nomination.pods
+
+
+def test_nothing_ends_for_what_would_fit_without_that() -> None:
+    gangs = [gang("has", "b", LOW, on="n"), gang("new", "a", at=1)]
+    world = cluster([node("n", 2)], [queue("a", 2), queue("b", 0)], gangs)
+
+    assert [] == evicted(decide_kai(world, allocate=False))
+
+
+# Growth takes victims as the gang may
+
+
+def growing(quota: int, minimum: int = 1) -> Snapshot:
+    return cluster(
+        [node("n", 4)],
+        [queue("a", quota), queue("b", 0)],
+        [
+            gang("grows", "a", LOW, pods=4, minimum=minimum, on=("n",)),
+            gang("has", "b", LOW, pods=3, minimum=1, on="n", at=1),
+        ],
+    )
+
+
+@pytest.mark.parametrize(("quota", "pods"), [(1, []), (2, [("has-2",)]), (4, [("has-2",)])])
+def test_one_optional_pod_is_reclaimed_in_a_cycle_where_quota_is_left(
+    quota: int, pods: list[tuple[str, ...]]
+) -> None:
+    assert pods == [each.pods for each in decide_kai(growing(quota)).evictions]
+
+
+def test_a_gang_that_was_just_given_room_takes_no_more_for_growth() -> None:
+    """It lacks one pod that it needs, and wants two more."""
+    (nomination,) = decide_kai(growing(4, minimum=2)).nominations
+
+    assert {"grows-1": "n"} == nomination.pods
+
+
+def test_growth_that_borrows_takes_no_victims() -> None:
+    assert [] == evicted(decide_kai(growing(4), growth_borrows=True))
+
+
+# The priority of queues
+
+
+def test_of_two_queues_within_their_quota_the_one_of_higher_priority_goes_first() -> None:
+    queues = [queue("a", 1), replace(queue("b", 1), priority=101)]
+    gangs = [gang("old", "a"), gang("new", "b", at=1)]
+
+    assert ["old"] == [*reasons(decide_kai(cluster([node("n", 1)], queues, gangs)))]
+
+
+def test_a_queue_that_borrows_waits_for_one_of_lower_priority_that_does_not() -> None:
+    queues = [queue("a", 1), replace(queue("b", 0), priority=101)]
+    gangs = [gang("within", "a", LOW, at=1), gang("beyond", "b", LOW)]
+
+    assert ["beyond"] == [*reasons(decide_kai(cluster([node("n", 1)], queues, gangs)))]
+
+
+# What is preemptible takes back only what each node above it has room for
+
+
+def teams(deserved: int, *gangs: Gang) -> Snapshot:
+    """4 GPUs. Of team a only its first queue deserves some, and of team b nobody."""
+    queues = [queue("a1", deserved, "a"), queue("a2", 0, "a"), queue("b1", 0, "b")]
+    return cluster([node("n", 4)], queues, [*gangs], [cohort("a"), cohort("b")])
+
+
+def test_a_queue_within_its_quota_takes_nothing_for_a_team_that_is_beyond_it() -> None:
+    world = teams(
+        2,
+        gang("sibling", "a2", pods=2, on="n"),
+        gang("other", "b1", LOW, pods=2, on="n"),
+        gang("new", "a1", LOW, at=1),
+    )
+
+    assert [] == evicted(decide_kai(world))
+
+
+def test_what_a_sibling_gives_back_makes_room_in_the_quota_of_their_team() -> None:
+    world = teams(
+        4,
+        gang("sibling", "a2", LOW, pods=2, on="n", at=1),
+        gang("other", "b1", LOW, pods=2, on="n"),
+        gang("new", "a1", LOW, pods=4, at=2),
+    )
+
+    assert ["sibling", "other"] == evicted(decide_kai(world))
+
+
+# Minimum runtimes of queues
+
+
+@pytest.mark.parametrize(
+    ("taker", "node_name", "field", "safe_ms", "victims"),
+    [
+        ("other", "team", "reclaim_min_runtime_ms", 5_001, []),
+        ("other", "team", "reclaim_min_runtime_ms", 5_000, ["low"]),
+        ("other", "team", "preempt_min_runtime_ms", 5_001, ["low"]),
+        ("other", "queue", "reclaim_min_runtime_ms", 5_001, ["low"]),
+        ("sibling", "queue", "reclaim_min_runtime_ms", 5_001, []),
+        ("sibling", "team", "reclaim_min_runtime_ms", 5_001, ["low"]),
+        ("queue", "queue", "preempt_min_runtime_ms", 5_001, []),
+        ("queue", "queue", "reclaim_min_runtime_ms", 5_001, ["low"]),
+    ],
+)
+def test_a_gang_is_safe_for_as_long_as_its_side_of_the_tree_says(
+    taker: str, node_name: str, field: str, safe_ms: int, victims: list[str]
+) -> None:
+    """A queue speaks for its own work; towards others the highest node that only it is below."""
+    gangs = [
+        gang("low", "queue", LOW, on="n", started=5_000),
+        preemptible(gang("new", taker, at=1), MIDDLE),
+    ]
+    cohorts = [cohort("team"), cohort("others")]
+    queues = [
+        queue("queue", 0, "team"),
+        queue("sibling", int(taker == "sibling"), "team"),
+        queue("other", int(taker == "other"), "others"),
+    ]
+    world = cluster([node("n", 1)], queues, gangs, cohorts, now_ms=10_000)
+    safe = {
+        "cohorts": tuple(
+            replace(each, **{field: safe_ms}) if each.name == node_name else each
+            for each in world.cohorts
+        ),
+        "queues": tuple(
+            replace(each, **{field: safe_ms}) if each.name == node_name else each
+            for each in world.queues
+        ),
+    }
+
+    assert victims == evicted(decide_kai(replace(world, **safe)))
+
+
+def test_a_queue_may_say_less_than_the_policy() -> None:
+    queues = [queue("a", 1), replace(queue("b", 0), reclaim_min_runtime_ms=0)]
+    gangs = [gang("low", "b", LOW, on="n", started=5_000), gang("new", "a", at=1)]
+    world = cluster([node("n", 1)], queues, gangs, now_ms=5_001)
+
+    assert ["low"] == evicted(decide_kai(world, minimum_runtime_ms=60_000))
+
+
+@pytest.mark.parametrize(("of_team", "of_queue", "victim"), [(99, 100, "old"), (100, 99, "new")])
+def test_the_lower_of_two_queues_gives_back_first(of_team: int, of_queue: int, victim: str) -> None:
+    """Nodes are compared that stand beside each other below the common one."""
+    queues = [queue("a", 1), replace(queue("b", 0, "team"), priority=of_queue), queue("c", 0)]
+    gangs = [
+        gang("old", "b", LOW, on="n"),
+        gang("new", "c", LOW, on="n", at=1),
+        gang("want", "a", at=2),
+    ]
+    world = cluster([node("n", 2)], queues, gangs, [replace(cohort("team"), priority=of_team)])
+
+    assert [victim] == evicted(decide_kai(world))
+
+
+# What was freed for a queue is not taken away
+
+
+def test_a_victim_does_not_take_its_room_back_while_its_queue_has_the_better_turn() -> None:
+    """Of b stands first what is far too large, so a would have its turn before b: for ever."""
+    gangs = [
+        gang("stays", "a", LOW, gpus=2, on="n"),
+        gang("goes", "a", LOW, on="n", at=1),
+        gang("has", "b", LOW, on="n", at=2),
+        gang("large", "b", LOW, gpus=3, at=3),
+        gang("fits", "b", LOW, at=4),
+    ]
+    simulation = Simulation(cluster([node("n", 4)], [queue("a", 2), queue("b", 2)], gangs), KAI)
+
+    simulation.settle()
+
+    assert ["fits", "has", "stays"] == simulation.running
+
+
+def test_within_the_queue_the_first_in_line_may_take_what_was_freed_for_another() -> None:
+    world = cluster(
+        [node("n", 1)], [queue("a", 1)], [gang("first", "a"), gang("second", "a", at=1)]
+    )
+
+    decided = decide_kai(replace(world, progress={"second": Progress(nominated=True)}))
+
+    assert ["first-0"] == [each.pod for each in decided.binds]
