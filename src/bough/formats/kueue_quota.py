@@ -152,10 +152,10 @@ def _read_search(fields: Fields, name: str, old: _OldFlavorSearch) -> FlavorSear
     return fields.optional_choice(name, FlavorSearch)
 
 
-def _read_preemption(spec: Fields) -> Preemption:
+def _read_preemption(spec: Fields) -> Preemption | None:
     fields = spec.optional_child("preemption")
     if fields is None:
-        return Preemption()
+        return None
     within = fields.optional_choice("withinClusterQueue", PreemptionWithinQueue)
     reclaim = fields.optional_choice("reclaimWithinCohort", ReclaimWithinCohort)
     borrow = fields.optional_child("borrowWithinCohort")

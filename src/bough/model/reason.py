@@ -90,8 +90,6 @@ class WaitReason(StrEnum):
     INACTIVE = "inactive"
     #: Pods, or subgroups, that it needs do not exist yet.
     PODS = "pods"
-    #: A pod asks for something that cannot be planned.
-    UNSUPPORTED = "unsupported"
     #: Its owner has as many GPUs as one owner may.
     OWNER_LIMIT = "owner_limit"
     #: Another gang of the same queue and rank is first in line.

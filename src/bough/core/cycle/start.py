@@ -22,9 +22,8 @@ from bough.core.cycle.reasons import (
 )
 from bough.core.gang.demand import growth
 from bough.core.place.result import Placement
-from bough.model.plan import Wait
 from bough.model.quota import FlavorResource
-from bough.model.reason import Refusal, WaitReason
+from bough.model.reason import Refusal
 
 
 class _Tried:
@@ -48,7 +47,7 @@ def serve_pods(cycle: Cycle, claim: Claim) -> bool:
     if not wants.offers:
         cycle.outcome.wait(wait_for_pods(claim))
         return False
-    barred = bar_offer(cycle, claim, wants.offers[0]) or _bar_unsupported(claim)
+    barred = bar_offer(cycle, claim, wants.offers[0])
     if barred is not None:
         cycle.outcome.wait(barred)
         return False
@@ -99,13 +98,6 @@ def has_nodes(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
         if not changed:
             claim.has_nodes = found
     return found
-
-
-def _bar_unsupported(claim: Claim) -> Wait | None:
-    for pod in claim.gang.pods:
-        if pod.unsupported:
-            return Wait(claim.name, WaitReason.UNSUPPORTED, pod.unsupported, alike=True)
-    return None
 
 
 def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
