@@ -6,6 +6,7 @@ import pytest
 
 from bough.core.cycle.plan import plan
 from bough.model.gang import Gang
+from bough.model.gangrules import VictimSearch
 from bough.model.plan import Plan
 from bough.model.policy import KAI
 from bough.model.snapshot import Progress, Snapshot
@@ -258,3 +259,20 @@ def test_within_the_queue_the_first_in_line_may_take_what_was_freed_for_another(
     decided = decide_kai(replace(world, progress={"second": Progress(nominated=True)}))
 
     assert ["first-0"] == [each.pod for each in decided.binds]
+
+
+@pytest.mark.parametrize(
+    ("search", "ended"), [(VictimSearch.IN_ORDER, ["new", "newer"]), (VictimSearch.FEWEST, ["old"])]
+)
+def test_victims_are_taken_in_their_order_or_those_that_break_the_fewest_gangs(
+    search: VictimSearch, ended: list[str]
+) -> None:
+    gangs = [
+        gang("old", "b", LOW, gpus=2, on="n"),
+        gang("new", "b", LOW, on="n", at=1),
+        gang("newer", "b", LOW, on="n", at=2),
+        gang("want", "a", gpus=2, at=3),
+    ]
+    world = cluster([node("n", 4)], [queue("a", 2), queue("b", 0)], gangs)
+
+    assert ended == sorted(evicted(decide_kai(world, victim_search=search)))
