@@ -68,8 +68,8 @@ class Claim:
         self.wants: Wants | None = None
         #: What its pod sets need of its queue's flavors; see `flavors.needs_of`.
         self.needs: list[Need] | None = None
-        #: Whether nodes are large enough for that; as long, and for as long as there are no others.
-        self.has_nodes: bool | None = None
+        #: Whether nodes are large enough for that, and of which nodes this is known.
+        self.has_nodes: tuple[int, bool] | None = None
         #: Who goes first in line.
         self.standing: Standing = standing_of(gang, policy)
         #: Where it is counted, and what: of all that it held when the cycle began.

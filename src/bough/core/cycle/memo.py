@@ -48,7 +48,7 @@ class Memo:
         copy = self._copy
         # Until all is in step again, there is nothing that could be used.
         self._copy = self._plan = None
-        if copy is None or not self._is_policy(policy) or not _same_frame(self._snapshot, snapshot):
+        if copy is None or not self._is_policy(policy) or not _follows(copy, snapshot):
             copy = WorkingCopy(snapshot, policy)
             self._gangs = {}
         _step(copy, self._gangs, snapshot.gangs)
@@ -67,15 +67,25 @@ class Memo:
         return self._policy is policy or self._policy == policy
 
 
-def _same_frame(before: Snapshot | None, after: Snapshot) -> bool:
-    """Whether queues and nodes are the very same."""
+def _same_frame(before: Snapshot, after: Snapshot) -> bool:
+    """Whether queues and nodes are the same."""
+    return _same_tree(before, after) and before.nodes == after.nodes
+
+
+def _same_tree(before: Snapshot, after: Snapshot) -> bool:
     return (
-        before is not None
-        and before.cohorts is after.cohorts
-        and before.queues is after.queues
-        and before.nodes is after.nodes
-        and before.topologies is after.topologies
+        before.cohorts == after.cohorts
+        and before.queues == after.queues
+        and before.topologies == after.topologies
     )
+
+
+def _follows(copy: WorkingCopy, after: Snapshot) -> bool:
+    """Bring nodes in step; whether queues and nodes are what they were, but for cordons."""
+    before = copy.snapshot
+    if not _same_tree(before, after):
+        return False
+    return before.nodes == after.nodes or copy.take_nodes(before.nodes, after.nodes)
 
 
 def _same_context(before: Snapshot, after: Snapshot) -> bool:

@@ -90,13 +90,14 @@ def takes_victims(cycle: Cycle, claim: Claim) -> bool:
 
 def has_nodes(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
     """Whether the nodes would be large enough for its pods if they were empty."""
-    changed = cycle.copy.has_changed(claim)
-    found = None if changed else claim.has_nodes
-    if found is None:
-        placer = cycle.copy.placer
-        found = any(placer.could_take(offer.demand, offer.nodes) for offer in offers)
-        if not changed:
-            claim.has_nodes = found
+    copy = cycle.copy
+    changed = copy.has_changed(claim)
+    known = None if changed else claim.has_nodes
+    if known is not None and known[0] == copy.nodes_seen:
+        return known[1]
+    found = any(copy.placer.could_take(offer.demand, offer.nodes) for offer in offers)
+    if not changed:
+        claim.has_nodes = (copy.nodes_seen, found)
     return found
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
@@ -25,6 +27,7 @@ from bough.core.place.result import Placement
 from bough.core.quota.fairtree import ANY_FLAVOR
 from bough.core.quota.usage import usage_of
 from bough.core.undo import UndoLog
+from bough.model.cluster import Node
 from bough.model.gang import Gang, Pod
 from bough.model.policy import Policy
 from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
@@ -32,6 +35,7 @@ from bough.model.snapshot import Progress, Snapshot
 from bough.model.workload import Flavor, LocalQueue
 
 _NO_PROGRESS = Progress()
+replace = msgspec.structs.replace
 
 
 class Mark(NamedTuple):
@@ -81,6 +85,8 @@ class WorkingCopy:
         self.stale: dict[str, Claim] = {}
         #: Gangs that were told to end, in part or whole, before the cycle began.
         self.ending: dict[str, Claim] = {}
+        #: How often nodes were cordoned, or opened again: what claims know of nodes ages with it.
+        self.nodes_seen = 0
         #: What gangs hold now, where that is not what they held when the cycle began.
         self._held: dict[str, Held] = {}
 
@@ -109,6 +115,17 @@ class WorkingCopy:
         self.time_matters = False
         self.forest.changed()
         self.log.forget()
+
+    def take_nodes(self, before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
+        """Take in nodes of which some are cordoned, or are no more; whether that is all."""
+        if len(before) != len(after):
+            return False
+        for old, new in zip(before, after, strict=True):
+            if old is not new and replace(old, cordoned=new.cordoned) != new:
+                return False
+        self.placer.cordon(after)
+        self.nodes_seen += 1
+        return True
 
     def enter(self, gang: Gang) -> None:
         """Count and place what a gang holds."""

@@ -60,6 +60,11 @@ class Cluster:
         #: would be refused again, as room only shrinks. In a list, so that the log can replace it.
         self._refused: list[dict[Hashable, bool]] = [{}]
 
+    def cordon(self, nodes: Iterable[Node]) -> None:
+        """Take in which nodes are cordoned now; in all else they are what they were."""
+        self.index.cordon(nodes)
+        self._refused[0] = {}
+
     def mark(self) -> int:
         """Where things stand; `undo` comes back to it."""
         return self.log.mark()

@@ -58,6 +58,12 @@ class Index:
         log.watch(self.idle, self._restored)
         log.watch(self.later, self._restored)
 
+    def cordon(self, nodes: Iterable[Node]) -> None:
+        """Take in which nodes are cordoned now; in all else they are what they were."""
+        self.nodes = _in_order(nodes, self.policy.order)
+        self.matcher.cordon(self.nodes)
+        self.shapes.cordoned()
+
     @property
     def anything_ends(self) -> bool:
         """Whether some node may have more room later than now."""

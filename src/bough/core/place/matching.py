@@ -83,6 +83,12 @@ class Matcher:
             self._eligible[terms] = found
         return found
 
+    def cordon(self, nodes: Sequence[Node]) -> None:
+        """Take in which nodes are cordoned now; in all else they are what they were."""
+        self._nodes = nodes
+        self.cordoned = mask_of(i for i, node in enumerate(nodes) if node.cordoned)
+        self._eligible.clear()
+
     def with_label(self, key: str, value: str) -> int:
         """The nodes on which a label has this value."""
         return self._values(key).get(value, 0)

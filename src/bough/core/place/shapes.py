@@ -79,6 +79,20 @@ class Shapes:
             self._shapes[key] = shape
         return shape
 
+    def cordoned(self) -> None:
+        """Look again at which nodes may take what, after some were cordoned or are no more."""
+        for shape in self._shapes.values():
+            before = shape.possible
+            shape.eligible = self._matcher.eligible(shape.key[1])
+            shape.possible = 0 if shape.unknown else shape.eligible.allowed
+            opened = shape.possible & ~before
+            shape.now = (shape.now | opened) & shape.possible
+            shape.later = (shape.later | opened) & shape.possible
+            if opened:
+                shape.large_enough = None
+            elif shape.large_enough is not None:
+                shape.large_enough &= shape.possible
+
     def forget_some(self) -> None:
         """Keep the memory small. Not to be called while a search holds shapes of its own."""
         if len(self._shapes) > MAXIMUM_SHAPES:
