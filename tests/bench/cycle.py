@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import msgspec
@@ -31,6 +32,7 @@ def run(report: Report) -> None:
     measure_allocate(report)
     measure_reclaim(report)
     measure_memo(report)
+    measure_crowd(report)
 
 
 def measure_allocate(report: Report) -> None:
@@ -90,6 +92,66 @@ def measure_memo(report: Report) -> None:
             report.line(text)
         else:
             report.target(f"{text} (at most {bound})", met=cost <= bound * cold)
+
+
+def measure_crowd(report: Report) -> None:
+    """A change costs what it touches, whatever else waits."""
+    for nodes, waiting in ((1_000, 10_000), (10_000, 100_000)):
+        before = crowd(nodes, waiting)
+        memo = Memo()
+        gc.collect()
+        gc.freeze()
+        cold = cpu_seconds(lambda before=before, memo=memo: plan(before, OSMO, memo), repeat=1)
+        report.line(
+            f"{nodes:,} full nodes, {8 * nodes:,} single-pod gangs run and {waiting:,} wait: "
+            f"a cold cycle {cold:.2f} s"
+        )
+        for name, after in crowd_changes(before):
+            cost = 1e3 * cpu_seconds(
+                lambda after=after, memo=memo: plan(after, OSMO, memo), repeat=1
+            )
+            report.target(f"{name}: {cost:.1f} ms (at most 20)", met=cost <= 20)
+        gc.unfreeze()
+
+
+def crowd(nodes: int, waiting: int, queues: int = 20) -> Snapshot:
+    """Every GPU is used by a gang of one pod; gangs of one pod of four sizes wait."""
+    gangs: dict[str, list[Gang]] = {f"queue-{number}": [] for number in range(queues)}
+    used = dict.fromkeys(gangs, 0)
+    names = [f"node-{number:05}" for number in range(nodes)]
+    for number in range(8 * nodes):
+        queue = f"queue-{number % queues}"
+        low = number % 8 >= 6
+        used[queue] += not low
+        priority, place = LOW if low else NORMAL, names[number // 8]
+        gangs[queue].append(_gang(f"run-{number}", queue, priority, number, gpus=1, nodes=(place,)))
+    for number in range(waiting):
+        queue = f"queue-{number % queues}"
+        priority, gpus = LOW if number % 3 else NORMAL, (1, 2, 4, 8)[number % 4]
+        gangs[queue].append(_gang(f"wait-{number}", queue, priority, 10**6 + number, gpus=gpus))
+    return Snapshot(
+        now_ms=10**9,
+        cohorts=(Cohort("root", None, _quota(nodes * 8 - sum(used.values()))),),
+        queues=tuple(Queue(queue, "root", _quota(used[queue])) for queue in gangs),
+        nodes=tuple(_node(name) for name in names),
+        gangs={queue: tuple(members) for queue, members in gangs.items()},
+    )
+
+
+def crowd_changes(before: Snapshot) -> Iterator[tuple[str, Snapshot]]:
+    """One thing after the other, each on top of those before it."""
+    queue = "queue-0"
+    new = _gang("new", queue, LOW, 10**8, gpus=1)
+    before = _with(before, queue, (*before.gangs[queue], new))
+    yield "one arrives and waits", before
+    before = _with(before, queue, before.gangs[queue][1:])
+    yield "one ended, and one starts", before
+    nodes = list(before.nodes)
+    nodes[5] = msgspec.structs.replace(nodes[5])
+    before = msgspec.structs.replace(before, nodes=tuple(nodes))
+    yield "a node whose object is another, and equal", before
+    nodes[6] = msgspec.structs.replace(nodes[6], cordoned=True)
+    yield "one node is cordoned", msgspec.structs.replace(before, nodes=tuple(nodes))
 
 
 def allocate(nodes: int, jobs: int, pods: int) -> Snapshot:

@@ -70,13 +70,16 @@ class IdleLines:
         order, turn = line[0]
         name = turn.claim.name
         if name not in self._requests:
-            self._requests[name] = self._request(turn.claim)
+            self._requests[name] = self._request(turn)
         return Contender(order, self._requests[name], self._nominated[queue] > 0)
 
-    def _request(self, claim: Claim) -> dict[FlavorResource, int]:
+    def _request(self, turn: Turn) -> dict[FlavorResource, int]:
+        claim = turn.claim
         if claim.counted:
             return _first_flavors(claim)
-        wants = wants_of(self._copy, claim)
+        # What is known of the first of its shape need not be worked out again.
+        known = None if turn.kind is None else turn.kind[0][1].wants
+        wants = wants_of(self._copy, claim) if known is None else known
         if wants.offers:
             return wants.offers[0].request
         unit = next(growth(claim.tree, self._copy.held(claim)), None)
@@ -87,7 +90,9 @@ class IdleLines:
 
 def lack(copy: WorkingCopy, claim: Claim) -> int:
     """0: it lacks something that it needs; 1: it has just that; 2: it has more."""
-    if claim.counted or not wants_of(copy, claim).satisfied:
+    if claim.counted or not (claim.running or copy.has_changed(claim)):
+        return 0
+    if not wants_of(copy, claim).satisfied:
         return 0
     return 2 if surplus(copy, claim) else 1
 

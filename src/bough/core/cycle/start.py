@@ -68,14 +68,19 @@ def free_growth(cycle: Cycle, claim: Claim) -> bool:
     return False
 
 
-def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
-    """Whether it cannot start in this cycle, even if it were the first to be served."""
+def is_hopeless(cycle: Cycle, claim: Claim, like: Claim | None = None) -> bool:
+    """Whether it cannot start in this cycle, even if it were the first to be served.
+
+    `like`: a gang of the same shape, of which more may be known already.
+    """
     copy = cycle.copy
     if not copy.takes_gangs(claim.queue):
         return False
-    wants = wants_of(copy, claim)
+    wants = wants_of(copy, claim) if like is None or like.wants is None else like.wants
     if wants.satisfied or not wants.offers:
         return False
+    if like is not None and claim.has_nodes is None:
+        claim.has_nodes = like.has_nodes
     if not has_nodes(cycle, claim, wants.offers):
         return True
     return not takes_victims(cycle, claim) and not any(
@@ -202,6 +207,9 @@ def _request(
     cycle: Cycle, claim: Claim, placement: Placement, offer: Offer
 ) -> dict[FlavorResource, int]:
     """What the pods that were really chosen count; candidates may differ in size."""
+    demand = offer.demand
+    if not demand.children and demand.count == len(demand.pods):
+        return offer.request
     placed = {*placement.pods}
     pods = [pod for leaf in claim.tree.leaves for pod in leaf.pods if pod.name in placed]
     return cycle.copy.costs[claim.queue].total(pods, offer.choice)

@@ -85,9 +85,12 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
 
     def enter(kind: list[Placed], position: int) -> None:
         """Let the next of a shape stand in line; what cannot start has its reason at once."""
+        first = kind[0][1]
         for at in range(position, len(kind)):
             claim = kind[at][1]
-            if copy.takes_gangs(claim.queue) and (claim.counted or not is_hopeless(cycle, claim)):
+            if copy.takes_gangs(claim.queue) and (
+                claim.counted or not is_hopeless(cycle, claim, first)
+            ):
                 lines.enter(Turn(claim, kind, at))
                 return
             if not serve(cycle, claim) and _is_alike(cycle, claim):
@@ -99,7 +102,7 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
         claim, kind, position = lines.leave(queue)
-        had = not claim.counted and wants_of(copy, claim).satisfied
+        had = bool(claim.running) and wants_of(copy, claim).satisfied
         served = serve(cycle, claim)
         if kind is not None and (served or not _is_alike(cycle, claim)):
             enter(kind, position + 1)

@@ -48,6 +48,14 @@ def needed(tree: GangTree, held: Held) -> Demand | None:
     `None` where nothing is missing, and where it cannot be had from the pods that there are (then
     `predicate.shortages` says why).
     """
+    root = tree.root
+    if root.is_leaf:
+        has = held[0].bit_count()
+        waiting = tree.pending[0] & ~held[0]
+        if has >= root.minimum or has + waiting.bit_count() < root.minimum:
+            return None
+        missing = root.minimum - has
+        return Demand(root, missing, pods_of(root, waiting), (), missing)
     outlook = _Outlook(tree, held)
     if outlook.now.satisfied(tree.root) or not outlook.possible.satisfied(tree.root):
         return None

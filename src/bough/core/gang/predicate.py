@@ -64,6 +64,8 @@ def stand(tree: GangTree, counts: Counts) -> Standing:
 
 def is_sufficient(tree: GangTree, counts: Counts) -> bool:
     """Whether so many pods in each leaf are enough for the gang to run."""
+    if tree.root.is_leaf:
+        return counts[0] >= tree.root.minimum
     return stand(tree, counts).satisfied(tree.root)
 
 

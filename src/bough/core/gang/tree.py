@@ -84,6 +84,8 @@ class GangTree(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, gang: Gang, order: Order = SPEC_ORDER) -> Self:
         """Lay out a gang that obeys the rules of core.gang.validation."""
+        if not gang.subgroups and not gang.sets:
+            return cls._of_one_leaf(gang, order)
         pods, strays = _pods_of_leaves(gang)
         layout = _Layout(gang, pods)
         root = layout.node(None, 0)
@@ -107,6 +109,29 @@ class GangTree(msgspec.Struct, frozen=True):
             succeeded=any(pod.state is PodState.SUCCEEDED for pod in gang.pods),
             strays=strays,
         )
+
+    @classmethod
+    def _of_one_leaf(cls, gang: Gang, order: Order) -> Self:
+        """The same for a gang that is its only leaf, as most are; this is done very often."""
+        own = [pod for pod in gang.pods if pod.subgroup is None]
+        pods = sort_pods(own)
+        minimum = max(len(pods), 1) if gang.minimum is None else gang.minimum
+        if minimum < 1:
+            raise Broken(f"gang {gang.name!r}: {gang.name!r} needs {minimum}, less than 1")
+        root = GangNode(gang.name, 0, minimum, (), pods, 0, 1, gang.constraint)
+        held = pending = 0
+        places: dict[str, tuple[int, int]] = {}
+        for bit, pod in enumerate(pods):
+            places[pod.name] = (0, bit)
+            if pod.state is PodState.PENDING:
+                pending |= 1 << bit
+            elif pod.state is PodState.RUNNING:
+                held |= 1 << bit
+        strays = ()
+        if len(own) < len(gang.pods):
+            strays = tuple(pod for pod in gang.pods if pod.subgroup is not None)
+        succeeded = any(pod.state is PodState.SUCCEEDED for pod in gang.pods)
+        return cls(root, (root,), (root,), order, places, (held,), (pending,), succeeded, strays)
 
     def siblings(self, node: GangNode) -> Sequence[GangNode]:
         """The children of a node in the order that breaks ties."""
