@@ -228,6 +228,26 @@ def test_an_update_names_whom_it_strands_and_whom_it_delays(divided):
     assert ("40", "30", "10") == divided.row("team--b")
 
 
+def test_groups_that_wait_for_others_of_their_workflow_are_named_too(divided):
+    text = """\
+workflow:
+  name: chain
+  resources:
+    small: {gpu: 5, cpu: 1, memory: 1Gi, storage: 1Gi}
+    large: {gpu: 20, cpu: 1, memory: 1Gi, storage: 1Gi}
+  tasks:
+  - {name: first, image: i, resource: small}
+  - {name: second, image: i, resource: large, inputs: [{task: first}]}
+"""
+    chain = divided.submit(0, "team--b", text=text)
+    divided.settle()
+
+    planned = resize(divided, "b", 10, params={"plan": "true"})
+
+    assert [(chain, "cannot start: team--b has a quota of 10 GPUs")] == named(planned, "stranded")
+    assert "RUNNING" == divided.status(chain)
+
+
 def test_a_delete_names_those_of_the_shared_part_that_must_wait_behind_its_work(divided):
     divided.run(30, "team--a")
     divided.run(10, "team")

@@ -94,7 +94,8 @@ def consequences(
     delayed: dict[str, Affected] = {}
     for part in parts_of(after, pool, used, waiters):
         for waiter, short in shortages(part):
-            earlier = was.get(_key(waiter))
+            # What waits for other groups was in no line, and so had nothing to wait for.
+            earlier = was.get(_key(waiter), 0)
             if short is None and earlier is not None:
                 stranded.setdefault(
                     waiter.workflow_id, _affected(waiter, say_stranded(part.name, part.quota))
