@@ -306,7 +306,8 @@ def test_a_pool_without_a_quota_says_what_the_others_leave(team):
     team.pool("free", -1)
 
     assert ("100", "0", "100") == team.row("free")
-    assert "0" == can_start(team, "free")[0]
+    note = "it has no quota, but what the quotas of other pools leave"
+    assert ("0", note) == can_start(team, "free")
     job = team.submit(1, "free")
     team.settle()
     assert "PENDING" == team.status(job)
