@@ -199,10 +199,11 @@ def test_a_drain_shows_what_keeps_it_open(divided):
 
     drain = drain_of(divided, "team--a")
 
-    assert [
-        (running, "RUNNING", 30, "runs"),
-        (waiting, "PENDING", 30, "waits until 30 GPUs more are free in team"),
-    ] == [(e["workflow_id"], e["status"], e["gpus"], e["message"]) for e in drain["workflows"]]
+    assert [(running, "RUNNING", 30, "runs"), (waiting, "PENDING", 30, "waits")] == [
+        (each["workflow_id"], each["status"], each["gpus"], each["message"].partition(":")[0])
+        for each in drain["workflows"]
+    ]
+    assert "pool team" in drain["workflows"][1]["message"]
     assert None is drain_of(divided, "team--b")
     assert "PENDING" == divided.status(low)
 
@@ -225,6 +226,26 @@ def test_an_update_names_whom_it_strands_and_whom_it_delays(divided):
         (small, "waits until 30 GPUs more are free in team--b, not 15"),
     ] == named(planned, "delayed")
     assert ("40", "30", "10") == divided.row("team--b")
+
+
+def test_groups_that_wait_for_others_of_their_workflow_are_named_too(divided):
+    text = """\
+workflow:
+  name: chain
+  resources:
+    small: {gpu: 5, cpu: 1, memory: 1Gi, storage: 1Gi}
+    large: {gpu: 20, cpu: 1, memory: 1Gi, storage: 1Gi}
+  tasks:
+  - {name: first, image: i, resource: small}
+  - {name: second, image: i, resource: large, inputs: [{task: first}]}
+"""
+    chain = divided.submit(0, "team--b", text=text)
+    divided.settle()
+
+    planned = resize(divided, "b", 10, params={"plan": "true"})
+
+    assert [(chain, "cannot start: team--b has a quota of 10 GPUs")] == named(planned, "stranded")
+    assert "RUNNING" == divided.status(chain)
 
 
 def test_a_delete_names_those_of_the_shared_part_that_must_wait_behind_its_work(divided):
@@ -285,7 +306,8 @@ def test_a_pool_without_a_quota_says_what_the_others_leave(team):
     team.pool("free", -1)
 
     assert ("100", "0", "100") == team.row("free")
-    assert "0" == can_start(team, "free")[0]
+    note = "it has no quota, but what the quotas of other pools leave"
+    assert ("0", note) == can_start(team, "free")
     job = team.submit(1, "free")
     team.settle()
     assert "PENDING" == team.status(job)

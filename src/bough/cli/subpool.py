@@ -80,7 +80,7 @@ def list_subpools(parent: str, include_archived: bool, format_type: str) -> None
 @click.argument("name", metavar="SUBPOOL")
 @format_option
 def show(parent: str, name: str, format_type: str) -> None:
-    """Show one subpool, whatever its state, and what keeps its drain open."""
+    """Show one subpool, and what keeps its drain open."""
     echo(client().subpools.get(parent, name), format_type, render_pool, indent=4)
 
 

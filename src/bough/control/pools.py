@@ -12,12 +12,12 @@ import sqlalchemy as sa
 
 from bough.control import effects
 from bough.control.access import authorise, resource_of
+from bough.control.drain import Drain
 from bough.control.estate import read_estate
 from bough.control.pool_fields import merge_pool, pool_document, read_pool, subpool_document
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
 from bough.control.statuses import status_of
-from bough.control.waiting import Drain
 from bough.errors import Broken, Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import SHARED, QueueName, pool_name_fault, queue_name_fault

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bough.control.access import authorise
+from bough.control.drain import Drain, drain_of
 from bough.control.estate import Estate, node_sets, read_estate, unallocated
 from bough.control.pool_fields import pool_document, subpool_document
 from bough.control.site import Site
 from bough.control.startable import CanStart, startable
 from bough.control.statuses import status_of
 from bough.control.tree import QueueRow, derive
-from bough.control.waiting import Drain, drain_of
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
 from bough.model.pool import Json, Machine, Pool, PoolStatus
@@ -97,7 +97,7 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
         held = task_store.node_uses(connection)
         heartbeats = machine_store.heartbeats(connection)
         drains = {
-            each.name: drain_of(connection, estate, each)
+            each.name: drain_of(site, connection, each)
             for each in estate.subpools
             if each.state is SubpoolState.DELETING
         }

@@ -14,13 +14,15 @@ import msgspec
 from bough.control.estate import Estate, node_sets
 from bough.control.naming import EVERYTHING
 from bough.control.site import Site
-from bough.control.tree import GPU, Forest, derive
+from bough.control.tree import GPU, derive
 from bough.core.quota.guarantee import GuaranteedTree
 from bough.model.names import SHARED, QueueName
 from bough.model.pool import Machine, Pool
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal
 from bough.store.tasks import Use
+
+_NO_QUOTA = "it has no quota, but what the quotas of other pools leave"
 
 
 class CanStart(msgspec.Struct, frozen=True):
@@ -49,15 +51,17 @@ def startable(
         low = sum(use.gpus for use in uses if use.pool in names and not use.guaranteed)
         there = _there(machines, held, low)
         for name, pool in names.items():
-            what = FlavorResource(forest.flavor_of_pool[pool], GPU)
-            found[name] = _can_start(site, tree, forest, name, what, there)
+            what = FlavorResource(forest.flavor_of_pool[pool.name], GPU)
+            can = _can_start(site, tree, forest.leaves[name], what, there)
+            if pool.gpu.guarantee is None:
+                can = msgspec.structs.replace(can, note=_NO_QUOTA)
+            found[name] = can
     return found
 
 
 def _can_start(
-    site: Site, tree: GuaranteedTree, forest: Forest, name: str, what: FlavorResource, there: int
+    site: Site, tree: GuaranteedTree, leaf: str, what: FlavorResource, there: int
 ) -> CanStart:
-    leaf = forest.leaves[name]
     left = tree.available(TreeNode(NodeKind.QUEUE, leaf), what)
     if there < left:
         return CanStart(max(0, there), "the nodes that take work have no more")
@@ -87,10 +91,10 @@ def _there(machines: Iterable[Machine], held: Mapping[str, int], low: int) -> in
     return idle + low
 
 
-def _names(estate: Estate, members: Iterable[Pool]) -> dict[str, str]:
+def _names(estate: Estate, members: Iterable[Pool]) -> dict[str, Pool]:
     """The pools and visible subpools of a node set, each with its top-level pool."""
-    found = {pool.name: pool.name for pool in members}
+    found = {pool.name: pool for pool in members}
     for each in estate.subpools:
         if each.visible and each.parent in found:
-            found[each.name] = each.parent
+            found[each.name] = found[each.parent]
     return found

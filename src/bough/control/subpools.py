@@ -20,7 +20,7 @@ from bough.control.fields import read_gpus
 from bough.control.pools import PoolView, view
 from bough.control.recording import NO_NOTE, Note, subpool_changed
 from bough.control.site import Site
-from bough.control.waiting import Consequences, consequences, drain_of
+from bough.control.waiting import Consequences, consequences
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import (
@@ -139,8 +139,8 @@ def get_subpool(site: Site, actor: Actor, parent: str, name: str) -> PoolView:
         subpool = _require(connection, parent, name)
         shown = view(site, connection, subpool)
         if subpool.state is SubpoolState.DELETING:
-            drained = drain_of(connection, read_estate(connection), subpool)
-            shown = msgspec.structs.replace(shown, drain=drained)
+            kept_open = drain.drain_of(site, connection, subpool)
+            shown = msgspec.structs.replace(shown, drain=kept_open)
         return shown
 
 

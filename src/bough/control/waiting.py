@@ -17,7 +17,7 @@ from bough.control.estate import Estate, unallocated
 from bough.control.gangs import needed_gpus
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool, SubpoolState
-from bough.model.workflow import Group, Priority, TaskStatus, Workflow
+from bough.model.workflow import Priority, TaskStatus
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 
@@ -79,27 +79,6 @@ class Consequences(msgspec.Struct, frozen=True):
     delayed_count: int = 0
 
 
-class Keeper(msgspec.Struct, frozen=True):
-    """A workflow that keeps a drain open."""
-
-    workflow_id: str
-    status: str
-    priority: Priority
-    submitted_by: str
-    #: What it holds or, where it holds nothing, what it needs.
-    gpus: int
-    message: str
-
-
-class Drain(msgspec.Struct, frozen=True):
-    """What keeps a subpool from being archived."""
-
-    workflow_count: int
-    #: Workflows that cannot start as the pool is divided now, so that the drain does not end.
-    stranded_count: int
-    workflows: tuple[Keeper, ...]
-
-
 def consequences(
     connection: sa.Connection, pool: str, before: Estate, after: Estate
 ) -> Consequences:
@@ -115,11 +94,14 @@ def consequences(
     delayed: dict[str, Affected] = {}
     for part in parts_of(after, pool, used, waiters):
         for waiter, short in shortages(part):
-            earlier = was.get(_key(waiter))
+            # What waits for other groups was in no line, and so had nothing to wait for.
+            earlier = was.get(_key(waiter), 0)
             if short is None and earlier is not None:
-                stranded.setdefault(waiter.workflow_id, _affected(waiter, say_stranded(part)))
+                stranded.setdefault(
+                    waiter.workflow_id, _affected(waiter, say_stranded(part.name, part.quota))
+                )
             elif short is not None and earlier is not None and short > earlier:
-                more = f"waits until {_gpus(short)} more are free in {part.name}, not {earlier}"
+                more = f"waits until {gpus_text(short)} more are free in {part.name}, not {earlier}"
                 delayed.setdefault(waiter.workflow_id, _affected(waiter, more))
     for name in stranded:
         delayed.pop(name, None)
@@ -129,28 +111,6 @@ def consequences(
         len(stranded),
         len(delayed),
     )
-
-
-def drain_of(connection: sa.Connection, estate: Estate, subpool: Subpool) -> Drain:
-    """What keeps a subpool that is being deleted open, the longest there first."""
-    names = [subpool.parent, *(each.name for each in estate.subpools_of(subpool.parent))]
-    waiters = read_waiters(connection, names)
-    parts = parts_of(estate, subpool.parent, guaranteed_uses(connection), waiters)
-    shared = next(part for part in parts if part.name == subpool.parent)
-    short = {_key(waiter): (waiter, each) for waiter, each in shortages(shared)}
-    workflows = workflow_store.alive_in(connection, (subpool.name,))
-    groups: dict[str, list[Group]] = {}
-    for group in task_store.groups_of(connection, [each.uuid for each in workflows]):
-        groups.setdefault(group.workflow_uuid, []).append(group)
-    keepers: list[Keeper] = []
-    stranded = 0
-    for workflow in workflows:
-        mine = [short.get((workflow.workflow_id, each.name)) for each in groups[workflow.uuid]]
-        waits = [each for each in mine if each is not None]
-        lost = next((waiter for waiter, each in waits if each is None), None)
-        stranded += lost is not None
-        keepers.append(_keeper(workflow, groups[workflow.uuid], shared, waits, lost))
-    return Drain(len(keepers), stranded, tuple(keepers[:MOST_NAMED]))
 
 
 def parts_of(
@@ -220,11 +180,6 @@ def guaranteed_uses(connection: sa.Connection) -> dict[str, int]:
     return found
 
 
-def say_stranded(part: Part) -> str:
-    """Why something larger than its part cannot start."""
-    return f"cannot start: {part.name} has a quota of {_gpus(part.quota)}"
-
-
 def _shared_part(
     pool: Pool,
     subpools: list[Subpool],
@@ -242,35 +197,14 @@ def _shared_part(
     return Part(pool.name, quota or 0, room - unused, _in_line(line))
 
 
-def _keeper(
-    workflow: Workflow,
-    groups: list[Group],
-    shared: Part,
-    waits: list[tuple[Waiter, int | None]],
-    lost: Waiter | None,
-) -> Keeper:
-    held = sum(needed_gpus(each.spec) for each in groups if each.status.holds_node)
-    needed = max((needed_gpus(each.spec) for each in groups if not each.status.finished), default=0)
-    if lost is not None:
-        text = (
-            f"{lost.group} needs {_gpus(lost.gpus)} and {say_stranded(shared)}; move it to another "
-            "pool, cancel it, or give quota back to the pool"
-        )
-    elif held:
-        text = "runs"
-    elif workflow.priority.preemptible:
-        text = "waits for idle GPUs"
-    else:
-        short = max((each for _, each in waits if each is not None), default=0)
-        text = f"waits until {_gpus(short)} more are free in {shared.name}" if short else "starts"
-    return Keeper(
-        workflow.workflow_id,
-        workflow.status,
-        workflow.priority,
-        workflow.submitted_by,
-        held or needed,
-        text,
-    )
+def say_stranded(pool: str, quota: int) -> str:
+    """Why something larger than its part of a pool cannot start."""
+    return f"cannot start: {pool} has a quota of {gpus_text(quota)}"
+
+
+def gpus_text(number: int) -> str:
+    """An amount of GPUs in words."""
+    return "1 GPU" if number == 1 else f"{number} GPUs"
 
 
 def _in_line(waiters: Iterable[Waiter]) -> tuple[Waiter, ...]:
@@ -285,7 +219,3 @@ def _affected(waiter: Waiter, message: str) -> Affected:
 
 def _key(waiter: Waiter) -> tuple[str, str]:
     return waiter.workflow_id, waiter.group
-
-
-def _gpus(number: int) -> str:
-    return "1 GPU" if number == 1 else f"{number} GPUs"

@@ -13,6 +13,7 @@ from bough.store.rows import add, read_all
 from bough.store.schema import GROUPS, TASKS, WORKFLOWS
 
 _UNFINISHED = tuple(status.value for status in UNFINISHED)
+_WAITING = tuple(status.value for status in UNFINISHED if not status.holds_node)
 _INSERT_GROUP = sa.insert(GROUPS).inline()
 _INSERT_TASK = sa.insert(TASKS).inline()
 
@@ -189,6 +190,22 @@ def tasks_of_unfinished_groups(connection: sa.Connection) -> list[Task]:
         .where(GROUPS.c.status.in_(_UNFINISHED))
     )
     return _tasks(connection, query.order_by(TASKS.c.group_uuid, TASKS.c.name, TASKS.c.retry_id))
+
+
+def waiting_groups(connection: sa.Connection, pool: str, *, larger_than: int) -> list[Group]:
+    """Groups of HIGH and NORMAL in a pool that have no node yet and ask for more GPUs than this."""
+    query = (
+        sa.select(GROUPS)
+        .join(WORKFLOWS, WORKFLOWS.c.uuid == GROUPS.c.workflow_uuid)
+        .where(
+            WORKFLOWS.c.pool == pool,
+            WORKFLOWS.c.priority != Priority.LOW.value,
+            GROUPS.c.status.in_(_WAITING),
+            GROUPS.c.gpus > larger_than,
+        )
+    )
+    order = (WORKFLOWS.c.submitted_ms, WORKFLOWS.c.workflow_id, GROUPS.c.position)
+    return _groups(connection, query.order_by(*order))
 
 
 def due_groups(connection: sa.Connection, now_ms: int, limit: int) -> list[tuple[str, str]]:

@@ -163,10 +163,13 @@ def alive(connection: sa.Connection) -> list[Workflow]:
     return _records(connection, query.order_by(WORKFLOWS.c.submitted_ms, WORKFLOWS.c.uuid))
 
 
-def alive_in(connection: sa.Connection, pools: Sequence[str]) -> list[Workflow]:
+def alive_in(
+    connection: sa.Connection, pools: Sequence[str], limit: int | None = None
+) -> list[Workflow]:
     """The workflows of some pools and subpools that are not finished, oldest first."""
     query = sa.select(WORKFLOWS).where(WORKFLOWS.c.pool.in_(pools), WORKFLOWS.c.status.in_(_ALIVE))
-    return _records(connection, query.order_by(WORKFLOWS.c.submitted_ms, WORKFLOWS.c.workflow_id))
+    query = query.order_by(WORKFLOWS.c.submitted_ms, WORKFLOWS.c.workflow_id)
+    return _records(connection, query.limit(limit))
 
 
 def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
