@@ -25,7 +25,6 @@ from bough.control.workflows import Why, WorkflowView
 from bough.core.cycle.memo import Memo
 from bough.core.explain.certificate import certificate
 from bough.core.explain.remedies import remedies
-from bough.core.explain.sentences import say_remedy
 from bough.errors import Throttled
 from bough.formats.certificates import plain
 from bough.model.access import Action, Actor
@@ -161,8 +160,8 @@ class Explainer:
         if with_remedies:
             searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS)
             helpful = plain(searched)
-            for told, remedy in zip(helpful["found"], searched.found, strict=True):
-                told["sentence"] = say_remedy(remedy)
+            for told in helpful["found"]:
+                del told["steps"]
         return msgspec.structs.replace(
             wait,
             reason=wait.reason if found is None else found.reason,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.remedies import remedies as find_remedies
-from bough.core.explain.sentences import say_remedy
 from bough.errors import Invalid, NotFound
 from bough.formats.certificates import plain
 from bough.formats.fields import suggest
 from bough.tools.answer import Answer, problem_answers
 from bough.tools.snapshots import load_scene
+from bough.tools.sources import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,10 +44,12 @@ def why(
         "problems": problem_answers(scene.problems),
     }
     if remedies:
-        helpful = find_remedies(scene.snapshot, scene.policy, name)
-        answer["remedies"] = plain(helpful)
-        for remedy, told in zip(helpful.found, answer["remedies"]["found"], strict=True):
-            told["sentence"] = say_remedy(remedy)
+        source = source_of(scene.snapshot, scene.written)
+        helpful = plain(find_remedies(scene.snapshot, scene.policy, name, source=source))
+        for told in helpful["found"]:
+            # The same as the changes, in the words of the core.
+            del told["steps"]
+        answer["remedies"] = helpful
     return answer
 
 
