@@ -59,13 +59,13 @@ def check(objects: list[Object], starts: Callable[[str, str], bool]) -> None:
                 assert starts(path, workload), (workload, remedy["sentence"])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 1 << 32))
 def test_every_remedy_written_into_objects_of_kai_starts_the_gang(seed: int):
     check(kai_world(Random(seed)), starts_as_gang)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 1 << 32))
 def test_every_remedy_written_into_objects_of_kueue_starts_the_workload(seed: int):
     check(kueue_world(Random(seed)), starts_as_workload)
@@ -74,10 +74,10 @@ def test_every_remedy_written_into_objects_of_kueue_starts_the_workload(seed: in
 @pytest.mark.parametrize("form", list(FORMS))
 def test_nine_of_ten_that_wait_have_a_remedy(form: str, tmp_path: Path):
     world, _ = FORMS[form]
-    found = [each for seed in range(60) for each in helpful(tmp_path, world(Random(seed)))]
+    found = [each for seed in range(40) for each in helpful(tmp_path, world(Random(seed)))]
 
     helped = sum(bool(remedies) for _, remedies in found)
 
-    print(f"{form}: {helped} of {len(found)} that wait have a remedy")
+    print(f"{form}: {helped} of {len(found)} that wait have a remedy")  # noqa: T201
     assert len(found) >= 60
     assert 90 * len(found) <= 100 * helped

@@ -86,6 +86,7 @@ def render_certificate(answer: Any, write: Writer, queue: str = "QUEUE") -> str:
     name = printable(found["workload"])
     lines = [f"{name} {_verdict(found)}: {printable(found['sentence'])}"]
     for part in (
+        list(_growth_lines(answer.get("growth"))),
         list(_shortage_lines(found)),
         list(_lack_lines(found)),
         list(_option_lines(found)),
@@ -101,6 +102,11 @@ def render_certificate(answer: Any, write: Writer, queue: str = "QUEUE") -> str:
 def _verdict(found: Any) -> str:
     words = {"waits": "waits", "nominated": "is nominated", "starts": "starts", "runs": "runs"}
     return words[found["verdict"]] + (f" ({found['reason']})" if found["reason"] else "")
+
+
+def _growth_lines(growth: Any) -> Iterator[str]:
+    if growth is not None:
+        yield f"  {printable(growth['sentence'])}"
 
 
 def _shortage_lines(found: Any) -> Iterator[str]:

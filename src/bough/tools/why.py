@@ -1,4 +1,4 @@
-"""`bough why`: the certificate of one workload and, for who asks, what would help.
+"""`bough why`: the certificate of one workload and, on request, what would help.
 
 Must not know how an answer is printed.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
+from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies as find_remedies
 from bough.errors import Invalid, NotFound
 from bough.formats.certificates import plain
@@ -40,6 +41,7 @@ def why(
     answer: Answer = {
         "certificate": plain(found),
         "eviction": plain(evicted),
+        "growth": plain(explain_growth(scene.snapshot, scene.policy, name)),
         "remedies": None,
         "problems": problem_answers(scene.problems),
     }
