@@ -80,7 +80,7 @@ def test_the_sentence_names_the_numbers(snapshot: Snapshot):
         numbers = {int(each) for each in re.findall(r"-?\d+", found.sentence)}
         if found.refusal is not None:
             refusal = found.refusal
-            assert {refusal.requested, refusal.available, refusal.balance} <= numbers
+            assert {refusal.requested, refusal.available} <= numbers
             assert str(refusal.node) in found.sentence
         elif found.shortages:
             last = found.shortages[-1]

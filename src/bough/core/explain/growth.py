@@ -12,7 +12,8 @@ import msgspec
 
 from bough.core.cycle.plan import plan
 from bough.core.explain.certificate import certificate
-from bough.core.explain.change import change_gang, find_gang
+from bough.core.explain.change import change_gang
+from bough.core.explain.judge import find_gang
 from bough.core.gang.demand import Growth, growth
 from bough.core.gang.predicate import is_complete, stand
 from bough.core.gang.tree import GangNode, GangTree, counts_of
@@ -20,7 +21,7 @@ from bough.model.certificate import Certificate, Verdict
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.plan import Plan
 from bough.model.policy import Policy
-from bough.model.reason import GangWait
+from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
 
 replace = msgspec.structs.replace
@@ -73,7 +74,7 @@ def _wanted(gang: Gang, found: Certificate | None, *, is_evicted: bool) -> Wante
         return Wanted(gang.name, has, wants, found.reason, sentence, found)
     if is_evicted:
         note = "others get what it must give back now"
-        return Wanted(gang.name, has, wants, str(GangWait.NOMINATED), f"{begun}: {note}")
+        return Wanted(gang.name, has, wants, str(WaitReason.NOMINATED), f"{begun}: {note}")
     return Wanted(gang.name, has, wants, "", f"{begun}: there is room for the next of them")
 
 

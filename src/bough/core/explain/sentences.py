@@ -43,7 +43,7 @@ _CAUSES = {
 
 
 def say_refusal(refusal: Refusal, ledger: Ledger) -> str:
-    """The violated inequality."""
+    """What is asked for, what is left and where; the arithmetic is in the refusal itself."""
     what = refusal.flavor_resource
     if refusal.kind is not RefusalKind.OVER_QUOTA or what is None:
         return refusal.sentence
@@ -58,19 +58,8 @@ def say_refusal(refusal: Refusal, ledger: Ledger) -> str:
     never = "; it would not fit even if nothing ran" if refusal.never else ""
     return (
         f"it needs {_amount(what, refusal.requested)} and {_write(what, refusal.available)} "
-        f"{'is' if refusal.available == 1 else 'are'} left {left}: {inequality(refusal)}{never}"
+        f"{'is' if refusal.available == 1 else 'are'} left {left}{never}"
     )
-
-
-def inequality(refusal: Refusal) -> str:
-    """The inequality of an amount that is too large, with its numbers."""
-    what = refusal.flavor_resource
-    if what is None:
-        return refusal.sentence
-    balance, passed = _write(what, refusal.balance), _write(what, refusal.passed)
-    limit = f"-{_write(what, refusal.borrowing_limit)}" if refusal.borrowing_limit else "0"
-    after = _write(what, refusal.balance - refusal.passed)
-    return f"T = {balance}, {balance} - {passed} = {after} < {limit}"
 
 
 def say_shortage(shortage: PodShortage) -> str:
@@ -138,7 +127,7 @@ def say_excess(excess: Excess) -> str:
     what = excess.flavor_resource
     return (
         f"{excess.node} used {_write(what, excess.used)} of its quota of "
-        f"{_amount(what, excess.quota)}: T = {_write(what, excess.balance)} < 0"
+        f"{_amount(what, excess.quota)}"
     )
 
 
