@@ -109,15 +109,14 @@ def _arithmetic_lines(refusal: Any, write: Writer) -> Iterator[str]:
     """The violated inequality of an amount that is too large, with its numbers."""
     if refusal is None or refusal["kind"] != "over_quota" or not refusal["node"]:
         return
-    what, node = refusal["flavor_resource"], refusal["node"]
-    # Named tuples are lists where they come from a server.
+    what = refusal["flavor_resource"]
+    # A named tuple is a list where it comes from a server.
     resource = what["resource"] if isinstance(what, dict) else what[1]
-    kind, name = (node["kind"], node["name"]) if isinstance(node, dict) else node
     balance, passed, limit = refusal["balance"], refusal["passed"], refusal["borrowing_limit"]
     before, taken = write(resource, balance), write(resource, passed)
     floor = write(resource, -limit) if limit else "0"
     after = write(resource, balance - passed)
-    yield f"  at {kind} {printable(name)}: T = {before}, {before} - {taken} = {after} < {floor}"
+    yield f"  T = {before}, {before} - {taken} = {after} < {floor}"
 
 
 def _growth_lines(growth: Any) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Remedies in the objects that files hold: what each step changes there.
 
-A source for KAI (Queue, PodGroup, Pod, Node) and one for Kueue (ClusterQueue, Cohort, LocalQueue,
-Workload); which of them a scene has depends on what was read.
+Queue, PodGroup, Pod and Node as KAI has them; ClusterQueue, Cohort, LocalQueue and Workload as Kueue
+does. Files may hold both.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bough.model.remedy import (
     Move,
     Part,
     Raise,
+    Resume,
     Step,
     Tolerate,
     Untangle,
@@ -52,10 +53,7 @@ class Written(NamedTuple):
 
 def source_of(snapshot: Snapshot, written: Written) -> Source:
     """The source of a scene."""
-    kueue = not written.pod_groups and any(
-        gang.pod_sets for row in snapshot.gangs.values() for gang in row
-    )
-    return KueueSource(snapshot) if kueue else KaiSource(snapshot, written)
+    return FileSource(snapshot, written)
 
 
 def cordoned_nodes(documents: Iterable[Document]) -> frozenset[str]:
@@ -75,8 +73,8 @@ def _cordoned(value: object) -> Iterator[str]:
         yield node["metadata"]["name"]
 
 
-class KaiSource(FairSource):
-    """Queues, PodGroups, Pods and Nodes."""
+class FileSource(FairSource):
+    """Queues, PodGroups, Pods and Nodes of KAI; what is of Kueue is told as Kueue has it."""
 
     node_kind = "Node"
     cordoned_field = fields.UNSCHEDULABLE
@@ -85,6 +83,7 @@ class KaiSource(FairSource):
         super().__init__(snapshot, written.queues, fields.KAI_UNITS)
         self._groups = {group.full_name: group for group in written.pod_groups}
         self._cordoned = written.cordoned
+        self._kueue = KueueSource(snapshot)
 
     def can_uncordon(self, node: str) -> bool:
         """Whether it is cordoned, and nothing else is in the way."""
@@ -92,6 +91,8 @@ class KaiSource(FairSource):
 
     def kind_of(self, workload: str) -> str:
         """A pod that is on its own has no PodGroup."""
+        if self._is_counted(workload):
+            return self._kueue.kind_of(workload)
         return "PodGroup" if workload in self._groups else "Pod"
 
     def bound_field(self, resource: str, knob: Knob) -> str:
@@ -100,6 +101,9 @@ class KaiSource(FairSource):
 
     def tell_workload(self, name: str, step: Step) -> Iterable[Change]:
         """What a step changes in a PodGroup, or its Pods."""
+        if self._is_counted(name):
+            yield from self._kueue.tell_workload(name, step)
+            return
         gang, group = find_gang(self.snapshot, name), self._groups.get(name)
         kind = self.kind_of(name)
         match step:
@@ -133,8 +137,14 @@ class KaiSource(FairSource):
                 yield Change("Queue", name, fields.PARENT_QUEUE, parent, None)
             case Raise(node=node) if node.name in self.queues:
                 yield _of_kind(self.tell_raise(step), "Queue")
+            case Raise() | Untangle() | Resume():
+                yield from self._kueue.tell_cluster(step)
             case _:
                 yield from super().tell_cluster(step)
+
+    def _is_counted(self, workload: str) -> bool:
+        gang = find_gang(self.snapshot, workload)
+        return gang is not None and bool(gang.pod_sets)
 
 
 class KueueSource(Source):

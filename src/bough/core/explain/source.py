@@ -243,9 +243,11 @@ class FairSource(Source):
         self.queues = {queue.name: queue for queue in queues}
 
     def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
-        """The tree anew; cohorts and queues that are not of these queues stay as they are."""
+        """The tree anew; cohorts and queues that are not of these queues are changed themselves."""
+        others = [step for step in steps if not self._concerns(step)]
         same_nodes = len(snapshot.nodes) == len(self.snapshot.nodes)
-        if same_nodes and not any(isinstance(step, (Raise, Untangle)) for step in steps):
+        snapshot = super().declare(snapshot, others)
+        if not self.queues or (same_nodes and len(others) == len(steps)):
             return snapshot
         tree = fair_tree(self._declared(steps).values(), capacity_of(snapshot.nodes))
         names = {each.name for each in (*tree.cohorts, *tree.queues)}
@@ -254,6 +256,16 @@ class FairSource(Source):
             cohorts=(*tree.cohorts, *(each for each in snapshot.cohorts if each.name not in names)),
             queues=(*tree.queues, *(each for each in snapshot.queues if each.name not in names)),
         )
+
+    def _concerns(self, step: Step) -> bool:
+        """Whether a step changes one of these queues."""
+        match step:
+            case Raise(node=node):
+                return node.name in self.queues
+            case Untangle(name):
+                return name in self.queues
+            case _:
+                return False
 
     def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
         """Whether it is one of these queues, and the bound is one that can be higher."""
@@ -296,6 +308,8 @@ class FairSource(Source):
 
     def _derived(self) -> set[str]:
         """The nodes of the tree that were made of these queues."""
+        if not self.queues:
+            return set()
         tree = fair_tree(self.queues.values(), capacity_of(self.snapshot.nodes))
         return {each.name for each in (*tree.cohorts, *tree.queues)}
 
