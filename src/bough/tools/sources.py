@@ -1,7 +1,7 @@
 """Remedies in the objects that files hold: what each step changes there.
 
-Queue, PodGroup, Pod and Node as KAI has them; ClusterQueue, Cohort, LocalQueue and Workload as Kueue
-does. Files may hold both.
+Queue, PodGroup, Pod and Node as KAI has them; ClusterQueue, Cohort, LocalQueue and Workload as
+Kueue does. Files may hold both.
 """
 
 from __future__ import annotations
