@@ -116,8 +116,10 @@ def test_why_is_told_in_the_names_of_pools_with_a_sentence_for_each_remedy(divid
         "wait until job-1/group-0 ends",
         "run it as LOW (it may borrow, and be evicted)",
         "move it to pool team--b",
-        "raise the quota of subpool team--a from 30 to 60 and the quota of pool team from 100 "
-        "to 120",
+        (
+            "raise the quota of subpool team--a from 30 to 60 and the quota of pool team from 100 "
+            "to 120"
+        ),
     ] == [each["sentence"] for each in group["remedies"]["found"]]
     assert "osmo-pool" not in divided.ask("GET", f"/api/workflow/{name}", user="member").text
     path = f"/api/workflow/{name}/why?queues=True"
