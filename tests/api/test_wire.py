@@ -107,20 +107,24 @@ def test_why_is_told_in_the_names_of_pools_with_a_sentence_for_each_remedy(divid
     answer = divided.get(f"/api/workflow/{name}/why?remedies=True", user="member")
 
     (group,) = answer["groups"]
-    assert "0 are left of the quota of pool team--a: " in group["message"]
+    assert group["message"].endswith("0 are left of the quota of pool team--a")
     assert ("team--a", "team--a") == (
         group["certificate"]["queue"],
         group["certificate"]["holders"][0]["queue"],
     )
     assert [
         "wait until job-1/group-0 ends",
-        "run it as LOW: it may borrow, and it may be evicted",
-        "raise the quota of pool team--a by 30 GPUs",
+        "run it as LOW (it may borrow, and be evicted)",
+        "move it to pool team--b",
+        (
+            "raise the quota of subpool team--a from 30 to 60 and the quota of pool team from 100 "
+            "to 120"
+        ),
     ] == [each["sentence"] for each in group["remedies"]["found"]]
     assert "osmo-pool" not in divided.ask("GET", f"/api/workflow/{name}", user="member").text
     path = f"/api/workflow/{name}/why?queues=True"
     assert 403 == divided.ask("GET", path, user="member").status_code
-    assert "queue osmo-pool-ns-team--a:" in divided.get(path)["groups"][0]["message"]
+    assert "queue osmo-pool-ns-team--a" in divided.get(path)["groups"][0]["message"]
 
 
 def test_usage_is_in_hours_by_pool_or_by_user(divided):

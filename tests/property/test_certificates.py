@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 from hypothesis import given
@@ -12,14 +13,14 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.waits import is_waiting
 from bough.core.explain.certificate import certificate
-from bough.core.explain.change import apply_remedy
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
-from bough.core.explain.sentences import say_remedy
-from bough.model.certificate import Remedy, RemedyKind, Verdict
+from bough.core.explain.source import Source
+from bough.model.certificate import Verdict
 from bough.model.plan import EvictionRule
 from bough.model.policy import OSMO, Policy
+from bough.model.remedy import AddNodes, End, LowerMinimum, Raise, Remedy, RemedyKind, Step
 from bough.model.snapshot import Snapshot
 from tests.strategies_explain import policies, snapshots
 from tests.worlds_cycle import History, fill
@@ -79,7 +80,7 @@ def test_the_sentence_names_the_numbers(snapshot: Snapshot):
         numbers = {int(each) for each in re.findall(r"-?\d+", found.sentence)}
         if found.refusal is not None:
             refusal = found.refusal
-            assert {refusal.requested, refusal.available, refusal.balance} <= numbers
+            assert {refusal.requested, refusal.available} <= numbers
             assert str(refusal.node) in found.sentence
         elif found.shortages:
             last = found.shortages[-1]
@@ -108,26 +109,30 @@ def test_a_gang_starts_with_each_remedy_and_not_without_or_with_less(
     for wait in plan(snapshot, policy).waits[:2]:
         assert not starts(snapshot, policy, wait.workload)
         for remedy in remedies(snapshot, policy, wait.workload).found:
-            changed = apply_remedy(snapshot, wait.workload, remedy)
-            assert starts(changed, policy, wait.workload), say_remedy(remedy)
+            changed = Source(snapshot).apply(wait.workload, remedy.steps)
+            assert starts(changed, policy, wait.workload), remedy.sentence
 
-            assert remedy.exact
-            less = with_less(remedy)
-            if less is not None:
-                changed = apply_remedy(snapshot, wait.workload, less)
-                assert not starts(changed, policy, wait.workload), say_remedy(remedy)
+            for less in with_less(remedy) if remedy.exact else ():
+                changed = Source(snapshot).apply(wait.workload, less)
+                assert not starts(changed, policy, wait.workload), remedy.sentence
 
 
-def with_less(remedy: Remedy) -> Remedy | None:
-    """The next smaller step, where a remedy is an amount."""
-    if remedy.kind is RemedyKind.SMALLER_MINIMUM:
-        return msgspec.structs.replace(remedy, minimum=remedy.minimum + 1)
-    if len(remedy.raises) == 1:
-        one = msgspec.structs.replace(remedy.raises[0], by=remedy.raises[0].by - 1)
-        return msgspec.structs.replace(remedy, raises=(one,))
-    if len(remedy.ends) == 2:
-        return msgspec.structs.replace(remedy, ends=remedy.ends[1:])
-    return None
+def with_less(remedy: Remedy) -> Iterator[tuple[Step, ...]]:
+    """The next smaller step for each amount of a remedy."""
+    for at, step in enumerate(remedy.steps):
+        around = (remedy.steps[:at], remedy.steps[at + 1 :])
+        match step:
+            case LowerMinimum(after=after):
+                less: tuple[Step, ...] = (msgspec.structs.replace(step, after=after + 1),)
+            case Raise(by=by):
+                less = (msgspec.structs.replace(step, by=by - 1),)
+            case AddNodes(count=count):
+                less = (msgspec.structs.replace(step, count=count - 1),)
+            case End() if len(remedy.steps) > 1:
+                less = ()
+            case _:
+                continue
+        yield (*around[0], *less, *around[1])
 
 
 @given(snapshots(), policies())
@@ -149,7 +154,8 @@ def test_a_bound_on_plans_is_kept_and_told(snapshot: Snapshot):
         assert found.plans <= 1 + 2 * len(RemedyKind)
         for remedy in found.found:
             assert remedy.exact or remedy.kind in found.given_up
-            assert starts(apply_remedy(snapshot, wait.workload, remedy), OSMO, wait.workload)
+            changed = Source(snapshot).apply(wait.workload, remedy.steps)
+            assert starts(changed, OSMO, wait.workload)
 
 
 @given(snapshots(), policies())
@@ -190,4 +196,4 @@ def test_a_workload_gets_quota_with_each_remedy_and_not_without(world: tuple[Sna
         found = remedies(snapshot, policy, key).found
         assert not found or not judge.starts(snapshot)
         for remedy in found:
-            assert judge.starts(apply_remedy(snapshot, key, remedy)), say_remedy(remedy)
+            assert judge.starts(Source(snapshot).apply(key, remedy.steps)), remedy.sentence

@@ -104,7 +104,7 @@ def test_a_certificate_has_the_inequality_the_holders_and_the_remedies(answer):
     assert {"kind": "queue", "name": "vision"} == refusal["node"]
     assert (4, 0, 4) == (refusal["requested"], refusal["available"], refusal["deficit"])
     assert ["vision-train"] == [each["workload"] for each in found["certificate"]["holders"]]
-    assert ["wait", "run_as_low", "raise_quota"] == [
+    assert ["wait", "run_as_low", "move", "move", "raise_quota"] == [
         each["kind"] for each in found["remedies"]["found"]
     ]
     assert [] == found["remedies"]["given_up"]
@@ -187,7 +187,7 @@ def test_what_cannot_be_planned_is_an_error_and_no_traceback(
 
 
 def test_an_organisation_of_kai_becomes_one_tree():
-    snapshot, policy, _ = load_scene([BUSY])
+    snapshot, policy, *_ = load_scene([BUSY])
 
     gpus = {
         each.name: quotas_of(each.resource_groups)["any", "gpu"]

@@ -45,7 +45,7 @@ def test_a_reclaim_names_the_preemptor_the_level_and_the_excess():
     assert (ROOT, 1) == (found.need and found.need.node, found.need and found.need.deficit)
     assert (
         "it ends for new of queue red, which reclaims at cohort root: "
-        "queue blue used 6 of its quota of 4 any/gpu: T = -2 < 0" == found.sentence
+        "queue blue used 6 of its quota of 4 any/gpu" == found.sentence
     )
 
 

@@ -37,10 +37,7 @@ def test_a_gang_over_its_quota_is_told_the_inequality_and_who_uses_the_quota():
     found = why(world(old, low, gang("new", 2)))
 
     assert (Verdict.WAITS, WaitReason.QUOTA) == (found.verdict, found.reason)
-    assert (
-        "it needs 2 any/gpu and 1 is left of the quota of queue red: T = 1, 1 - 2 = -1 < 0"
-        == found.sentence
-    )
+    assert "it needs 2 any/gpu and 1 is left of the quota of queue red" == found.sentence
     assert (RED, Ledger.GUARANTEED) == (found.refusal and found.refusal.node, found.ledger)
     assert Missing("gpu", 1, "any") == found.missing
     holder = Holder("old", "red", 3, guaranteed=3, owner="ada", priority=5, since_ms=1)
@@ -66,10 +63,7 @@ def test_a_gang_at_its_limit_is_told_so():
 
     found = why(world(old, gang("new", 2, preemptible=True), red_limit=2))
 
-    assert (
-        "it needs 2 any/gpu and 1 is left before queue red is at its limit: T = -1, "
-        "-1 - 2 = -3 < -2" == found.sentence
-    )
+    assert "it needs 2 any/gpu and 1 is left before queue red is at its limit" == found.sentence
 
 
 def test_what_can_never_fit_is_said_to_never_fit():

@@ -86,6 +86,8 @@ def render_certificate(answer: Any, write: Writer, queue: str = "QUEUE") -> str:
     name = printable(found["workload"])
     lines = [f"{name} {_verdict(found)}: {printable(found['sentence'])}"]
     for part in (
+        list(_arithmetic_lines(found.get("refusal"), write)),
+        list(_growth_lines(answer.get("growth"))),
         list(_shortage_lines(found)),
         list(_lack_lines(found)),
         list(_option_lines(found)),
@@ -101,6 +103,25 @@ def render_certificate(answer: Any, write: Writer, queue: str = "QUEUE") -> str:
 def _verdict(found: Any) -> str:
     words = {"waits": "waits", "nominated": "is nominated", "starts": "starts", "runs": "runs"}
     return words[found["verdict"]] + (f" ({found['reason']})" if found["reason"] else "")
+
+
+def _arithmetic_lines(refusal: Any, write: Writer) -> Iterator[str]:
+    """The violated inequality of an amount that is too large, with its numbers."""
+    if refusal is None or refusal["kind"] != "over_quota" or not refusal["node"]:
+        return
+    what = refusal["flavor_resource"]
+    # A named tuple is a list where it comes from a server.
+    resource = what["resource"] if isinstance(what, dict) else what[1]
+    balance, passed, limit = refusal["balance"], refusal["passed"], refusal["borrowing_limit"]
+    before, taken = write(resource, balance), write(resource, passed)
+    floor = write(resource, -limit) if limit else "0"
+    after = write(resource, balance - passed)
+    yield f"  T = {before}, {before} - {taken} = {after} < {floor}"
+
+
+def _growth_lines(growth: Any) -> Iterator[str]:
+    if growth is not None:
+        yield f"  {printable(growth['sentence'])}"
 
 
 def _shortage_lines(found: Any) -> Iterator[str]:

@@ -16,20 +16,23 @@ import msgspec
 
 from bough.control import workflows
 from bough.control.access import authorise
+from bough.control.estate import read_estate
 from bough.control.gangs import gang_name
 from bough.control.naming import PoolNames
+from bough.control.pool_source import PoolSource
 from bough.control.preemptions import Preemption
 from bough.control.site import Site
 from bough.control.snapshot import Photographer, Picture
 from bough.control.workflows import Why, WorkflowView
 from bough.core.cycle.memo import Memo
 from bough.core.explain.certificate import certificate
+from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies
-from bough.core.explain.sentences import say_remedy
 from bough.errors import Throttled
 from bough.formats.certificates import plain
 from bough.model.access import Action, Actor
 from bough.model.pool import Json
+from bough.model.snapshot import Snapshot
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
 
 #: How long a question waits for its turn, and how many plans are made to find remedies.
@@ -152,6 +155,11 @@ class Explainer:
         self._photographer.reread_nominated()
         return self._photographer.take()
 
+    def _source(self, snapshot: Snapshot) -> PoolSource:
+        with self._site.store.read() as connection:
+            estate = read_estate(connection)
+        return PoolSource(snapshot, estate, self._site.namespace, self._site.prefix)
+
     def _explained(
         self, picture: Picture, gang: str, wait: Explained, *, with_remedies: bool
     ) -> Explained:
@@ -159,10 +167,11 @@ class Explainer:
         found = certificate(snapshot, policy, gang, self._memo)
         helpful: Json = None
         if with_remedies:
-            searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS)
+            source = self._source(snapshot)
+            searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS, source=source)
             helpful = plain(searched)
-            for told, remedy in zip(helpful["found"], searched.found, strict=True):
-                told["sentence"] = say_remedy(remedy)
+            for told in helpful["found"]:
+                del told["steps"]
         return msgspec.structs.replace(
             wait,
             reason=wait.reason if found is None else found.reason,
@@ -173,11 +182,11 @@ class Explainer:
 
     def _growing(self, picture: Picture, gang: str, runs: Runs) -> Runs:
         """An elastic group of which some tasks wait, with what a plan says about these."""
-        found = certificate(picture.snapshot, picture.policy, gang, self._memo)
-        if found is None:
+        wanted = explain_growth(picture.snapshot, picture.policy, gang)
+        if wanted is None:
             return runs
-        message = f"{runs.message}: {found.sentence}"
-        return msgspec.structs.replace(runs, message=message, certificate=plain(found))
+        message = f"{runs.message}: {wanted.sentence}"
+        return msgspec.structs.replace(runs, message=message, certificate=plain(wanted.certificate))
 
 
 def _is_planned(wait: Explained) -> bool:

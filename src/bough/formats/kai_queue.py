@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _UNLIMITED = -1
 _DEFAULT_PRIORITY = 100
 #: Memory is written in units of so many bytes; GPUs and CPU in the units that the model uses.
-_MEMORY_UNIT = 1_000_000
+MEMORY_UNIT = 1_000_000
 #: The units that the model counts in.
 _COUNTED = {"gpu": "GPUs", "cpu": "thousandths of a core", "memory": "bytes"}
 
@@ -33,7 +33,7 @@ def read_queue(fields: Fields, metadata: Metadata) -> FairQueue:
         priority=_DEFAULT_PRIORITY if priority is None else priority,
         gpus=_read_amount(resources, "gpu"),
         cpu_milli=_read_amount(resources, "cpu"),
-        memory_bytes=_read_amount(resources, "memory", _MEMORY_UNIT),
+        memory_bytes=_read_amount(resources, "memory", MEMORY_UNIT),
         preempt_min_runtime_s=read_duration_s(spec, "preemptMinRuntime"),
         reclaim_min_runtime_s=read_duration_s(spec, "reclaimMinRuntime"),
         display_name=spec.optional_text("displayName") or None,

@@ -1,4 +1,4 @@
-"""Certificates: why a workload waits or is evicted, who has what is missing, and what would help.
+"""Certificates: why a workload waits or is evicted, and who has what is missing.
 
 Every sentence a person reads is made from these fields, so that machines can read the same.
 Must not know how any of it is found out.
@@ -74,63 +74,6 @@ class FlavorOption(msgspec.Struct, frozen=True):
     unsuitable: str | None = None
     #: Why the queue cannot take it there. Neither: this flavor could be had.
     refusal: Refusal | None = None
-
-
-class RemedyKind(StrEnum):
-    """What would help, the cheapest first."""
-
-    #: Others end by themselves.
-    WAIT = "wait"
-    #: It may borrow, and be evicted.
-    RUN_AS_LOW = "run_as_low"
-    SMALLER_MINIMUM = "smaller_minimum"
-    #: Its pods say nothing about their nodes.
-    OTHER_FLAVOR = "other_flavor"
-    #: A queue takes workloads again.
-    RESUME = "resume"
-    #: A cohort is taken out of a cycle.
-    UNTANGLE = "untangle"
-    RAISE_QUOTA = "raise_quota"
-    RAISE_LIMIT = "raise_limit"
-
-
-class Raise(msgspec.Struct, frozen=True):
-    """More for a node of the quota tree."""
-
-    node: TreeNode
-    flavor_resource: FlavorResource
-    by: int
-
-
-class Remedy(msgspec.Struct, frozen=True):
-    """A change by which the workload starts, as planning has shown; without it, it does not."""
-
-    kind: RemedyKind
-    #: WAIT: whose end is enough. One workload where that suffices; otherwise, in the order of how
-    #: long they have run, several of whom none is superfluous.
-    ends: tuple[str, ...] = ()
-    #: SMALLER_MINIMUM: of what (`None`: of the whole), from how many down to how many.
-    subgroup: str | None = None
-    before: int = 0
-    minimum: int = 0
-    #: OTHER_FLAVOR: which it would get, as far as nodes have any.
-    flavors: tuple[str, ...] = ()
-    #: RESUME: the queue. UNTANGLE: the cohort that must lose its parent.
-    node: TreeNode | None = None
-    #: RAISE_QUOTA, RAISE_LIMIT: one less at any of them is not enough.
-    raises: tuple[Raise, ...] = ()
-    #: Whether the search came to its end; otherwise less than this may do.
-    exact: bool = True
-
-
-class Remedies(msgspec.Struct, frozen=True):
-    """What would help, the cheapest first."""
-
-    found: tuple[Remedy, ...] = ()
-    #: How many plans were made to find out.
-    plans: int = 0
-    #: Kinds whose search was given up for its length: there may be more.
-    given_up: tuple[RemedyKind, ...] = ()
 
 
 class Certificate(msgspec.Struct, frozen=True):

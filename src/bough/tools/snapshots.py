@@ -23,6 +23,7 @@ from bough.model.problem import Problem, Severity
 from bough.model.snapshot import Snapshot
 from bough.tools.gangs import gather
 from bough.tools.loading import in_order, locate_all, read_texts, refuse_errors
+from bough.tools.sources import Written, cordoned_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -52,6 +53,7 @@ class Scene(NamedTuple):
     snapshot: Snapshot
     policy: Policy
     problems: list[Problem]
+    written: Written = Written()
 
 
 class _Loaded(NamedTuple):
@@ -59,6 +61,7 @@ class _Loaded(NamedTuple):
     problems: list[Problem]
     #: Warnings that only count where the policy does not share by weight.
     fair_sharing: list[Problem]
+    written: Written
 
 
 def load_scene(
@@ -71,7 +74,7 @@ def load_scene(
     """
     texts = read_texts(paths)
     preset = preset_for(texts.documents)
-    snapshot, found, fair_sharing = _load(texts.documents, lenient=lenient)
+    snapshot, found, fair_sharing, written = _load(texts.documents, lenient=lenient)
     problems = [*texts.problems, *found]
     chosen = preset
     if policy is not None:
@@ -83,7 +86,7 @@ def load_scene(
     refuse_errors(problems, lenient=lenient)
     if not snapshot.queues and not snapshot.local_queues:
         raise NotFound("there is nothing to plan in what was read", hint=_HINT)
-    return Scene(msgspec.structs.replace(snapshot, now_ms=now_ms), chosen, problems)
+    return Scene(msgspec.structs.replace(snapshot, now_ms=now_ms), chosen, problems, written)
 
 
 def uses_fair_sharing(policy: Policy) -> bool:
@@ -124,7 +127,8 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
         local_queues=organisation.local_queues,
     )
     snapshot = _with_work(snapshot, organisation, found.gangs)
-    return _Loaded(snapshot, [*problems, *more], unused_fair_sharing(kueue))
+    written = Written(tuple(queues), found.objects.pod_groups, cordoned_nodes(others))
+    return _Loaded(snapshot, [*problems, *more], unused_fair_sharing(kueue), written)
 
 
 def _with_work(snapshot: Snapshot, organisation: Organisation, gangs: Iterable[Gang]) -> Snapshot:

@@ -1,4 +1,4 @@
-"""`bough why`: the certificate of one workload and, for who asks, what would help.
+"""`bough why`: the certificate of one workload and, on request, what would help.
 
 Must not know how an answer is printed.
 """
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
+from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies as find_remedies
-from bough.core.explain.sentences import say_remedy
 from bough.errors import Invalid, NotFound
 from bough.formats.certificates import plain
 from bough.formats.fields import suggest
 from bough.tools.answer import Answer, problem_answers
 from bough.tools.snapshots import load_scene
+from bough.tools.sources import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,14 +41,17 @@ def why(
     answer: Answer = {
         "certificate": plain(found),
         "eviction": plain(evicted),
+        "growth": plain(explain_growth(scene.snapshot, scene.policy, name)),
         "remedies": None,
         "problems": problem_answers(scene.problems),
     }
     if remedies:
-        helpful = find_remedies(scene.snapshot, scene.policy, name)
-        answer["remedies"] = plain(helpful)
-        for remedy, told in zip(helpful.found, answer["remedies"]["found"], strict=True):
-            told["sentence"] = say_remedy(remedy)
+        source = source_of(scene.snapshot, scene.written)
+        helpful = plain(find_remedies(scene.snapshot, scene.policy, name, source=source))
+        for told in helpful["found"]:
+            # The same as the changes, in the words of the core.
+            del told["steps"]
+        answer["remedies"] = helpful
     return answer
 
 

@@ -1,56 +1,64 @@
-"""Remedies applied: the world as it would be if somebody did what a remedy says.
+"""Steps taken: a snapshot as it would be if somebody did what a remedy says.
 
-Must not know whether that helps.
+Here is all that touches workloads and nodes; what is declared about quota is core.explain.source's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from bough.core.quota.edges import Edges
+from bough.core.explain.judge import find_gang
 from bough.model.admission import StopPolicy
-from bough.model.certificate import Raise, Remedy, RemedyKind
+from bough.model.cluster import Node, Resources, Toleration
 from bough.model.gang import Gang, Pod, SubGroup
-from bough.model.quota import (
-    Cohort,
-    FlavorQuotas,
-    FlavorResource,
-    NodeKind,
-    Queue,
-    Quota,
-    ResourceGroup,
-    TreeNode,
-    quotas_of,
+from bough.model.quota import Queue
+from bough.model.remedy import (
+    AddNodes,
+    AnyNodes,
+    BePreemptible,
+    End,
+    LowerMinimum,
+    Move,
+    Part,
+    Resume,
+    Step,
+    Tolerate,
+    Uncordon,
 )
 from bough.model.snapshot import Snapshot
-from bough.model.workload import PodSet
+from bough.model.workload import LocalQueue, PodSet, PodTemplate
 
-Declared = TypeVar("Declared", Cohort, Queue)
 replace = msgspec.structs.replace
 
+#: The label by which a node names itself.
+HOSTNAME = "kubernetes.io/hostname"
 
-def apply_remedy(snapshot: Snapshot, workload: str, remedy: Remedy) -> Snapshot:
-    """The snapshot with a remedy for a workload applied; nothing else is different."""
-    match remedy.kind:
-        case RemedyKind.WAIT:
-            return without(snapshot, remedy.ends)
-        case RemedyKind.RUN_AS_LOW:
-            return change_gang(snapshot, workload, lambda gang: _as_low(snapshot, gang))
-        case RemedyKind.SMALLER_MINIMUM:
-            return _with_minimum(snapshot, workload, remedy.subgroup, remedy.minimum)
-        case RemedyKind.OTHER_FLAVOR:
+
+def take_step(snapshot: Snapshot, workload: str, step: Step) -> Snapshot:
+    """The snapshot after one step for a workload; steps on the quota tree change nothing here."""
+    match step:
+        case End(name):
+            return without(snapshot, {name})
+        case BePreemptible():
+            return change_gang(snapshot, workload, lambda gang: replace(gang, preemptible=True))
+        case LowerMinimum(subgroup=subgroup, after=after):
+            return _with_minimum(snapshot, workload, subgroup, after)
+        case AnyNodes():
             return _anywhere(snapshot, workload)
-        case RemedyKind.RESUME:
-            return _resumed(snapshot, remedy.node)
-        case RemedyKind.UNTANGLE:
-            return _untangled(snapshot, remedy.node)
-        case RemedyKind.RAISE_QUOTA:
-            return _with_quotas(snapshot, remedy.raises)
-        case RemedyKind.RAISE_LIMIT:
-            return _with_limits(snapshot, remedy.raises)
+        case Tolerate(key):
+            return _tolerating(snapshot, workload, key)
+        case Move(queue):
+            return _moved(snapshot, workload, queue)
+        case Resume(part, name):
+            return _resumed(snapshot, part, name)
+        case Uncordon(name):
+            return _uncordoned(snapshot, name)
+        case AddNodes():
+            return replace(snapshot, nodes=(*snapshot.nodes, *new_nodes(snapshot, step)))
+        case _:
+            return snapshot
 
 
 def without(snapshot: Snapshot, ended: Collection[str]) -> Snapshot:
@@ -59,15 +67,62 @@ def without(snapshot: Snapshot, ended: Collection[str]) -> Snapshot:
 
 
 def change_gang(snapshot: Snapshot, name: str, change: Callable[[Gang], Gang]) -> Snapshot:
-    """As if a gang were another one."""
-    return replace(
-        snapshot,
-        gangs={
-            queue: tuple(change(gang) if gang.name == name else gang for gang in gangs)
-            if any(gang.name == name for gang in gangs)
-            else gangs
-            for queue, gangs in snapshot.gangs.items()
-        },
+    """As if a gang were another one; it may be in another queue then."""
+    found = find_gang(snapshot, name)
+    if found is None:
+        return snapshot
+    changed = change(found)
+    gangs = dict(snapshot.gangs)
+    if changed.queue == found.queue:
+        gangs[found.queue] = tuple(
+            changed if gang.name == name else gang for gang in gangs[found.queue]
+        )
+    else:
+        gangs[found.queue] = tuple(gang for gang in gangs[found.queue] if gang.name != name)
+        gangs[changed.queue] = (*gangs.get(changed.queue, ()), changed)
+    return replace(snapshot, gangs=gangs)
+
+
+def door_to(snapshot: Snapshot, namespace: str, queue: str) -> LocalQueue | None:
+    """The first local queue, by name, through which a namespace comes to a queue."""
+    doors = [
+        each
+        for each in snapshot.local_queues
+        if (each.namespace, each.queue, each.stop) == (namespace, queue, StopPolicy.NONE)
+    ]
+    return min(doors, key=lambda each: each.name, default=None)
+
+
+def new_nodes(snapshot: Snapshot, step: AddNodes) -> tuple[Node, ...]:
+    """Nodes as one that there is, under names of their own."""
+    like, count = step.like, step.count
+    model = next(node for node in snapshot.nodes if node.name == like)
+    capacity = most_of((model.capacity, step.at_least))
+    taken = {node.name for node in snapshot.nodes}
+    found: list[Node] = []
+    number = 0
+    while len(found) < count:
+        number += 1
+        name = f"{like}-new-{number}"
+        if name not in taken:
+            own = {HOSTNAME: name} if HOSTNAME in model.labels else {}
+            labels = {**model.labels, **own}
+            found.append(Node(name, capacity, labels, model.taints, model.flavor))
+    return tuple(found)
+
+
+def most_of(several: Iterable[Resources]) -> Resources:
+    """The most of every resource that any of several has."""
+    several = tuple(several)
+    names = sorted({name for each in several for name, _ in each.other})
+    return Resources(
+        gpus=max(each.gpus for each in several),
+        cpu_milli=max(each.cpu_milli for each in several),
+        memory_bytes=max(each.memory_bytes for each in several),
+        pods=max(each.pods for each in several),
+        other=tuple(
+            (name, max(dict(each.other).get(name, 0) for each in several)) for name in names
+        ),
     )
 
 
@@ -79,14 +134,6 @@ def _filtered(
         queue: row if all(map(keeps, row)) else tuple(filter(keeps, row))
         for queue, row in table.items()
     }
-
-
-def _as_low(snapshot: Snapshot, gang: Gang) -> Gang:
-    """Preemptible, and behind all others that are."""
-    others = [
-        each.priority for gangs in snapshot.gangs.values() for each in gangs if each.preemptible
-    ]
-    return replace(gang, preemptible=True, priority=min([gang.priority, *others]))
 
 
 def _with_minimum(
@@ -113,107 +160,70 @@ def _anywhere(snapshot: Snapshot, workload: str) -> Snapshot:
     def free(pod: Pod) -> Pod:
         return replace(pod, node_selector={}, affinity=())
 
-    def free_set(pod_set: PodSet) -> PodSet:
-        return replace(pod_set, template=replace(pod_set.template, node_selector={}, affinity=()))
+    def free_template(template: PodTemplate) -> PodTemplate:
+        return replace(template, node_selector={}, affinity=())
 
-    return change_gang(
-        snapshot,
-        workload,
-        lambda gang: replace(
-            gang,
-            pods=tuple(map(free, gang.pods)),
-            pod_sets=tuple(map(free_set, gang.pod_sets)),
-        ),
-    )
+    return _change_pods(snapshot, workload, free, free_template)
 
 
-def _resumed(snapshot: Snapshot, node: TreeNode | None) -> Snapshot:
+def _tolerating(snapshot: Snapshot, workload: str, key: str) -> Snapshot:
+    more = Toleration(key, "Exists")
+
+    def free(pod: Pod) -> Pod:
+        return replace(pod, tolerations=(*pod.tolerations, more))
+
+    def free_template(template: PodTemplate) -> PodTemplate:
+        return replace(template, tolerations=(*template.tolerations, more))
+
+    return _change_pods(snapshot, workload, free, free_template)
+
+
+def _change_pods(
+    snapshot: Snapshot,
+    workload: str,
+    change: Callable[[Pod], Pod],
+    change_template: Callable[[PodTemplate], PodTemplate],
+) -> Snapshot:
+    """As if the pods of a gang, or what they are made of, were others."""
+
+    def changed(gang: Gang) -> Gang:
+        pod_sets = tuple(
+            replace(each, template=change_template(each.template)) for each in gang.pod_sets
+        )
+        return replace(gang, pods=tuple(map(change, gang.pods)), pod_sets=pod_sets)
+
+    return change_gang(snapshot, workload, changed)
+
+
+def _moved(snapshot: Snapshot, workload: str, queue: str) -> Snapshot:
+    def move(gang: Gang) -> Gang:
+        door = door_to(snapshot, gang.namespace, queue)
+        return replace(gang, queue=queue, local_queue=None if door is None else door.name)
+
+    return change_gang(snapshot, workload, move)
+
+
+def _resumed(snapshot: Snapshot, part: Part, name: str) -> Snapshot:
     def resume(queue: Queue) -> Queue:
-        if node is None or queue.name != node.name:
+        if queue.name != name:
             return queue
         return replace(queue, rules=replace(queue.rules, stop=StopPolicy.NONE))
 
-    return replace(snapshot, queues=tuple(map(resume, snapshot.queues)))
+    def reopen(door: LocalQueue) -> LocalQueue:
+        named = f"{door.namespace}/{door.name}" == name
+        return replace(door, stop=StopPolicy.NONE) if named else door
+
+    if part is Part.QUEUE:
+        return replace(snapshot, queues=tuple(map(resume, snapshot.queues)))
+    if part is Part.LOCAL_QUEUE:
+        return replace(snapshot, local_queues=tuple(map(reopen, snapshot.local_queues)))
+    return change_gang(snapshot, name, lambda gang: replace(gang, active=True))
 
 
-def _untangled(snapshot: Snapshot, node: TreeNode | None) -> Snapshot:
-    def cut(cohort: Cohort) -> Cohort:
-        named = node is not None and cohort.name == node.name
-        return replace(cohort, parent=None) if named else cohort
-
-    return replace(snapshot, cohorts=tuple(map(cut, snapshot.cohorts)))
-
-
-def _with_limits(snapshot: Snapshot, raises: Sequence[Raise]) -> Snapshot:
-    for each in raises:
-        snapshot = _change_quota(
-            snapshot,
-            each.node,
-            each.flavor_resource,
-            lambda quota, by=each.by: replace(
-                quota, borrowing_limit=(quota.borrowing_limit or 0) + by
-            ),
-        )
-    return snapshot
-
-
-def _with_quotas(snapshot: Snapshot, raises: Sequence[Raise]) -> Snapshot:
-    """More quota. Where there are nodes it comes from the node above, so that sums stay."""
-    for each in raises:
-        what = each.flavor_resource
-        snapshot = _change_quota(snapshot, each.node, what, _adder(each.by))
-        above = _above(snapshot, each.node, what) if snapshot.nodes else None
-        if above is not None:
-            snapshot = _change_quota(snapshot, above, what, _adder(-each.by))
-    return snapshot
-
-
-def _adder(by: int) -> Callable[[Quota], Quota]:
-    return lambda quota: replace(quota, nominal=quota.nominal + by)
-
-
-def _above(snapshot: Snapshot, node: TreeNode, what: FlavorResource) -> TreeNode | None:
-    """The nearest node above that lists this."""
-    edges = Edges()
-    for cohort in snapshot.cohorts:
-        edges.put(TreeNode(NodeKind.COHORT, cohort.name), _parent(cohort.parent))
-    for queue in snapshot.queues:
-        edges.put(TreeNode(NodeKind.QUEUE, queue.name), _parent(queue.cohort))
-    if node not in edges or edges.cycle(node):
-        return None
-    listing = {
-        cohort.name for cohort in snapshot.cohorts if what in quotas_of(cohort.resource_groups)
-    }
-    return next((each for each in edges.path(node)[1:] if each.name in listing), None)
-
-
-def _parent(name: str | None) -> TreeNode | None:
-    return None if name is None else TreeNode(NodeKind.COHORT, name)
-
-
-def _change_quota(
-    snapshot: Snapshot, node: TreeNode, what: FlavorResource, change: Callable[[Quota], Quota]
-) -> Snapshot:
-    """As if what a node lists were another quota."""
-
-    def changed(declared: Declared) -> Declared:
-        if declared.name != node.name:
-            return declared
-        groups = tuple(_change_group(group, what, change) for group in declared.resource_groups)
-        return replace(declared, resource_groups=groups)
-
-    if node.kind is NodeKind.COHORT:
-        return replace(snapshot, cohorts=tuple(map(changed, snapshot.cohorts)))
-    return replace(snapshot, queues=tuple(map(changed, snapshot.queues)))
-
-
-def _change_group(
-    group: ResourceGroup, what: FlavorResource, change: Callable[[Quota], Quota]
-) -> ResourceGroup:
-    def changed(flavor: FlavorQuotas) -> FlavorQuotas:
-        quota = flavor.resources.get(what.resource)
-        if flavor.name != what.flavor or quota is None:
-            return flavor
-        return replace(flavor, resources={**flavor.resources, what.resource: change(quota)})
-
-    return replace(group, flavors=tuple(map(changed, group.flavors)))
+def _uncordoned(snapshot: Snapshot, name: str) -> Snapshot:
+    return replace(
+        snapshot,
+        nodes=tuple(
+            replace(node, cordoned=False) if node.name == name else node for node in snapshot.nodes
+        ),
+    )

@@ -5,12 +5,30 @@ Must not know how a reason was found.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
 from bough.model.amount import write_amount
-from bough.model.certificate import Excess, Ledger, Remedy, RemedyKind
+from bough.model.certificate import Excess, Ledger
 from bough.model.cluster import Resources
 from bough.model.plan import PodShortage
 from bough.model.quota import FlavorResource
 from bough.model.reason import Refusal, RefusalKind
+from bough.model.remedy import (
+    AddNodes,
+    AnyNodes,
+    BePreemptible,
+    Change,
+    End,
+    LowerMinimum,
+    Move,
+    Raise,
+    Resume,
+    Step,
+    Tolerate,
+    Uncordon,
+    Untangle,
+)
 from bough.model.shortage import Cause, Explanation, Lack, NodeCount, Together
 
 #: So many workloads are named in a sentence.
@@ -25,7 +43,7 @@ _CAUSES = {
 
 
 def say_refusal(refusal: Refusal, ledger: Ledger) -> str:
-    """The violated inequality."""
+    """What is asked for, what is left and where; the arithmetic is in the refusal itself."""
     what = refusal.flavor_resource
     if refusal.kind is not RefusalKind.OVER_QUOTA or what is None:
         return refusal.sentence
@@ -40,19 +58,8 @@ def say_refusal(refusal: Refusal, ledger: Ledger) -> str:
     never = "; it would not fit even if nothing ran" if refusal.never else ""
     return (
         f"it needs {_amount(what, refusal.requested)} and {_write(what, refusal.available)} "
-        f"{'is' if refusal.available == 1 else 'are'} left {left}: {inequality(refusal)}{never}"
+        f"{'is' if refusal.available == 1 else 'are'} left {left}{never}"
     )
-
-
-def inequality(refusal: Refusal) -> str:
-    """The inequality of an amount that is too large, with its numbers."""
-    what = refusal.flavor_resource
-    if what is None:
-        return refusal.sentence
-    balance, passed = _write(what, refusal.balance), _write(what, refusal.passed)
-    limit = f"-{_write(what, refusal.borrowing_limit)}" if refusal.borrowing_limit else "0"
-    after = _write(what, refusal.balance - refusal.passed)
-    return f"T = {balance}, {balance} - {passed} = {after} < {limit}"
 
 
 def say_shortage(shortage: PodShortage) -> str:
@@ -120,31 +127,98 @@ def say_excess(excess: Excess) -> str:
     what = excess.flavor_resource
     return (
         f"{excess.node} used {_write(what, excess.used)} of its quota of "
-        f"{_amount(what, excess.quota)}: T = {_write(what, excess.balance)} < 0"
+        f"{_amount(what, excess.quota)}"
     )
 
 
-def say_remedy(remedy: Remedy) -> str:
-    """What to do."""
-    match remedy.kind:
-        case RemedyKind.WAIT:
-            return f"wait until {name_some(remedy.ends)} {_ends(remedy.ends)}"
-        case RemedyKind.RUN_AS_LOW:
-            return "run it as LOW: it may borrow, and it may be evicted"
-        case RemedyKind.SMALLER_MINIMUM:
-            of = "" if remedy.subgroup is None else f" of {remedy.subgroup}"
-            return f"lower the minimum{of} from {remedy.before} to {remedy.minimum}"
-        case RemedyKind.OTHER_FLAVOR:
-            flavors = f": it would get {', '.join(remedy.flavors)}" if remedy.flavors else ""
-            return f"let its pods run on any nodes, whatever their labels{flavors}"
-        case RemedyKind.RESUME:
-            return f"let {remedy.node} take workloads again"
-        case RemedyKind.UNTANGLE:
-            return f"take {remedy.node} out of the cycle: it must have no parent"
-        case RemedyKind.RAISE_QUOTA:
-            return f"raise the quota {_raises(remedy)}"
-        case RemedyKind.RAISE_LIMIT:
-            return f"raise the borrowing limit {_raises(remedy)}"
+def say_steps(told: Sequence[tuple[Step, tuple[Change, ...]]], flavors: tuple[str, ...]) -> str:
+    """What to do: steps of one kind are one part of the sentence."""
+    parts = [
+        _PARTS[kind]([change for _, each in several for change in each])
+        for kind, several in groupby(told, key=lambda each: type(each[0]))
+    ]
+    some = f": it would get {', '.join(flavors)}" if flavors else ""
+    return "; and ".join(["; ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) + some
+
+
+def _say_ends(changes: list[Change]) -> str:
+    names = _names(changes)
+    return f"wait until {name_some(names)} {'ends' if len(names) == 1 else 'have ended'}"
+
+
+def _say_preemptible(changes: list[Change]) -> str:
+    low = changes[0].after == "LOW"
+    return f"{'run it as LOW' if low else 'make it preemptible'} (it may borrow, and be evicted)"
+
+
+def _say_minimums(changes: list[Change]) -> str:
+    parts = [f"{each.word} from {each.before} to {each.after}" for each in changes]
+    return f"lower {_join(parts)}"
+
+
+def _say_taint(changes: list[Change]) -> str:
+    after = changes[0].after
+    return f"let its pods tolerate the taint {after['key'] if isinstance(after, dict) else after}"
+
+
+def _say_resumed(changes: list[Change]) -> str:
+    return _join(
+        [
+            "make it active again"
+            if each.after is True
+            else f"let {each.kind} {each.name} take workloads again"
+            for each in changes
+        ]
+    )
+
+
+def _say_uncordoned(changes: list[Change]) -> str:
+    names = _names(changes)
+    return f"uncordon node{'' if len(names) == 1 else 's'} {name_some(names)}"
+
+
+def _say_untangled(changes: list[Change]) -> str:
+    first = changes[0]
+    return f"take {first.kind} {first.name} out of the cycle: it must have no parent"
+
+
+def _say_nodes(changes: list[Change]) -> str:
+    names = dict.fromkeys(_names(changes))
+    more = [each for each in changes if each.field and each.name == changes[0].name]
+    but = ", but with " + _join([f"{each.after} {each.resource}" for each in more]) if more else ""
+    each = " each" if more and len(names) > 1 else ""
+    return f"add {_count(len(names), 'node')} like {changes[0].after}{but}{each}"
+
+
+def _say_raises(changes: list[Change]) -> str:
+    owners: dict[tuple[str, str], list[str]] = {}
+    for each in changes:
+        parts = owners.setdefault((each.kind, each.name), [])
+        whose = f"its {each.word.removeprefix('the ')}"
+        if not parts:
+            whose = f"{each.word} of {each.kind} {each.name}"
+        parts.append(f"{whose} from {each.before} to {each.after} {each.resource}".rstrip())
+    return f"raise {_join([part for parts in owners.values() for part in parts])}"
+
+
+def _names(changes: list[Change]) -> tuple[str, ...]:
+    return tuple(change.name for change in changes)
+
+
+#: How steps of each kind are told.
+_PARTS: dict[type, Callable[[list[Change]], str]] = {
+    End: _say_ends,
+    BePreemptible: _say_preemptible,
+    LowerMinimum: _say_minimums,
+    AnyNodes: lambda _: "let its pods run on any nodes, whatever their labels",
+    Tolerate: _say_taint,
+    Move: lambda changes: f"move it to {changes[0].word} {changes[0].after}",
+    Resume: _say_resumed,
+    Untangle: _say_untangled,
+    Uncordon: _say_uncordoned,
+    Raise: _say_raises,
+    AddNodes: _say_nodes,
+}
 
 
 def name_some(names: tuple[str, ...]) -> str:
@@ -154,18 +228,8 @@ def name_some(names: tuple[str, ...]) -> str:
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
 
 
-def _raises(remedy: Remedy) -> str:
-    return _join(
-        [f"of {each.node} by {_amount(each.flavor_resource, each.by)}" for each in remedy.raises]
-    )
-
-
 def _join(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
-def _ends(names: tuple[str, ...]) -> str:
-    return "ends" if len(names) == 1 else "have ended"
 
 
 def _count(number: int, noun: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
+import msgspec
+
 from bough.model.cluster import Node
 from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
@@ -46,6 +48,17 @@ def capacity_of(nodes: Iterable[Node]) -> dict[str, int]:
 def fair_tree(queues: Iterable[FairQueue], capacity: Mapping[str, int]) -> FairTree:
     """Queues as a quota tree. A queue whose parent does not exist hangs below an empty cohort."""
     return _Mapping({queue.name: queue for queue in queues}, capacity).tree()
+
+
+def fair_amount(queue: FairQueue, resource: str) -> FairAmount:
+    """What a queue has of a resource, by the name that the tree counts with."""
+    return {GPU: queue.gpus, CPU: queue.cpu_milli, MEMORY: queue.memory_bytes}[resource]
+
+
+def with_amount(queue: FairQueue, resource: str, amount: FairAmount) -> FairQueue:
+    """The same queue with another amount of a resource."""
+    field = {GPU: "gpus", CPU: "cpu_milli", MEMORY: "memory_bytes"}[resource]
+    return msgspec.structs.replace(queue, **{field: amount})
 
 
 class _Mapping:
@@ -114,7 +127,7 @@ class _Mapping:
         quotas: dict[str, Quota] = {}
         for resource in self._capacity:
             deserved = self._deserved(queue, resource)
-            limit = _amount(queue, resource).limit
+            limit = fair_amount(queue, resource).limit
             quotas[resource] = Quota(
                 deserved - self._deserved_below(queue.name, resource),
                 None if limit is None else int(limit) - deserved,
@@ -123,7 +136,7 @@ class _Mapping:
 
     def _deserved(self, queue: FairQueue, resource: str) -> int:
         """Whole units; what deserves as much as there is, deserves all."""
-        quota = _amount(queue, resource).quota
+        quota = fair_amount(queue, resource).quota
         return self._capacity[resource] if quota is None else int(quota)
 
     def _deserved_below(self, name: str | None, resource: str) -> int:
@@ -132,7 +145,7 @@ class _Mapping:
     def _weight(self, queue: FairQueue) -> Fraction:
         """The tree has one weight for a node: that of GPUs, or of CPU where there are no GPUs."""
         resource = GPU if self._capacity[GPU] else CPU
-        return max(Fraction(0), _amount(queue, resource).over_quota_weight)
+        return max(Fraction(0), fair_amount(queue, resource).over_quota_weight)
 
 
 def _reclaim_s(queue: FairQueue) -> int | None:
@@ -141,10 +154,6 @@ def _reclaim_s(queue: FairQueue) -> int | None:
 
 def _preempt_s(queue: FairQueue) -> int | None:
     return queue.preempt_min_runtime_s
-
-
-def _amount(queue: FairQueue, resource: str) -> FairAmount:
-    return {GPU: queue.gpus, CPU: queue.cpu_milli, MEMORY: queue.memory_bytes}[resource]
 
 
 def _group(quotas: dict[str, Quota]) -> tuple[ResourceGroup, ...]:

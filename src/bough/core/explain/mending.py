@@ -1,0 +1,396 @@
+"""More quota, more nodes, and several things together: raise what refuses until nothing does.
+
+The first amounts come from what the refusals lack; then as little of each as still works is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import msgspec
+
+from bough.core.explain.change import HOSTNAME, most_of
+from bough.core.explain.patient import Lack, Patient, smallest
+from bough.core.gang.tree import GangTree
+from bough.core.quota.tree import QuotaTree
+from bough.model.admission import StopPolicy
+from bough.model.cluster import Node, Resources
+from bough.model.gang import Gang, PodState
+from bough.model.quota import FlavorResource, NodeKind, TreeNode
+from bough.model.reason import WaitReason
+from bough.model.remedy import (
+    AddNodes,
+    AnyNodes,
+    BePreemptible,
+    Knob,
+    LowerMinimum,
+    Move,
+    Part,
+    Raise,
+    Remedy,
+    RemedyKind,
+    Resume,
+    Step,
+    Tolerate,
+    Uncordon,
+    Untangle,
+)
+
+replace = msgspec.structs.replace
+
+#: How many different nodes and resources one remedy may raise.
+MOST_RAISES = 8
+#: How many kinds of nodes are tried, and how many nodes of one kind.
+MOST_MODELS = 8
+MOST_NODES = 64
+#: How many other queues are tried, alone and together with something else.
+MOST_QUEUES = 20
+FEW = 4
+#: How many remedies of several parts are told.
+TOLD_TOGETHER = 2
+
+#: What is to be raised for a refusal; `None`: nothing can be.
+Aim = Callable[[Lack], tuple[TreeNode, Knob] | None]
+
+
+def raise_quota(patient: Patient) -> Iterator[Remedy]:
+    """More quota at the nodes that refuse it, and higher limits where those are in the way."""
+    remedy = _mend(patient, RemedyKind.RAISE_QUOTA, (), aim=_aim(patient))
+    if remedy is not None and _raises_quota(remedy):
+        yield remedy
+
+
+def raise_limit(patient: Patient) -> Iterator[Remedy]:
+    """Only higher limits."""
+    remedy = _mend(patient, RemedyKind.RAISE_LIMIT, (), aim=_aim_at_limits(patient))
+    if remedy is not None:
+        yield remedy
+
+
+def add_nodes(patient: Patient) -> Iterator[Remedy]:
+    """The fewest nodes of one kind; of several kinds the one of which fewest are needed."""
+    best: AddNodes | None = None
+    for model in _models(patient)[:MOST_MODELS]:
+        most = model.count if best is None else best.count - 1
+        if most and patient.starts((replace(model, count=most),)):
+            count = smallest(
+                1,
+                most,
+                lambda count, model=model: patient.starts((replace(model, count=count),)),
+            )
+            best = replace(model, count=count)
+    if best is not None:
+        yield patient.remedy(RemedyKind.ADD_NODES, (best,))
+
+
+def several_together(patient: Patient) -> Iterator[Remedy]:
+    """Small things of which none is enough by itself: the remedies with the fewest steps."""
+    found: list[Remedy] = []
+    for model, first in _beginnings(patient):
+        remedy = _mend(patient, RemedyKind.TOGETHER, first, aim=_aim(patient), model=model)
+        if remedy is not None and remedy.steps not in [each.steps for each in found]:
+            found = sorted([*found, remedy], key=_cost)[:TOLD_TOGETHER]
+        shortest = len(found) == TOLD_TOGETHER and len(found[-1].steps) <= 2
+        if shortest or patient.gave_up:
+            break
+    yield from found
+
+
+def _cost(remedy: Remedy) -> tuple[bool, int]:
+    return (not remedy.exact, len(remedy.steps))
+
+
+def held_parts(patient: Patient) -> list[Resume]:
+    """What is held and keeps the workload out of the line."""
+    snapshot, gang = patient.snapshot, patient.gang
+    found = [
+        Resume(Part.QUEUE, queue.name)
+        for queue in snapshot.queues
+        if queue.name == patient.queue and queue.rules.stop is not StopPolicy.NONE
+    ]
+    if gang is not None:
+        found += [
+            Resume(Part.LOCAL_QUEUE, f"{door.namespace}/{door.name}")
+            for door in snapshot.local_queues
+            if (door.namespace, door.name) == (gang.namespace, gang.local_queue)
+            and door.stop is not StopPolicy.NONE
+        ]
+        if not gang.active:
+            found.append(Resume(Part.WORKLOAD, gang.name))
+    return found
+
+
+def tangled_cohorts(patient: Patient) -> list[Untangle]:
+    """The cohorts of the cycle that stops the queue, by name."""
+    tree = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues)
+    queue = TreeNode(NodeKind.QUEUE, patient.queue)
+    return [Untangle(name) for name in sorted(tree.cycle(queue))] if queue in tree else []
+
+
+def minimums(patient: Patient) -> Iterator[tuple[str | None, int]]:
+    """What could be lower: the part (`None`: the whole), and what it needs now."""
+    if patient.gang is not None and not patient.counted:
+        for node in GangTree.of(patient.gang).nodes:
+            if node.minimum > 1:
+                yield (node.name if node.position else None), node.minimum
+    elif patient.gang is not None and patient.policy.partial_admission:
+        for pod_set in patient.gang.pod_sets:
+            least = pod_set.count if pod_set.min_count is None else pod_set.min_count
+            if least > 1:
+                yield pod_set.name, least
+
+
+def is_choosy(patient: Patient) -> bool:
+    """Whether its pods say something about their nodes."""
+    gang = patient.gang
+    if gang is None:
+        return False
+    templates = (*gang.pods, *(each.template for each in gang.pod_sets))
+    return any(each.node_selector or each.affinity for each in templates)
+
+
+def taints(patient: Patient) -> list[Tolerate]:
+    """The taints that nodes, or flavors, keep pods away with."""
+    snapshot = patient.snapshot
+    found = (taint for node in snapshot.nodes for taint in node.taints)
+    more = (taint for flavor in snapshot.flavors for taint in flavor.taints)
+    return [Tolerate(key) for key in sorted({taint.key for taint in (*found, *more)})]
+
+
+def cordoned(patient: Patient) -> list[Uncordon]:
+    """The nodes that could be told to take pods again."""
+    nodes = patient.snapshot.nodes
+    return [Uncordon(each.name) for each in nodes if patient.source.can_uncordon(each.name)]
+
+
+# What is raised
+
+
+def _aim(patient: Patient) -> Aim:
+    """Quota where that refuses it, limits where they do; of Kueue's form, the queue's own quota."""
+
+    def aim(lack: Lack) -> tuple[TreeNode, Knob] | None:
+        node = lack.refusal.node
+        if patient.counted:
+            return TreeNode(NodeKind.QUEUE, lack.refusal.queue), Knob.QUOTA
+        if node is None:
+            return None
+        limited = not lack.guaranteed and node not in roots
+        return node, Knob.LIMIT if limited else Knob.QUOTA
+
+    roots = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues).roots()
+    return aim
+
+
+def _aim_at_limits(patient: Patient) -> Aim:
+    tree = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues)
+
+    def aim(lack: Lack) -> tuple[TreeNode, Knob] | None:
+        node = lack.refusal.node
+        if node is None or lack.guaranteed or tree.parent(node) is None:
+            return None
+        return node, Knob.LIMIT
+
+    return aim
+
+
+def _raises_quota(remedy: Remedy) -> bool:
+    return any(isinstance(step, Raise) and step.knob is Knob.QUOTA for step in remedy.steps)
+
+
+# The search
+
+
+def _mend(
+    patient: Patient,
+    kind: RemedyKind,
+    first: tuple[Step, ...],
+    *,
+    aim: Aim,
+    model: AddNodes | None = None,
+) -> Remedy | None:
+    """Raise what refuses by what it lacks, and add nodes where there are none, until it starts."""
+    raised: dict[tuple[TreeNode, FlavorResource, Knob], Raise] = {}
+    nodes: tuple[Step, ...] = ()
+    while True:
+        steps = (*first, *raised.values(), *nodes)
+        decision = patient.decide(steps)
+        if decision is None:
+            return None
+        if decision.starts:
+            break
+        lack = patient.lack(decision)
+        more = None if lack is None else _raise_more(patient, raised, lack, aim)
+        if more is not None:
+            raised[more.node, more.flavor_resource, more.knob] = more
+        elif model is not None and not nodes:
+            nodes = (model,)
+        else:
+            return None
+    steps = _least(patient, steps)
+    return patient.remedy(kind, steps) if steps else None
+
+
+def _raise_more(
+    patient: Patient,
+    raised: dict[tuple[TreeNode, FlavorResource, Knob], Raise],
+    lack: Lack,
+    aim: Aim,
+) -> Raise | None:
+    """The next raise; `None` where there is nothing that could be."""
+    aimed, what = aim(lack), lack.refusal.flavor_resource
+    if aimed is None or what is None or not patient.source.can_raise(aimed[0], what, aimed[1]):
+        return None
+    node, knob = aimed
+    before = raised.get((node, what, knob))
+    by = lack.refusal.deficit
+    if before is not None:
+        by = before.by + max(by, before.by)
+    if by <= 0 or (before is None and len(raised) >= MOST_RAISES):
+        return None
+    return Raise(node, what, by, knob)
+
+
+def _least(patient: Patient, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """As little of every step as works, the others being what they are.
+
+    Less of one may be enough once there is less of another, which lets fewer others go first: so
+    all are looked at until none can be less.
+    """
+    before: tuple[Step, ...] = ()
+    while steps != before:
+        before = steps
+        for at in range(len(steps) - 1, -1, -1):
+            without = (*steps[:at], *steps[at + 1 :])
+            enough = bool(without) and patient.starts(without)
+            steps = without if enough else _fewer(patient, steps, at)
+    return steps
+
+
+def _fewer(patient: Patient, steps: tuple[Step, ...], at: int) -> tuple[Step, ...]:
+    """The steps with the least amount of one of them that works."""
+
+    def with_step(step: Step) -> tuple[Step, ...]:
+        return (*steps[:at], step, *steps[at + 1 :])
+
+    def least(most: int, make: Callable[[int], Step]) -> tuple[Step, ...]:
+        # What the refusal said is lacking is nearly always the least.
+        if most <= 1 or not patient.starts(with_step(make(most - 1))):
+            return steps
+        return with_step(
+            make(smallest(1, most - 1, lambda amount: patient.starts(with_step(make(amount)))))
+        )
+
+    step = steps[at]
+    match step:
+        case Raise(by=by):
+            return least(by, lambda amount: replace(step, by=amount))
+        case AddNodes(count=count):
+            return least(count, lambda amount: replace(step, count=amount))
+        case LowerMinimum(subgroup, before, after):
+            return least(
+                before - after, lambda lower: LowerMinimum(subgroup, before, before - lower)
+            )
+        case _:
+            return steps
+
+
+# Nodes
+
+
+def _models(patient: Patient) -> list[AddNodes]:
+    """Many nodes of each kind that there is, the largest first; then larger ones, if needed."""
+    kinds: dict[object, Node] = {}
+    for node in sorted(patient.snapshot.nodes, key=lambda node: (-node.capacity.gpus, node.name)):
+        labels = tuple(sorted(item for item in node.labels.items() if item[0] != HOSTNAME))
+        kinds.setdefault((node.capacity, labels, node.taints, node.flavor), node)
+    asked = [] if patient.gang is None else _asked(patient.gang)
+    most = max(MOST_NODES, len(asked))
+    large = [node for node in kinds.values() if any(_fits(each, node) for each in asked)]
+    plain = [AddNodes(node.name, most) for node in large]
+    if not asked or any(all(_fits(each, node) for each in asked) for node in large):
+        return plain
+    return plain + [AddNodes(node.name, most, most_of(asked)) for node in kinds.values()]
+
+
+def _asked(gang: Gang) -> list[Resources]:
+    """What each pod asks for that waits."""
+    return [pod.requests for pod in gang.pods if pod.state is PodState.PENDING]
+
+
+def _fits(asked: Resources, node: Node) -> bool:
+    """Whether a pod would fit on an empty node."""
+    return most_of((asked, node.capacity)) == most_of((Resources(), node.capacity))
+
+
+# Where several things together begin
+
+
+def _beginnings(patient: Patient) -> Iterator[tuple[AddNodes | None, tuple[Step, ...]]]:
+    """Nodes that may be added, and what is done before anything is raised."""
+    models: list[AddNodes | None] = [None, *_models(patient)[:FEW]]
+    extras = list(_extras(patient))
+    needed = list(product(*_unavoidable(patient)))
+    order = [
+        *((model, ()) for model in models),
+        *((None, extra) for extra in extras),
+        *((model, extra) for extra in extras for model in models[1:]),
+    ]
+    for model, extra in order:
+        for steps in needed:
+            first = (*steps, *(step for step in extra if _differs(step, steps)))
+            if first or model is not None:
+                yield model, first
+
+
+def _differs(step: Step, others: tuple[Step, ...]) -> bool:
+    """Whether a step does something that others do not do already."""
+    return step not in others and not (
+        isinstance(step, Move) and any(isinstance(each, Move) for each in others)
+    )
+
+
+def _unavoidable(patient: Patient) -> Iterator[list[Step]]:
+    """What must be done in any case; of each list one."""
+    for held in held_parts(patient):
+        yield [held]
+    tangled = tangled_cohorts(patient)
+    if tangled:
+        yield list(tangled)
+    decision = patient.decide(())
+    wait = None if decision is None else patient.leading_wait(decision)
+    exists = any(queue.name == patient.queue for queue in patient.snapshot.queues)
+    if not exists:
+        moves = [Move(name) for name in patient.source.queues_for(patient.name)[:FEW]]
+        if moves:
+            yield list(moves)
+    if wait is not None and wait.reason == WaitReason.PODS and patient.gang is not None:
+        lower = [
+            LowerMinimum(
+                None if each.subgroup == patient.name else each.subgroup,
+                each.needed,
+                each.available,
+            )
+            for each in wait.shortages
+            if each.available
+        ]
+        if lower:
+            yield list(lower)
+
+
+def _extras(patient: Patient) -> Iterator[tuple[Step, ...]]:
+    """Small things that may help together with something else."""
+    if patient.gang is not None and not patient.gang.preemptible:
+        yield (BePreemptible(),)
+    for subgroup, before in list(minimums(patient))[:FEW]:
+        yield (LowerMinimum(subgroup, before, 1),)
+    if is_choosy(patient):
+        yield (AnyNodes(),)
+    for taint in taints(patient)[:FEW]:
+        yield (taint,)
+    nodes = cordoned(patient)
+    if nodes:
+        yield tuple(nodes)
+    for name in patient.source.queues_for(patient.name)[:FEW]:
+        yield (Move(name),)

@@ -1,0 +1,392 @@
+"""What somebody declared, in which remedies are looked for, and the snapshot that it makes.
+
+A remedy is a change of what people wrote, not of what was derived from it: `Source` takes a
+snapshot's own cohorts and queues for what was written; `FairSource` has queues with quota and limit
+and makes the tree of them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+import msgspec
+
+from bough.core.explain.change import door_to, new_nodes, take_step
+from bough.core.explain.judge import find_gang
+from bough.core.quota.fairtree import capacity_of, fair_amount, fair_tree, with_amount
+from bough.model.admission import StopPolicy
+from bough.model.amount import write_amount
+from bough.model.cluster import Resources
+from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.quota import (
+    Cohort,
+    FlavorQuotas,
+    FlavorResource,
+    NodeKind,
+    Queue,
+    Quota,
+    ResourceGroup,
+    TreeNode,
+    quotas_of,
+)
+from bough.model.remedy import (
+    AddNodes,
+    AnyNodes,
+    BePreemptible,
+    Change,
+    End,
+    Knob,
+    LowerMinimum,
+    Move,
+    Part,
+    Raise,
+    Resume,
+    Step,
+    Tolerate,
+    Uncordon,
+    Untangle,
+    Value,
+)
+from bough.model.snapshot import Snapshot
+
+Declared = TypeVar("Declared", Cohort, Queue)
+replace = msgspec.structs.replace
+
+
+class Source:
+    """A snapshot whose cohorts and queues are what people wrote."""
+
+    #: What a node is called, and where it says that it takes no pods.
+    node_kind = "node"
+    cordoned_field = "cordoned"
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def apply(self, workload: str, steps: Sequence[Step]) -> Snapshot:
+        """The snapshot with some steps taken for a workload; nothing else is different."""
+        snapshot = self.snapshot
+        for step in steps:
+            snapshot = self.take(snapshot, workload, step)
+        return self.declare(snapshot, steps)
+
+    def take(self, snapshot: Snapshot, workload: str, step: Step) -> Snapshot:
+        """The snapshot after a step that does not concern the quota tree."""
+        return take_step(snapshot, workload, step)
+
+    def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
+        """The snapshot with the quota tree of what is declared after some steps."""
+        for step in steps:
+            if isinstance(step, Raise):
+                snapshot = _change_quota(snapshot, step, _raiser(step))
+            elif isinstance(step, Untangle):
+                snapshot = _untangled(snapshot, step.cohort)
+        return snapshot
+
+    # What can be done
+
+    def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
+        """Whether a node of the quota tree has something that could be raised."""
+        quota = self._quota(node, what)
+        if quota is None:
+            return False
+        return knob is Knob.QUOTA or quota.borrowing_limit is not None
+
+    def can_uncordon(self, node: str) -> bool:
+        """Whether a node that takes no pods could be told to take them."""
+        return any(each.name == node and each.cordoned for each in self.snapshot.nodes)
+
+    def queues_for(self, workload: str) -> list[str]:
+        """The other queues that a workload could name, by name."""
+        gang = find_gang(self.snapshot, workload)
+        if gang is None:
+            return []
+        names = sorted(queue.name for queue in self.snapshot.queues if queue.name != gang.queue)
+        if not gang.pod_sets:
+            return names
+        # Pod sets come to a queue through a door of their namespace.
+        doors = (door_to(self.snapshot, gang.namespace, name) for name in names)
+        return [name for name, door in zip(names, doors, strict=True) if door is not None]
+
+    # How it is told
+
+    def tell(self, workload: str, step: Step) -> Iterable[Change]:
+        """What a step changes, in the objects that people wrote."""
+        if isinstance(step, (BePreemptible, LowerMinimum, AnyNodes, Tolerate, Move)):
+            yield from self.tell_workload(workload, step)
+        else:
+            yield from self.tell_cluster(step)
+
+    def tell_workload(self, name: str, step: Step) -> Iterable[Change]:
+        """What a step changes in the workload itself."""
+        kind = self.kind_of(name)
+        match step:
+            case LowerMinimum(subgroup, before, after):
+                field = "minimum" if subgroup is None else f"{subgroup}.minimum"
+                word = "the minimum" if subgroup is None else f"the minimum of {subgroup}"
+                yield Change(kind, name, field, before, after, word)
+            case Move(queue):
+                yield Change(kind, name, "queue", self._queue_of(name), queue, "queue")
+            case AnyNodes():
+                yield Change(kind, name, "node_selector")
+            case Tolerate(key):
+                yield Change(kind, name, "tolerations", None, key)
+            case _:
+                yield Change(kind, name, "preemptible", False, True)
+
+    def tell_cluster(self, step: Step) -> Iterable[Change]:
+        """What a step changes in queues, cohorts, nodes and other workloads."""
+        match step:
+            case End(name):
+                yield Change(self.kind_of(name), name, before=name)
+            case Resume(part, name):
+                yield self.tell_resume(part, name)
+            case Untangle(name):
+                yield Change("cohort", name, "parent", self.parent_of(name), None)
+            case Uncordon(name):
+                yield Change(self.node_kind, name, self.cordoned_field, True, False)
+            case Raise():
+                yield self.tell_raise(step)
+            case AddNodes():
+                yield from self.tell_nodes(step)
+            case _:
+                return
+
+    def tell_nodes(self, step: AddNodes) -> Iterable[Change]:
+        """The new nodes, and what they have more than the one that they are like."""
+        model = next(node for node in self.snapshot.nodes if node.name == step.like)
+        names = [(node.name, node.capacity) for node in new_nodes(self.snapshot, step)]
+        had = dict(amounts_of(model.capacity))
+        for name, capacity in names:
+            yield Change(self.node_kind, name, after=step.like)
+            for resource, amount in amounts_of(capacity):
+                before = had.get(resource, 0)
+                if amount != before:
+                    field, written = self.capacity_field(resource), write_amount(resource, amount)
+                    was = write_amount(resource, before)
+                    yield Change(self.node_kind, name, field, was, written, resource=resource)
+
+    def capacity_field(self, resource: str) -> str:
+        """Where a node says how much it has of a resource."""
+        return f"capacity.{resource}"
+
+    def kind_of(self, workload: str) -> str:
+        """What a workload is called."""
+        gang = find_gang(self.snapshot, workload)
+        return "workload" if gang is not None and gang.pod_sets else "gang"
+
+    def tell_raise(self, step: Raise) -> Change:
+        """What a raise changes."""
+        what, kind = step.flavor_resource, step.node.kind.value
+        quota = self._quota(step.node, what) or Quota()
+        raised = _raiser(step)(quota)
+        if step.knob is Knob.QUOTA:
+            field, before, after = "quota", quota.nominal, raised.nominal
+        else:
+            field = "borrowing limit"
+            before, after = quota.borrowing_limit or 0, raised.borrowing_limit or 0
+        return Change(
+            kind,
+            step.node.name,
+            field.replace(" ", "_"),
+            write_amount(what.resource, before),
+            write_amount(what.resource, after),
+            f"the {field}",
+            str(what),
+        )
+
+    def tell_resume(self, part: Part, name: str) -> Change:
+        """What it means that something is no longer held."""
+        if part is Part.WORKLOAD:
+            return Change("workload", name, "active", False, True)
+        return Change(part.value, name, "stop", self.stop_of(part, name), str(StopPolicy.NONE))
+
+    def stop_of(self, part: Part, name: str) -> Value:
+        """How a queue, or a local queue, is held now."""
+        if part is Part.QUEUE:
+            stops = (each.rules.stop for each in self.snapshot.queues if each.name == name)
+        else:
+            doors = self.snapshot.local_queues
+            stops = (each.stop for each in doors if f"{each.namespace}/{each.name}" == name)
+        return next((str(stop.value) for stop in stops), None)
+
+    def parent_of(self, cohort: str) -> str | None:
+        """The parent that a cohort names."""
+        return next((each.parent for each in self.snapshot.cohorts if each.name == cohort), None)
+
+    def _queue_of(self, workload: str) -> str | None:
+        gang = find_gang(self.snapshot, workload)
+        return None if gang is None else gang.queue
+
+    def _quota(self, node: TreeNode, what: FlavorResource) -> Quota | None:
+        table: tuple[Cohort | Queue, ...] = self.snapshot.queues
+        if node.kind is NodeKind.COHORT:
+            table = self.snapshot.cohorts
+        groups = next((each.resource_groups for each in table if each.name == node.name), ())
+        return quotas_of(groups).get(what)
+
+
+class FairSource(Source):
+    """Queues with quota and limit as they are written; the tree is made of them and the nodes."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        queues: Iterable[FairQueue],
+        units: Mapping[str, int] | None = None,
+    ) -> None:
+        """units:  by resource, in units of how much it is written, where that is not one."""
+        super().__init__(snapshot)
+        self.units = units or {}
+        self.queues = {queue.name: queue for queue in queues}
+
+    def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
+        """The tree anew; cohorts and queues that are not of these queues are changed themselves."""
+        others = [step for step in steps if not self._concerns(step)]
+        same_nodes = len(snapshot.nodes) == len(self.snapshot.nodes)
+        snapshot = super().declare(snapshot, others)
+        if not self.queues or (same_nodes and len(others) == len(steps)):
+            return snapshot
+        tree = fair_tree(self._declared(steps).values(), capacity_of(snapshot.nodes))
+        names = {each.name for each in (*tree.cohorts, *tree.queues)}
+        return replace(
+            snapshot,
+            cohorts=(*tree.cohorts, *(each for each in snapshot.cohorts if each.name not in names)),
+            queues=(*tree.queues, *(each for each in snapshot.queues if each.name not in names)),
+        )
+
+    def _concerns(self, step: Step) -> bool:
+        """Whether a step changes one of these queues."""
+        match step:
+            case Raise(node=node):
+                return node.name in self.queues
+            case Untangle(name):
+                return name in self.queues
+            case _:
+                return False
+
+    def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
+        """Whether it is one of these queues, and the bound is one that can be higher."""
+        queue = self.queues.get(node.name)
+        if queue is None:
+            return super().can_raise(node, what, knob) and node.name not in self._derived()
+        return _bound(fair_amount(queue, what.resource), knob) is not None
+
+    def tell_raise(self, step: Raise) -> Change:
+        """Quota and limit, each in the unit in which it is written."""
+        queue = self.queues.get(step.node.name)
+        if queue is None:
+            return super().tell_raise(step)
+        resource = step.flavor_resource.resource
+        raised = self._raised(queue, step)
+        before, after = (
+            self.written(resource, _bound(fair_amount(each, resource), step.knob))
+            for each in (queue, raised)
+        )
+        return Change(
+            "queue",
+            queue.name,
+            self.bound_field(resource, step.knob),
+            before,
+            after,
+            f"the {step.knob.value}",
+            resource,
+        )
+
+    def bound_field(self, resource: str, knob: Knob) -> str:
+        """Where a bound is written."""
+        return f"{resource}.{knob.value}"
+
+    def written(self, resource: str, amount: Fraction | None) -> Value:
+        """An amount in the unit in which it is written."""
+        if amount is None:
+            return None
+        amount /= self.units.get(resource, 1)
+        return int(amount) if amount.denominator == 1 else str(float(amount))
+
+    def _derived(self) -> set[str]:
+        """The nodes of the tree that were made of these queues."""
+        if not self.queues:
+            return set()
+        tree = fair_tree(self.queues.values(), capacity_of(self.snapshot.nodes))
+        return {each.name for each in (*tree.cohorts, *tree.queues)}
+
+    def _declared(self, steps: Sequence[Step]) -> dict[str, FairQueue]:
+        queues = dict(self.queues)
+        for step in steps:
+            if isinstance(step, Raise) and step.node.name in queues:
+                queues[step.node.name] = self._raised(queues[step.node.name], step)
+            elif isinstance(step, Untangle) and step.cohort in queues:
+                queues[step.cohort] = replace(queues[step.cohort], parent=None)
+        return queues
+
+    def _raised(self, queue: FairQueue, step: Raise) -> FairQueue:
+        """A queue with more, rounded up to whole units."""
+        resource = step.flavor_resource.resource
+        amount = fair_amount(queue, resource)
+        before = _bound(amount, step.knob) or Fraction(0)
+        unit = self.units.get(resource, 1)
+        after = Fraction(-(-(int(before) + step.by) // unit) * unit)
+        changed = (
+            replace(amount, quota=after)
+            if step.knob is Knob.QUOTA
+            else replace(amount, limit=after)
+        )
+        return with_amount(queue, resource, changed)
+
+
+def amounts_of(resources: Resources) -> Iterator[tuple[str, int]]:
+    """What a node has, by the name of each resource."""
+    yield "gpu", resources.gpus
+    yield "cpu", resources.cpu_milli
+    yield "memory", resources.memory_bytes
+    yield "pods", resources.pods
+    yield from resources.other
+
+
+def _bound(amount: FairAmount, knob: Knob) -> Fraction | None:
+    return amount.quota if knob is Knob.QUOTA else amount.limit
+
+
+def _raiser(step: Raise) -> Callable[[Quota], Quota]:
+    if step.knob is Knob.QUOTA:
+        return lambda quota: replace(quota, nominal=quota.nominal + step.by)
+    return lambda quota: replace(quota, borrowing_limit=(quota.borrowing_limit or 0) + step.by)
+
+
+def _untangled(snapshot: Snapshot, name: str) -> Snapshot:
+    return replace(
+        snapshot,
+        cohorts=tuple(
+            replace(each, parent=None) if each.name == name else each for each in snapshot.cohorts
+        ),
+    )
+
+
+def _change_quota(snapshot: Snapshot, step: Raise, change: Callable[[Quota], Quota]) -> Snapshot:
+    """As if what a node lists were another quota."""
+    node, what = step.node, step.flavor_resource
+
+    def changed(declared: Declared) -> Declared:
+        if declared.name != node.name:
+            return declared
+        groups = tuple(_change_group(group, what, change) for group in declared.resource_groups)
+        return replace(declared, resource_groups=groups)
+
+    if node.kind is NodeKind.COHORT:
+        return replace(snapshot, cohorts=tuple(map(changed, snapshot.cohorts)))
+    return replace(snapshot, queues=tuple(map(changed, snapshot.queues)))
+
+
+def _change_group(
+    group: ResourceGroup, what: FlavorResource, change: Callable[[Quota], Quota]
+) -> ResourceGroup:
+    def changed(flavor: FlavorQuotas) -> FlavorQuotas:
+        quota = flavor.resources.get(what.resource)
+        if flavor.name != what.flavor or quota is None:
+            return flavor
+        return replace(flavor, resources={**flavor.resources, what.resource: change(quota)})
+
+    return replace(group, flavors=tuple(map(changed, group.flavors)))

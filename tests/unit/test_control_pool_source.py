@@ -1,0 +1,102 @@
+"""Remedies in the words of pools: what is raised is what people set, and it helps."""
+
+from __future__ import annotations
+
+from bough.control.estate import Estate
+from bough.control.pool_source import PoolSource
+from bough.control.tree import derive
+from bough.core.explain.judge import Judge
+from bough.core.explain.remedies import remedies
+from bough.model.cluster import Node, Resources
+from bough.model.gang import Gang, Pod, PodState
+from bough.model.policy import OSMO
+from bough.model.pool import GpuQuota, Machine, Pool
+from bough.model.remedy import BePreemptible, Change
+from bough.model.snapshot import Snapshot
+from bough.model.subpool import Subpool, SubpoolState
+from bough.model.workflow import Priority
+
+TEAM = "osmo-pool-ns-team"
+
+
+def estate(quota: int, maximum: int | None = None, **subpools: int) -> Estate:
+    return Estate(
+        pools=(Pool("team", gpu=GpuQuota(quota, maximum)), Pool("other", gpu=GpuQuota(0))),
+        subpools=tuple(
+            Subpool("team", name, SubpoolState.ACTIVE, each) for name, each in subpools.items()
+        ),
+        machines=(Machine("n0", gpus=8),),
+    )
+
+
+def group(name: str, gpus: int, leaf: str, on: str | None = None) -> Gang:
+    state = PodState.RUNNING if on else PodState.PENDING
+    pod = Pod("task", requests=Resources(gpus=gpus, pods=1), state=state, node=on)
+    return Gang(f"{name}/group", f"{TEAM}--{leaf}", (pod,), minimum=1, priority=100)
+
+
+def told(declared: Estate, *groups: Gang) -> list[str]:
+    """What would help the last of some groups; each does."""
+    forest = derive(declared, "ns")
+    nodes = (Node("n0", Resources(gpus=8, pods=100), flavor="default"),)
+    gangs: dict[str, tuple[Gang, ...]] = {}
+    for each in groups:
+        gangs[each.queue] = (*gangs.get(each.queue, ()), each)
+    snapshot = Snapshot(cohorts=forest.cohorts, queues=forest.queues, nodes=nodes, gangs=gangs)
+    source, name = PoolSource(snapshot, declared, "ns"), groups[-1].name
+    judge = Judge(snapshot, OSMO, name)
+    assert not judge.starts(snapshot)
+    found = remedies(snapshot, OSMO, name, source=source).found
+    assert all(judge.starts(source.apply(name, each.steps)) for each in found)
+    return [each.sentence for each in found]
+
+
+def test_the_quota_of_a_pool_is_raised_where_its_shared_part_is_full():
+    found = told(estate(2), group("old", 2, "_shared", "n0"), group("new", 2, "_shared"))
+
+    assert [
+        "wait until old/group ends",
+        "run it as LOW (it may borrow, and be evicted)",
+        "raise the quota of pool team from 2 to 4",
+    ] == found
+
+
+def test_the_quota_of_a_subpool_comes_from_the_rest_of_its_pool():
+    found = told(estate(4, a=1), group("new", 2, "a"))
+
+    assert "raise the quota of subpool team--a from 1 to 2" in found
+    assert "move it to pool team" in found
+
+
+def test_a_pool_that_is_divided_to_the_last_is_raised_with_its_subpool():
+    found = told(estate(1, a=1), group("new", 2, "a"))
+
+    raised = "raise the quota of subpool team--a from 1 to 2 and the quota of pool team from 1 to 2"
+    assert raised in found
+
+
+def test_the_maximum_rises_with_the_quota():
+    found = told(estate(1, 1, a=0), group("old", 1, "_shared", "n0"), group("new", 1, "_shared"))
+
+    assert "raise the quota of pool team from 1 to 2 and its maximum from 1 to 2" in found
+
+
+def test_where_the_machines_are_full_nodes_are_added():
+    found = told(estate(9), group("old", 8, "_shared", "n0"), group("new", 1, "_shared"))
+
+    assert ["wait until old/group ends", "add 1 node like n0"] == found
+
+
+def test_what_runs_as_low_has_the_rank_of_low():
+    declared = estate(0)
+    forest = derive(declared, "ns")
+    gang = group("new", 1, "_shared")
+    snapshot = Snapshot(cohorts=forest.cohorts, queues=forest.queues, gangs={gang.queue: (gang,)})
+    source = PoolSource(snapshot, declared, "ns")
+
+    (changed,) = source.apply(gang.name, [BePreemptible()]).gangs[gang.queue]
+
+    assert (True, Priority.LOW.rank) == (changed.preemptible, changed.priority)
+    assert [Change("workflow", "new", "priority", "NORMAL", "LOW")] == list(
+        source.tell(gang.name, BePreemptible())
+    )
