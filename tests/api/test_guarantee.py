@@ -437,10 +437,9 @@ def test_why_says_what_is_kept_for_subpools_and_a_remedy_helps(divided):
     found = why(divided, direct, remedies="true")
 
     assert (
-        "it needs 40 GPUs and 10 are left of the quota of pool team besides 50 GPUs kept for "
-        "others: T = 10, 10 - 40 = -30 < 0"
+        "it needs 40 GPUs and 10 are left of the quota of pool team besides 50 GPUs kept for others"
     ) == found["message"]
-    assert (50, 10, ["pool", "team"]) == tuple(
+    assert (50, 10, {"kind": "pool", "name": "team"}) == tuple(
         found["certificate"]["refusal"][key] for key in ("promised", "available", "node")
     )
     assert found["remedies"]["found"]
@@ -454,9 +453,7 @@ def test_why_says_what_work_of_a_deleted_subpool_takes(divided):
 
     found = why(divided, direct)
 
-    assert (
-        "it needs 40 GPUs and 10 are left of the quota of pool team: T = 10, 10 - 40 = -30 < 0"
-    ) == found["message"]
+    assert ("it needs 40 GPUs and 10 are left of the quota of pool team") == found["message"]
     holders = [each["workload"] for each in found["certificate"]["holders"]]
     assert [f"{running}/group-0"] == holders
 
@@ -467,8 +464,8 @@ def test_why_says_that_a_pool_without_a_quota_has_nothing_beside_pools_that_own_
     team.settle()
 
     assert (
-        "it needs 1 GPU and 0 are left of the quota of pool free: T = 0, 0 - 1 = -1 < 0; it would "
-        "not fit even if nothing ran"
+        "it needs 1 GPU and 0 are left of the quota of pool free; it would not fit even if nothing "
+        "ran"
     ) == why(team, job)["message"]
 
 
