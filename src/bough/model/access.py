@@ -1,7 +1,7 @@
-"""Who asks, what can be asked, and what each role allows, as data.
+"""Actors, actions, and what each role allows, as data.
 
 A resource is `pool/{pool}` with the name of a top-level pool: what concerns a subpool is asked of
-its pool, so no role can be about a subpool alone. Must not know how a decision is made.
+its pool, so no role can be about a subpool alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How a queue admits: the order of its workloads, the choice of flavors, preemption, who may enter.
+"""How a queue admits: the order of its workloads, the choice of flavors, preemption, namespaces.
 
-The words are those of Kueue's ClusterQueue; the defaults are its defaults.
-Must not know how any of this is carried out, which is core.cycle's.
+The words are those of Kueue's ClusterQueue; the defaults are its defaults. core.cycle carries it
+out.
 """
 
 from __future__ import annotations

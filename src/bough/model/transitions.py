@@ -3,7 +3,6 @@
 No other file says what may follow what. What happens to an attempt of a task is an event, and the
 event decides its next status. Groups and workflows are as what they are made of is; of them the
 table says which changes there can be. The page docs/reference/states.md is made from this file.
-Must not know what brings an event about, nor where a record is kept.
 """
 
 from __future__ import annotations

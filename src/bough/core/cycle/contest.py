@@ -5,7 +5,7 @@ room; then one that would stay within its quota, then the one of higher priority
 emptiest goes first or, of those that borrow, the one whose excess is smallest for its weight; then
 who has waited longest. A child's standing changes only with its own use, so after each turn one
 path is put in order again.
-Must not know gangs: a contender is a queue's next request.
+A contender is a queue's next request.
 """
 
 from __future__ import annotations

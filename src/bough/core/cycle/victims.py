@@ -1,7 +1,7 @@
 """The one search for victims: take candidates in order until it fits, put back what is not needed.
 
-Every preset uses this loop; a preset differs in who is a candidate, in what order, and in what
-`fits` asks. Must not know quota, gangs or nodes: it sees them through the functions it is given.
+Every preset uses this loop; a preset differs in which gangs are candidates, in what order, and in
+what `fits` asks. Quota, gangs and nodes are seen only through the functions that it is given.
 
 `fits` must be monotone: what fits with some victims taken, fits with more of them taken. Then the
 result is a set of which no member is superfluous.

@@ -1,7 +1,6 @@
 """Puts the contents of a bag onto nodes, greedily: in the given order, then the largest pods first.
 
 Where one preferred domain was not enough, as few of them as possible are used.
-Must not know which nodes were chosen for the bag, or why.
 """
 
 from __future__ import annotations

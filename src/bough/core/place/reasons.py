@@ -1,8 +1,7 @@
 """Why a demand has no place: which subgroup is short, by how many pods, where, and of what.
 
-Asked for when somebody wants to know; a search itself does not collect reasons. Places everything
-that can be placed, as far as it goes, looks at what is left, and undoes it all.
-Must not know how reasons are put into words.
+Worked out only on request; a search itself does not collect reasons. Places everything that can
+be placed, as far as it goes, looks at what is left, and undoes it all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Pods that ask for the same, as one shape, with the memory of the nodes that cannot take it.
 
 The memory is a cache: a node that is missing from it cannot take the shape, one that is in it may.
-Must not know what is free.
 """
 
 from __future__ import annotations

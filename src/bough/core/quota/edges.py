@@ -1,7 +1,7 @@
-"""Who is below whom in the quota tree: parents, children, implicit cohorts, cycles.
+"""The edges of the quota tree: parents, children, implicit cohorts, cycles.
 
-Must not know quota or usage. A cohort that is only named by others is implicit: it has no
-parent, and it vanishes with its last child.
+A cohort that is only named by others is implicit: it has no parent, and it vanishes with its last
+child.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Whether declared objects fit together: who names whom, how deep the tree is, how large.
+"""Whether declared objects fit together: names, parents, the depth and size of the tree.
 
 Each object's own rules are in validation and workload_rules; `validate` joins them all.
-Must not know files or lines.
 """
 
 from __future__ import annotations

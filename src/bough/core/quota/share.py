@@ -2,7 +2,6 @@
 
 For each resource, what the node uses beyond its own quota, in thousandths of what its parent could
 lend at most; the largest such figure counts. Exact fractions, so that equal shares are equal.
-Must not know who compares the shares, or what for.
 """
 
 from __future__ import annotations

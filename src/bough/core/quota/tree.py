@@ -1,8 +1,7 @@
 """The quota tree: declared nodes, their accounts, admission, and changes while work is running.
 
-Joins the edges (who is below whom) to the accounts (the arithmetic) and keeps the accounts of a
-tangled tree, one with a cycle, apart until the cycle is broken. Must not know workloads: a queue's
-usage is given to it as amounts.
+Joins the edges to the accounts (the arithmetic) and keeps the accounts of a tangled tree, one with
+a cycle, apart until the cycle is broken. A queue's usage is given to it as amounts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which cohorts and queues may be declared: amounts, limits, resource groups, rules of admission.
 
 Holds for objects that users write; inner nodes that the product makes itself may have negative
-quota. Problems carry the paths of the Kubernetes spec. Must not know files, lines, or the tree.
+quota. Problems carry the paths of the Kubernetes spec.
 """
 
 from __future__ import annotations
