@@ -62,5 +62,5 @@ class UndoLog:
         self._entries.clear()
 
     def watch(self, row: list[Value], told: Callable[[int], None]) -> None:
-        """Tell somebody each position of the list to which an old value returns."""
+        """Report each position of the list to which an old value returns."""
         self._watchers[id(row)] = told

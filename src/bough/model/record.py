@@ -11,7 +11,7 @@ import msgspec
 
 from bough.model.pool import Json
 
-#: Who did what nobody asked for: the drain monitor, the scheduler.
+#: The actor of what no user asked for: the drain monitor, the scheduler.
 SYSTEM = "system"
 
 

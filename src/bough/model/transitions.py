@@ -171,7 +171,7 @@ WORKFLOW_TRANSITIONS: tuple[Transition[WorkflowStatus], ...] = (
         Transition("fail", ALIVE, _W(status.value), "all groups are over, and one has failed")
         for status in (*_FAILURES, _T.FAILED_QUEUE_TIMEOUT)
     ),
-    Transition("cancel", ALIVE, _W.FAILED_CANCELED, "somebody cancelled it"),
+    Transition("cancel", ALIVE, _W.FAILED_CANCELED, "it was cancelled"),
 )
 
 #: What the exit codes of attempts mean; of several the highest counts.
@@ -185,7 +185,7 @@ EXIT_CODES: tuple[tuple[str, str], ...] = (
     (f"{ExitCode.EVICTED}", "its node was drained, or is no longer there"),
     (f"{ExitCode.START_TIMEOUT}", "it took too long to start"),
     (f"{ExitCode.PREEMPTED}", "it ended for others, or was given back by an elastic group"),
-    (f"{ExitCode.UNKNOWN}", "nobody saw how it ended"),
+    (f"{ExitCode.UNKNOWN}", "how it ended was not seen"),
 )
 
 _AFTER: dict[tuple[TaskStatus | None, TaskEvent], TaskStatus] = {

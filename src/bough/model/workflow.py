@@ -80,7 +80,7 @@ class TaskStatus(StrEnum):
     INITIALIZING = "INITIALIZING"
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"
-    #: This attempt is over, and another one follows.
+    #: This attempt has ended, and another one follows.
     RESCHEDULED = "RESCHEDULED"
     FAILED = "FAILED"
     FAILED_UPSTREAM = "FAILED_UPSTREAM"

@@ -45,7 +45,7 @@ def _needed(
     put_back: Callable[[Candidate], None],
     fits: Callable[[], bool],
 ) -> list[Candidate]:
-    """Put back, latest first, whom nobody needs. The last one made it fit, so it stays.
+    """Put back, latest first, what is not needed. The last one made it fit, so it stays.
 
     Runs of candidates are tried at once, longer ones while that goes well: as `fits` is monotone,
     this puts back exactly those that one after the other would, with fewer questions.

@@ -37,8 +37,8 @@ class Growth(msgspec.Struct, frozen=True):
 
     #: What grows.
     node: GangNode
-    #: A demand of the gang itself with one candidate at each step down to `node`, so that whoever
-    #: places it passes every constraint above.
+    #: A demand of the gang itself with one candidate at each step down to `node`, so that
+    #: placing it passes every constraint above.
     demand: Demand
 
 

@@ -141,7 +141,7 @@ class _Pouring:
 
 
 class _Rooms:
-    """How many pods of a shape fit into sets of nodes, as long as nobody takes anything there."""
+    """How many pods of a shape fit into sets of nodes, as long as nothing is taken there."""
 
     def __init__(self, index: Index, *, later: bool) -> None:
         self._index = index

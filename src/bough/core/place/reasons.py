@@ -84,7 +84,7 @@ class _Inquiry:
         return False
 
     def _visit_children(self, part: Part, nodes: int, together: Together | None) -> bool:
-        """As many as are needed, in order; once they are there nobody cares what others lack."""
+        """As many as are needed, in order; once they are there, what others lack is no reason."""
         before = len(self.lacks)
         mark = self._placer.mark()
         missing = part.count

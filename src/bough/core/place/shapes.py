@@ -45,7 +45,7 @@ class Shape:
         self.unknown = columns.unknown(key[0])
         #: Nodes that could take it if they were empty, as far as rules go.
         self.possible = 0 if self.unknown else eligible.allowed
-        #: Those of them that are also large enough; `None`: nobody has asked yet.
+        #: Those of them that are also large enough; `None`: not asked for yet.
         self.large_enough: int | None = None
         #: Nodes that may take it now, and nodes that may once what is ending has ended.
         self.now = self.later = self.possible

@@ -97,7 +97,7 @@ def _cycle_problems(cohorts: tuple[Cohort, ...]) -> Iterator[Problem]:
 
 
 def _flavor_problems(organisation: Organisation) -> Iterator[Problem]:
-    """Flavors that nobody declared; where none is declared at all, they are not the subject."""
+    """Flavors that are not declared; where none is at all, they are not the subject."""
     if not organisation.flavors:
         return
     known = {flavor.name for flavor in organisation.flavors}

@@ -44,7 +44,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def share_of(tree: QuotaTree, node: TreeNode) -> Share:
-    """The node's share of what its parent could lend. A root borrows from nobody: it has none."""
+    """The node's share of what its parent could lend. A root borrows from none: it has none."""
     parent = tree.parent(node)
     weight = tree.weight(node)
     if parent is None or tree.cycle(node):

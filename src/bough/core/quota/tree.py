@@ -177,7 +177,7 @@ class QuotaTree:
         return sorted(self._members[node].accounts)
 
     def account(self, node: TreeNode, what: FlavorResource) -> Account | None:
-        """The account itself, for who asks often; `None` where nothing is listed or used."""
+        """The account itself, for frequent questions; `None` where nothing is listed or used."""
         return self._members[node].accounts.get(what)
 
     def quota(self, node: TreeNode, what: FlavorResource) -> Quota | None:
