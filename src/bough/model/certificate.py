@@ -1,4 +1,4 @@
-"""Certificates: why a workload waits or is evicted, and who has what is missing.
+"""Certificates: why a workload waits or is evicted, and which gangs hold what is missing.
 
 Every sentence a person reads is made from these fields, so that machines can read the same.
 """
@@ -107,7 +107,7 @@ class Certificate(msgspec.Struct, frozen=True):
     #: Whose end it waits for, if room is being freed for it.
     waits_for: tuple[str, ...] = ()
     missing: Missing | None = None
-    #: What holds what is missing: what may be evicted for it first, then what has most.
+    #: The gangs that hold what is missing: what may be evicted for it first, then what has most.
     holders: tuple[Holder, ...] = ()
 
 
@@ -144,7 +144,7 @@ class EvictionCertificate(msgspec.Struct, frozen=True):
     preemptor_priority: int | None = None
     #: The node of the quota tree at which it was decided: the lowest that both are below.
     level: TreeNode | None = None
-    #: From the queue up to that node: who used more than its quota.
+    #: From the queue up to that node: what used more than its quota.
     excesses: tuple[Excess, ...] = ()
     #: Why the preemptor could not start beside it; `None`: quota was there, but no place.
     need: Refusal | None = None
