@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bough.model.reason import WaitReason
 from tests.docs import reference
 from tests.docs.blocks import PageError, find_examples
 from tests.docs.commands import ROOT, CommandError, Ran, run
@@ -36,6 +37,22 @@ def test_the_reference_has_every_command():
     shown = [line for line in text.splitlines() if line.startswith("$ ")]
 
     assert [f"$ {name} --help" for name in reference.command_names()] == shown
+
+
+def test_every_reason_is_explained():
+    text = (ROOT / "docs/why.md").read_text(encoding="utf-8")
+
+    assert [] == [reason for reason in WaitReason if f"| `{reason}` |" not in text]
+
+
+@pytest.mark.parametrize("name", ["cycle", "explain", "gang", "place"])
+def test_the_map_of_a_folder_of_the_core_names_its_modules(name: str):
+    folder = ROOT / "src/bough/core" / name
+    map_of_folder = (folder / "__init__.py").read_text(encoding="utf-8")
+
+    modules = sorted(each.stem for each in folder.glob("*.py") if each.stem != "__init__")
+
+    assert [] == [each for each in modules if f"\n- {each}: " not in map_of_folder]
 
 
 # What keeps them true

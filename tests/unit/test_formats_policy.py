@@ -20,9 +20,18 @@ from bough.formats.policy import (
     preset_for,
     read_policy,
 )
-from bough.model.gangrules import GrowthTurn, Line
+from bough.model.gangrules import GrowthTurn, Line, VictimAge, VictimSearch
 from bough.model.placement import Packing, PlacePolicy
-from bough.model.policy import KAI, KUEUE, OSMO, Heads, OrderKey, Policy, RequeuingTimestamp
+from bough.model.policy import (
+    KAI,
+    KUEUE,
+    OSMO,
+    Heads,
+    Judging,
+    OrderKey,
+    Policy,
+    RequeuingTimestamp,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -200,7 +209,8 @@ def test_every_field_is_documented():
 def test_every_choice_of_a_field_is_documented():
     text = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
 
-    choices = [*Heads, *OrderKey, *RequeuingTimestamp, *Line, *GrowthTurn, *Packing]
+    gangs = [*Line, *GrowthTurn, *VictimAge, *VictimSearch, *Packing]
+    choices = [*Judging, *Heads, *OrderKey, *RequeuingTimestamp, *gangs]
 
     assert [] == [each.value for each in choices if f"`{each.value}`" not in text]
 

@@ -1,4 +1,4 @@
-"""Which names are allowed: those of Kubernetes. Must not know what bears them."""
+"""Which names are allowed: those of Kubernetes."""
 
 from __future__ import annotations
 

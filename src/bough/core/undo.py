@@ -1,9 +1,8 @@
 """The undo log: what was where before, so that a what-if costs what it touched and no more.
 
 It keeps old *values* (`container, key, before`), never inverse operations: one loop takes back
-whatever was done, by whoever shares the log. Lists and dictionaries can be logged. What is derived
+whatever was done, by all that share the log. Lists and dictionaries can be logged. What is derived
 from them and kept elsewhere (a cache) watches the container, and is told which keys came back.
-Must not know what the values mean.
 """
 
 from __future__ import annotations
@@ -63,5 +62,5 @@ class UndoLog:
         self._entries.clear()
 
     def watch(self, row: list[Value], told: Callable[[int], None]) -> None:
-        """Tell somebody each position of the list to which an old value returns."""
+        """Report each position of the list to which an old value returns."""
         self._watchers[id(row)] = told

@@ -1,7 +1,7 @@
-"""Who asks, what can be asked, and what each role allows, as data.
+"""Actors, actions, and what each role allows, as data.
 
 A resource is `pool/{pool}` with the name of a top-level pool: what concerns a subpool is asked of
-its pool, so no role can be about a subpool alone. Must not know how a decision is made.
+its pool, so no role can be about a subpool alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Action(StrEnum):
     EVENT_READ = "events:Read"
     AUDIT_READ = "audit:Read"
     METRICS_READ = "metrics:Read"
-    #: Open to everybody, also to those who are not known.
+    #: Open to all, also without authentication.
     SYSTEM_VERSION = "system:Version"
     SYSTEM_HEALTH = "system:Health"
     AUTH_LOGIN = "auth:Login"
@@ -76,7 +76,7 @@ POOL_ADMIN_ACTIONS = POOL_USER_ACTIONS | {
     Action.SUBPOOL_UPDATE,
     Action.SUBPOOL_DELETE,
 }
-#: What everybody may do who is known: look at what all may see, and keep one's own things.
+#: What every authenticated user may do: look at what all may see, and keep one's own things.
 DEFAULT_ACTIONS = frozenset(
     {
         Action.POOL_LIST,
@@ -133,7 +133,7 @@ class RoleNames(msgspec.Struct, frozen=True):
 
     @property
     def everybody(self) -> str:
-        """Everyone who is known has it."""
+        """Every authenticated user has it."""
         return f"{self.prefix}-default"
 
     def pool_admin(self, pool: str) -> str:
@@ -146,7 +146,7 @@ class RoleNames(msgspec.Struct, frozen=True):
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """The one who asks, as established at the door."""
+    """The sender of a request, as authenticated."""
 
     name: str
     #: Every role by its name, sorted.
@@ -159,12 +159,12 @@ class Actor(msgspec.Struct, frozen=True):
     origin: str = ""
 
 
-#: Nobody in particular.
+#: A request without authentication.
 ANONYMOUS = Actor("")
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody who may be given roles."""
+    """A person or program that may be given roles."""
 
     name: str
     created_ms: int

@@ -1,7 +1,7 @@
-"""How a queue admits: the order of its workloads, the choice of flavors, preemption, who may enter.
+"""How a queue admits: the order of its workloads, the choice of flavors, preemption, namespaces.
 
-The words are those of Kueue's ClusterQueue; the defaults are its defaults.
-Must not know how any of this is carried out, which is core.cycle's.
+The words are those of Kueue's ClusterQueue; the defaults are its defaults. core.cycle carries it
+out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class QueueingStrategy(StrEnum):
 
     #: Others may pass it.
     BEST_EFFORT_FIFO = "BestEffortFIFO"
-    #: Everyone waits for it.
+    #: All others wait for it.
     STRICT_FIFO = "StrictFIFO"
 
 
@@ -56,7 +56,7 @@ class FlavorFungibility(msgspec.Struct, frozen=True):
 
 
 class PreemptionWithinQueue(StrEnum):
-    """Whom a workload may preempt in its own queue."""
+    """What a workload may preempt in its own queue."""
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
@@ -64,7 +64,7 @@ class PreemptionWithinQueue(StrEnum):
 
 
 class ReclaimWithinCohort(StrEnum):
-    """Whom a workload may reclaim from in other queues that borrow."""
+    """What a workload may reclaim in other queues that borrow."""
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"

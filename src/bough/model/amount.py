@@ -1,7 +1,4 @@
-"""Amounts as people write them: `1500m` of CPU, `16Gi` of memory, 4 of anything else. Always exact.
-
-Must not know where an amount comes from.
-"""
+"""Exact amounts as people write them: `1500m` of CPU, `16Gi` of memory, 4 of anything else."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What every backend meets: the one seam between what is decided and what runs.
 
 Every call may be repeated and does no harm the second time. A backend reports what it sees, as
-often as it is asked; it decides nothing. Must not know quota, pools or the store.
+often as it is asked; it decides nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Certificates: why a workload waits or is evicted, and who has what is missing.
+"""Certificates: why a workload waits or is evicted, and which gangs hold what is missing.
 
 Every sentence a person reads is made from these fields, so that machines can read the same.
-Must not know how any of it is found out.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class Verdict(StrEnum):
     """What a plan makes of a workload."""
 
     WAITS = "waits"
-    #: It starts as soon as others have ended, who are told to.
+    #: It starts as soon as others have ended, which are told to.
     NOMINATED = "nominated"
     STARTS = "starts"
     #: It has what it needs.
@@ -60,7 +59,7 @@ class Holder(msgspec.Struct, frozen=True):
     #: Who submitted it.
     owner: str = ""
     priority: int = 0
-    #: Since when it has run; `None`: nobody knows.
+    #: Since when it has run; `None`: that is not known.
     since_ms: int | None = None
     #: It gets this only by the plan that leaves the other waiting.
     starting: bool = False
@@ -99,16 +98,16 @@ class Certificate(msgspec.Struct, frozen=True):
     short: tuple[Short, ...] = ()
     #: Constraints on topologies, or levels, that there are not, each in one sentence.
     unresolved: tuple[str, ...] = ()
-    #: Who is first in line.
+    #: Which gang is first in line.
     head: str | None = None
-    #: For whom quota, or free nodes, are kept that it could use.
+    #: The gangs for which quota, or free nodes, are kept that it could use.
     kept_for: tuple[str, ...] = ()
     #: The cohorts of the cycle that stops its queue, each the child of the next.
     cycle: tuple[str, ...] = ()
     #: Whose end it waits for, if room is being freed for it.
     waits_for: tuple[str, ...] = ()
     missing: Missing | None = None
-    #: Who has what is missing: what may be evicted for it first, then those who have most.
+    #: The gangs that hold what is missing: what may be evicted for it first, then what has most.
     holders: tuple[Holder, ...] = ()
 
 
@@ -136,7 +135,7 @@ class EvictionCertificate(msgspec.Struct, frozen=True):
     owner: str = ""
     #: The pods that go; empty: all of them.
     pods: tuple[str, ...] = ()
-    #: For whom; `None` where for nobody.
+    #: The gang for which it ends; `None`: for no other.
     preemptor: str | None = None
     preemptor_queue: str | None = None
     preemptor_owner: str = ""
@@ -145,7 +144,7 @@ class EvictionCertificate(msgspec.Struct, frozen=True):
     preemptor_priority: int | None = None
     #: The node of the quota tree at which it was decided: the lowest that both are below.
     level: TreeNode | None = None
-    #: From the queue up to that node: who used more than its quota.
+    #: From the queue up to that node: what used more than its quota.
     excesses: tuple[Excess, ...] = ()
     #: Why the preemptor could not start beside it; `None`: quota was there, but no place.
     need: Refusal | None = None

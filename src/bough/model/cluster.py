@@ -1,6 +1,6 @@
-"""The machines: nodes, what they offer, how they are wired together, and who may use them.
+"""The machines: nodes, what they offer, how they are wired together, and which pods may use them.
 
-Must not know which pods are where; that is the business of a snapshot.
+Which pods are where, a snapshot says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Queues that share by weight: what each deserves, may have at most, and gets of what is left.
 
 Amounts are exact: GPUs in devices (parts of one are possible), CPU in thousandths of a core,
-memory in bytes; `None` means no limit. Must not know how shares are computed.
+memory in bytes; `None` means no limit.
 """
 
 from __future__ import annotations

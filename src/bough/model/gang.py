@@ -14,7 +14,7 @@ import msgspec
 from bough.model.cluster import Match, Resources, Toleration
 from bough.model.workload import Admission, CheckState, PodSet, WorkloadCondition
 
-#: Since when something waits of which nobody knows: before everything else.
+#: Since when something waits of which that is not known: before everything else.
 LONG_AGO = -(2**62)
 
 
@@ -44,7 +44,7 @@ class SubGroupSet(msgspec.Struct, frozen=True):
 
 
 class PodState(StrEnum):
-    """How far a pod is, as seen by the one who decides."""
+    """How far a pod is, as a plan sees it."""
 
     #: Waits for a place.
     PENDING = "pending"
@@ -92,14 +92,14 @@ class Gang(msgspec.Struct, frozen=True):
     constraint: TopologyConstraint | None = None
     #: What is together beyond what the tree says.
     sets: tuple[SubGroupSet, ...] = ()
-    #: Who goes first; the higher.
+    #: The higher goes first.
     priority: int = 0
     #: Whether it may borrow, and be evicted for others. What a gang has beyond its minimum always
     #: may.
     preemptible: bool = False
     #: Since when it waits. A victim keeps it.
     submitted_ms: int = 0
-    #: Since when it has run without a break; `None`: it does not, or nobody knows.
+    #: Since when it has run without a break; `None`: it does not, or that is not known.
     started_ms: int | None = None
     #: Since when it has had less than its minimum while running.
     stale_since_ms: int | None = None

@@ -71,7 +71,7 @@ class GangRules(msgspec.Struct, frozen=True):
     #: What is preemptible takes from others only while every node that its queue is below, and the
     #: victim is not, stays within its quota; otherwise while one of them could hold it.
     reclaim_within_quota: bool = False
-    #: Nobody of the same queue and rank passes an earlier one that waits for quota.
+    #: No gang of the same queue and rank passes an earlier one that waits for quota.
     strict_within_rank: bool = True
     #: A whole gang that has run for less than this is no victim, unless its queue says otherwise.
     minimum_runtime_ms: int = 0

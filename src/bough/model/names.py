@@ -1,7 +1,7 @@
 """Names of pools, subpools and the queues that stand for them: their form, never their meaning.
 
 `QueueName` is the one home of `osmo-pool-{namespace}-{pool}--{leaf}`. Which pool is below which is
-an edge that is stored, so nothing here decides by taking a name apart. Must not know the store.
+an edge that is stored, so nothing here decides by taking a name apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Everything that is declared together: the quota tree, its doors, its workloads.
-
-Must not know where it was declared.
-"""
+"""Everything that is declared together: the quota tree, its doors, its workloads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How places are chosen where there is a choice, as a value.
-
-Must not know how a choice is carried out.
-"""
+"""How places are chosen where there is a choice, as a value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What was decided: a plan is data, and applying it is somebody else's business.
+"""What was decided: a plan is data, and adapters apply it.
 
-Every workload that is left waiting has a reason in the plan. Same snapshot and policy, same plan,
-byte for byte, which its digest makes easy to check.
+Every gang that is left waiting has a reason: its own in the plan, or that of one like it, which
+core.cycle.waits reads. Same snapshot and policy, same plan, byte for byte, which its digest makes
+easy to check.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class EvictionRule(StrEnum):
     PREEMPT = "preempt"
     #: Borrowed quota goes back to its owner.
     RECLAIM = "reclaim"
-    #: Borrowed quota goes to somebody who also borrows, but ranks higher.
+    #: Borrowed quota goes to a gang that also borrows, but ranks higher.
     RECLAIM_WHILE_BORROWING = "reclaim_while_borrowing"
     #: A running gang has fallen below its minimum.
     STALE = "stale"
@@ -55,14 +56,14 @@ class Eviction(msgspec.Struct, frozen=True):
     rule: EvictionRule
     #: The pods that go; empty: all of them.
     pods: tuple[str, ...] = ()
-    #: For whom.
+    #: The gang for which it ends.
     preemptor: str | None = None
     #: The node of the quota tree at which it was decided: the lowest that both are below.
     level: TreeNode | None = None
 
 
 class Nomination(msgspec.Struct, frozen=True):
-    """A workload will start on room that is being freed; nobody else may take that room."""
+    """A workload will start on room that is being freed; no other may take that room."""
 
     workload: str
     #: Pod to node, where there are nodes.

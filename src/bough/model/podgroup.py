@@ -1,7 +1,7 @@
 """A gang as people write it: a PodGroup with both ways of counting and both of naming topology.
 
 Names follow the written object. Which combinations are allowed, and what they mean as a Gang, is
-core.gang's. Must not know YAML.
+core.gang's.
 """
 
 from __future__ import annotations

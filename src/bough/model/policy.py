@@ -32,22 +32,22 @@ class Heads(StrEnum):
 
     #: Only the first in line; those behind it wait for their turn.
     FIRST = "first"
-    #: Everyone in line.
+    #: All in line.
     ALL = "all"
 
 
 class OrderKey(StrEnum):
     """One criterion by which those that a cycle looks at are put in order."""
 
-    #: Who already holds quota and is looked at a second time.
+    #: What already holds quota and is looked at a second time.
     HOLDS_QUOTA = "holds_quota"
-    #: Who waits for room that is being freed for it.
+    #: What waits for room that is being freed for it.
     NOMINATED = "nominated"
-    #: Who needs the smaller part of the tree to borrow from; nobody's is the smallest.
+    #: What needs the smaller part of the tree to borrow from; not borrowing comes first.
     BORROWING_HEIGHT = "borrowing_height"
     #: The higher priority.
     PRIORITY = "priority"
-    #: Who has waited longer.
+    #: What has waited longer.
     TIMESTAMP = "timestamp"
 
 
@@ -64,7 +64,7 @@ class Policy(msgspec.Struct, frozen=True):
     #: For people; no decision depends on it.
     name: str = ""
     judging: Judging = Judging.TOGETHER
-    #: Only for those that are judged together: in turn, everyone in line is looked at.
+    #: Only for those that are judged together: in turn, all in line are looked at.
     heads: Heads = Heads.FIRST
     #: What the gangs of a queue may take from others, where the queue itself does not say.
     preemption: Preemption = Preemption()
@@ -79,17 +79,17 @@ class Policy(msgspec.Struct, frozen=True):
         OrderKey.TIMESTAMP,
     )
     requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
-    #: Who lost borrowed quota to somebody who borrows counts as waiting since then, not since its
+    #: What lost borrowed quota to a gang that borrows counts as waiting since then, not since its
     #: creation. Only needed where priority is no criterion: else the loser would go first again.
     reclaimed_waits_anew: bool = False
     #: The priority is raised, or lowered, by what an annotation of the workload says.
     priority_boost: bool = False
     #: Fewer pods are admitted, down to each pod set's minimum, where not all of them fit.
     partial_admission: bool = True
-    #: Who wants the victims of somebody before it in the cycle gets another chance without them;
+    #: What wants the victims of a gang before it in the cycle gets another chance without them;
     #: otherwise it is passed over.
     recompute_overlap: bool = True
-    #: Who is passed over goes on, next time, behind the flavors that it has tried.
+    #: What is passed over goes on, next time, behind the flavors that it has tried.
     keep_scan_progress: bool = True
     #: What cannot be admitted stands for everything of its shape in its queue.
     park_alike: bool = True
@@ -99,7 +99,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     @property
     def nominated_first(self) -> bool:
-        """Whether those go first for whom room is being freed; they also keep what is free."""
+        """Whether those go first for which room is being freed; they also keep what is free."""
         return OrderKey.NOMINATED in self.order
 
 

@@ -1,7 +1,7 @@
 """Pools: named parts of a cluster with a quota of GPUs, and all that is configured for them.
 
-Field names are those of the wire, except that "no limit" is `None`. Must not know subpools, which
-have nothing of their own but a name, an edge, a quota and a state (model.subpool).
+Field names are those of the wire, except that "no limit" is `None`. Subpools have nothing of
+their own but a name, an edge, a quota and a state (model.subpool).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with an object that somebody wrote: where, why, how bad.
+"""What is wrong with an object as it was written: where, why, how bad.
 
 Rules return Problems, readers add the file and the line, and the edge prints them.
 """

@@ -1,7 +1,7 @@
-"""The nodes of the quota tree as somebody declares them: cohorts inside, queues as leaves.
+"""The nodes of the quota tree as they are declared: cohorts inside, queues as leaves.
 
 Amounts are integers in the resource's own unit (CPU in thousandths of a core); `None` is no limit.
-Must not know the arithmetic, which is core.quota's.
+The arithmetic is core.quota's.
 """
 
 from __future__ import annotations

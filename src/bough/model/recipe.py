@@ -1,7 +1,6 @@
 """What a task is made of where it runs: its command, files, data and secrets.
 
-Written by people in a workflow, kept with it, and read by backends alone. Must not know how a
-workflow is written, nor how a backend runs anything.
+Written by people in a workflow, kept with it, and read by backends alone.
 """
 
 from __future__ import annotations

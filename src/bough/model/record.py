@@ -1,6 +1,6 @@
-"""What is written down about changes: audit, history of configuration, events, what is to be sent.
+"""What is written down about changes: audit, history of configuration, events, messages to send.
 
-Audit and events are only ever added to. Must not know what led to them.
+Audit and events are only ever added to.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 from bough.model.pool import Json
 
-#: Who did what nobody asked for: the drain monitor, the scheduler.
+#: The actor of what no user asked for: the drain monitor, the scheduler.
 SYSTEM = "system"
 
 

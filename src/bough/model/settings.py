@@ -1,7 +1,4 @@
-"""The settings that an administrator can change while the server runs, with their defaults.
-
-Must not know where they are kept.
-"""
+"""The settings that an administrator can change while the server runs, with their defaults."""
 
 from __future__ import annotations
 

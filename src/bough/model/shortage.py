@@ -1,7 +1,4 @@
-"""What a gang without a place lacks, as data: which subgroup, how many pods, where, and of what.
-
-Must not know how it is found out, nor how it is put into words.
-"""
+"""What a gang without a place lacks, as data: which subgroup, how many pods, where, and of what."""
 
 from __future__ import annotations
 

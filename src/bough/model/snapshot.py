@@ -25,7 +25,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """Who of a queue was set aside by earlier plans until something in its tree changes."""
+    """Which gangs of a queue earlier plans set aside until something in its tree changes."""
 
     #: All gangs of these shapes, as core.cycle.claim writes shapes.
     shapes: tuple[bytes, ...] = ()
@@ -47,7 +47,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     topologies: tuple[Topology, ...] = ()
     #: The doors of namespaces to queues; one that is stopped keeps its workloads waiting.
     local_queues: tuple[LocalQueue, ...] = ()
-    #: Labels by namespace; `None`: namespaces are not the subject, everyone may use every queue.
+    #: Labels by namespace; `None`: namespaces are not the subject, and all may use every queue.
     namespaces: dict[str, dict[str, str]] | None = None
     #: All work by queue, whether it runs, waits, or both.
     gangs: dict[str, tuple[Gang, ...]] = {}

@@ -1,4 +1,4 @@
-"""Subpools, and every transition between their states. No other file says what may follow what.
+"""Subpools, and every transition between their states.
 
       create    ┌────────┐   delete   ┌──────────┐   drained   ┌──────────┐
      ─────────► │ ACTIVE │ ─────────► │ DELETING │ ──────────► │ ARCHIVED │
@@ -6,7 +6,7 @@
                   ▲    └───── delete, when nothing is left ───────►  │
                   └──────────────────── create ──────────────────────┘
 
-Must not know pools, quotas of others, or who asks.
+No other file says what may follow what.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 No other file says what may follow what. What happens to an attempt of a task is an event, and the
 event decides its next status. Groups and workflows are as what they are made of is; of them the
 table says which changes there can be. The page docs/reference/states.md is made from this file.
-Must not know what brings an event about, nor where a record is kept.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ WORKFLOW_TRANSITIONS: tuple[Transition[WorkflowStatus], ...] = (
         Transition("fail", ALIVE, _W(status.value), "all groups are over, and one has failed")
         for status in (*_FAILURES, _T.FAILED_QUEUE_TIMEOUT)
     ),
-    Transition("cancel", ALIVE, _W.FAILED_CANCELED, "somebody cancelled it"),
+    Transition("cancel", ALIVE, _W.FAILED_CANCELED, "it was cancelled"),
 )
 
 #: What the exit codes of attempts mean; of several the highest counts.
@@ -186,7 +185,7 @@ EXIT_CODES: tuple[tuple[str, str], ...] = (
     (f"{ExitCode.EVICTED}", "its node was drained, or is no longer there"),
     (f"{ExitCode.START_TIMEOUT}", "it took too long to start"),
     (f"{ExitCode.PREEMPTED}", "it ended for others, or was given back by an elastic group"),
-    (f"{ExitCode.UNKNOWN}", "nobody saw how it ended"),
+    (f"{ExitCode.UNKNOWN}", "how it ended was not seen"),
 )
 
 _AFTER: dict[tuple[TaskStatus | None, TaskEvent], TaskStatus] = {

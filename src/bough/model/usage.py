@@ -1,4 +1,4 @@
-"""What was held, and for how long. Must not know what that is counted as."""
+"""What was held, and for how long."""
 
 from __future__ import annotations
 

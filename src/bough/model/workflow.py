@@ -1,7 +1,6 @@
-"""Workflows: what somebody asks to run, as groups of tasks, and how far each of them is.
+"""Workflows: what people ask to run, as groups of tasks, and how far each of them is.
 
-A group is one gang. Specs are what was asked for; records are what became of it. Must not know
-how a workflow is written down, nor where its record is kept.
+A group is one gang. Specs are what was asked for; records are what became of it.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class TaskStatus(StrEnum):
     INITIALIZING = "INITIALIZING"
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"
-    #: This attempt is over, and another one follows.
+    #: This attempt has ended, and another one follows.
     RESCHEDULED = "RESCHEDULED"
     FAILED = "FAILED"
     FAILED_UPSTREAM = "FAILED_UPSTREAM"

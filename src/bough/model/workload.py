@@ -1,7 +1,6 @@
-"""Workloads in the form of Kueue: sets of equal pods that wait in a queue and hold quota.
+"""Workloads as Kueue writes them: pod sets and their admission, with flavors and local queues.
 
 Amounts are integers in the resource's own unit (CPU in thousandths of a core). Times are integers.
-Must not know what is decided about a workload.
 """
 
 from __future__ import annotations

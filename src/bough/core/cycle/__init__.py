@@ -1,1 +1,54 @@
-"""The scheduling cycle: `plan()` and its passes; order, victims; presets as values."""
+"""The scheduling cycle: `plan()`, for every kind of gang and every policy.
+
+A snapshot and a policy enter by `plan.plan`; a plan leaves, and `waits` reads it. Modules in the
+order in which to read them:
+
+The cycle
+
+- plan: the whole cycle on one screen
+- cycle: what one cycle works with, and which gangs must not be passed
+- outcome: what was decided so far, as a plan
+- turns: in which order gangs are served, and which of them a cycle looks at
+- together: gangs that are judged against one state, then put in order and decided
+- endings: queues that are drained, and gangs that have run incomplete for too long
+- grow: optional units of elastic gangs
+
+One gang
+
+- gates: what bars a gang whatever quota and room there is
+- offers: what a gang of pods needs, and the ways to have it
+- start: a gang of pods starts, has room freed for it, or gets a reason
+- reserve: what a gang that only lacks a place keeps from others
+- judge: what a gang of pod sets could have as things are
+- flavors: which flavor of its queue each pod set gets
+- eligibility: whether a flavor suits the pods of a set
+- partial: the most pods for which a gang of pod sets has quota
+- decide: a gang of pod sets gets quota, has room freed for it, or gets a reason
+- reasons: why a gang waits, as the plan carries it
+
+Victims
+
+- preemption: the search for the victims of one gang: enough quota, and enough room
+- candidates: which gangs may be evicted for which, and in what order
+- victims: the search loop: take in order until it fits, put back what is not needed
+- victim_search: a better set of victims, where there is one
+- room: whether there would be a place, asked again and again while victims come and go
+
+The state
+
+- working_copy: the one mutable thing of a cycle, with marks and undo
+- claim: one gang in it; `shape_of`, equal for gangs that are alike
+- line: the gangs that wait in a queue, alike ones together
+- queue_order: which gang goes first, in line and as a victim
+- idle_lines: the next gang of each queue while idle capacity is shared
+- contest: whose turn it is then, by weight, at every level of the tree
+- forest: the quota tree as a cycle walks it, with the gangs that hold quota
+- ledgers: what is guaranteed, what everything takes, what still holds
+- quota_cost: what a pod counts against the quota of its queue
+
+Between cycles
+
+- memo: the working copy and the last plan, kept for the next cycle
+- waits: why each gang waits, read from a plan that names alike gangs once
+- requeue: which gangs wait and which are parked, for callers that judge heads cycle by cycle
+"""

@@ -70,7 +70,7 @@ class Claim:
         self.needs: list[Need] | None = None
         #: Whether nodes are large enough for that, and of which nodes this is known.
         self.has_nodes: tuple[int, bool] | None = None
-        #: Who goes first in line.
+        #: Its place in line.
         self.standing: Standing = standing_of(gang, policy)
         #: Where it is counted, and what: of all that it held when the cycle began.
         self.leaf: Leaf | None = None

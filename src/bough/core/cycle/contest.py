@@ -3,9 +3,8 @@
 At each node the child goes first for which others were told to end, so that no other takes the
 room; then one that would stay within its quota, then the one of higher priority. Among equals the
 emptiest goes first or, of those that borrow, the one whose excess is smallest for its weight; then
-who has waited longest. A child's standing changes only with its own use, so after each turn one
-path is put in order again.
-Must not know gangs: a contender is a queue's next request.
+the one that has waited longest. A child's standing changes only with its own use, so after each
+turn one path is put in order again. A contender is a queue's next request.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from bough.model.quota import Amounts, NodeKind, TreeNode
 
 #: What is compared is counted in so many parts of a whole: integers, and fast.
 PARTS = 10**12
-#: Who goes first among equals: priority (negated), standing, submit time, name.
+#: The order among equals: priority (negated), standing, submit time, name.
 Order = tuple[int, int, int, str]
 #: How far from its turn: those first for which others were told to end, then those within quota,
 #: then by priority (negated), then by excess, then by the order among equals.
@@ -50,7 +49,7 @@ class Contest:
         self._enter(queues)
 
     def next(self) -> str | None:
-        """The queue whose turn it is; `None` when nobody wants one."""
+        """The queue whose turn it is; `None` when none wants one."""
         node: TreeNode | None = None
         while True:
             best = self._best(node)

@@ -32,7 +32,7 @@ class Cycle:
         self.unplaced: dict[str, Offer] = {}
         #: GPUs that owners hold, by the node of the quota tree that limits them; see gates.
         self.owned: dict[tuple[str, str], int] | None = None
-        #: Owners who wait at such a limit, with the gang that does.
+        #: Owners at such a limit, with the gang that waits for it.
         self.owners_waiting: dict[tuple[str, str], Claim] = {}
 
     def block(self, claim: Claim, wanted: frozenset[FlavorResource]) -> None:

@@ -113,7 +113,7 @@ def _overlaps(cycle: Cycle, judgement: Judgement) -> bool:
 
 
 def _judge_again(cycle: Cycle, judgement: Judgement) -> None:
-    """Look again without the victims of others, who are gone by then, at the same flavors."""
+    """Look again without the victims of others, which are gone by then, at the same flavors."""
     judge(cycle.copy, judgement, tried={}, pinned=judgement.assignment.flavors)
     if judgement.outlook is Outlook.AT_ONCE:
         judgement.outlook = Outlook.AFTER_OTHERS

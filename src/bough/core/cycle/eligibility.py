@@ -1,7 +1,7 @@
 """Whether a flavor suits the pods of a set, and whether labels satisfy conditions.
 
 Only the label keys that the flavor itself defines are looked at: a pod may ask for other things of
-its node, which the flavor says nothing about. Must not know quota.
+its node, which the flavor says nothing about.
 """
 
 from __future__ import annotations

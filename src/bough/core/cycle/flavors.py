@@ -49,7 +49,7 @@ class Mode(IntEnum):
     """How a flavor could be had; the larger, the better."""
 
     NO_FIT = 0
-    #: Quota would allow it after preemption, but nobody can be preempted now.
+    #: Quota would allow it after preemption, but nothing can be preempted now.
     NO_CANDIDATES = 1
     #: After preemption in the own queue.
     PREEMPT = 2
@@ -119,7 +119,7 @@ class FlavorAssignment:
 
     @property
     def scarce(self) -> tuple[FlavorResource, ...]:
-        """What is there only after somebody was preempted, in order."""
+        """What is there only after a preemption, in order."""
         found = {
             FlavorResource(choice.flavor, resource)
             for each in self.pod_sets

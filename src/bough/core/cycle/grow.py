@@ -1,4 +1,4 @@
-"""Optional units of elastic gangs, as long as there is room that nobody needs.
+"""Optional units of elastic gangs, as long as there is room that nothing needs.
 
 What a gang has beyond its minimum counts as borrowed, whatever the gang's own rank, and is given
 back first.

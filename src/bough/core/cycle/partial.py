@@ -1,6 +1,6 @@
 """Partial admission: the most pods for which a workload can be admitted, between count and minimum.
 
-All pod sets shrink together, in proportion to what each may lose. Must not know what is tried.
+All pod sets shrink together, in proportion to what each may lose.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who goes first: among those that wait in a queue, and among those that may be evicted.
+"""Which gang goes first: of those that wait in a queue, and of those that may be evicted.
 
 Every order is total: it ends with uid and name.
 """
@@ -39,7 +39,7 @@ class VictimOrder(NamedTuple):
     """What gangs that may be evicted are compared by; the smaller goes first."""
 
     priority: int
-    #: The newest first; what has held its quota since nobody knows when, last.
+    #: The newest first; what has held its quota since an unknown time, last.
     newest_first: tuple[int, int]
     uid: str
     name: str

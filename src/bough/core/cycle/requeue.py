@@ -31,7 +31,7 @@ class Lines:
         self._tried: dict[str, _Tried] = {}
         self._waiting: dict[str, tuple[Gang, ...]] = {}
         self._parked: dict[str, Parked] = {}
-        #: Lines that changed, and those in which somebody was parked or woken, since last asked.
+        #: Lines that changed, and those in which a gang was parked or woken, since last asked.
         self._changed: dict[str, _Line] = {}
         self._moved: dict[str, _Line] = {}
         self._cycle = 0
@@ -39,7 +39,7 @@ class Lines:
 
     @property
     def waiting(self) -> dict[str, tuple[Gang, ...]]:
-        """By queue, who waits; the tuple of a queue that nobody joined or left stays the same."""
+        """The gangs that wait, by queue; a tuple is replaced only when a gang joins or leaves."""
         for queue, line in self._changed.items():
             if line.members:
                 self._waiting[queue] = tuple(line.members.values())
@@ -50,7 +50,7 @@ class Lines:
 
     @property
     def parked(self) -> dict[str, Parked]:
-        """By queue, who need not be looked at."""
+        """By queue, which gangs need not be looked at."""
         for queue, line in self._moved.items():
             if line.shapes or line.set_aside:
                 self._parked[queue] = Parked(tuple(line.shapes), tuple(line.set_aside))
@@ -61,7 +61,7 @@ class Lines:
 
     @property
     def progress(self) -> dict[str, Progress]:
-        """What the plans so far found out about those who still wait."""
+        """What the plans so far found out about gangs that still wait."""
         found = {
             line.nominated: Progress(nominated=True)
             for line in self._lines.values()
@@ -74,7 +74,7 @@ class Lines:
 
     @property
     def are_at_rest(self) -> bool:
-        """Whether there is nobody to look at: everyone who waits is parked."""
+        """Whether there is nothing to look at: every gang that waits is parked."""
         return all(line.is_at_rest for line in self._lines.values())
 
     def wait_of(self, key: str) -> Wait | None:
@@ -84,7 +84,7 @@ class Lines:
         return own if own is not None else line.shapes.get(shape)
 
     def declare(self, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> None:
-        """Take in new declarations; everyone is looked at again."""
+        """Take in new declarations; every gang is looked at again."""
         edges = Edges()
         for cohort in cohorts:
             edges.put(TreeNode(NodeKind.COHORT, cohort.name), _above(cohort.parent))
@@ -128,7 +128,7 @@ class Lines:
         self._changed[line.queue] = line
 
     def settle(self, plan: Plan) -> None:
-        """Take in what a plan decided about those who waited. Evictions are left to the caller."""
+        """Take in what a plan decided about those that waited. Evictions are left to the caller."""
         self._cycle += 1
         for admit in plan.admits:
             if admit.workload in self._places:
@@ -144,7 +144,7 @@ class Lines:
                 self._places[nomination.workload][0].nominated = nomination.workload
 
     def wake(self, queue: str) -> None:
-        """Look again at everyone in the queue's tree: something in it ended or was changed."""
+        """Look again at every gang in the queue's tree: something in it ended or was changed."""
         root = self._root(queue)
         root.releases += 1
         for line in list(root.parking.values()):
@@ -195,7 +195,7 @@ class _Line:
         self.members: dict[str, Gang] = {}
         #: How many there are of each shape.
         self.numbers: dict[bytes, int] = {}
-        #: The shapes of which all are parked, and why; also those who come later.
+        #: The shapes of which all are parked, and why; also those that come later.
         self.shapes: dict[bytes, Wait] = {}
         #: Those that are parked each for itself, by key.
         self.set_aside: dict[str, Wait] = {}
@@ -221,7 +221,7 @@ class _Root:
     def __init__(self) -> None:
         #: How often something in it ended or was changed.
         self.releases = 0
-        #: Its lines in which somebody is parked, by queue.
+        #: Its lines in which a gang is parked, by queue.
         self.parking: dict[str, _Line] = {}
 
 

@@ -1,7 +1,7 @@
 """What a gang that only lacks a place keeps from others.
 
 If what has run longest ended first, the gang would one day fit. Until then it keeps its quota and,
-of the room that it would have, what nobody who ends will give back: nothing may start there that
+of the room that it would have, what no gang that ends will give back: nothing may start there that
 could not be evicted again. What may borrow goes on using both, and counts for nothing here: else
 the room that is kept would move with every eviction, and with it the gangs for which others were
 evicted.
@@ -24,7 +24,7 @@ from bough.model.gang import Pod
 
 
 class Holding(NamedTuple):
-    """A gang that runs, with those of its pods that nobody has told to end."""
+    """A gang that runs, with those of its pods that were not told to end."""
 
     claim: Claim
     pods: tuple[Pod, ...]

@@ -2,7 +2,7 @@
 
 `victims.search` takes candidates in their order and finds a set of which no member is superfluous.
 Another set may still break fewer gangs, and there may be one where it finds none, as whose turn
-comes first decides who may still be taken. `improve` looks for it among few candidates by trying
+comes first decides what may still be taken. `improve` looks for it among few candidates by trying
 all sets that could be better, the best first; among more of them by exchanging one for several.
 
 Which of two sets is better, the first difference deciding:
@@ -15,7 +15,7 @@ Which of two sets is better, the first difference deciding:
 4. Fewer units, and those that come first as candidates: the newest.
 
 What is asked must be monotone: what fits with some units taken, fits with more of them taken; and
-who may be taken after some, may be taken after fewer of these.
+what may be taken after some, may be taken after fewer of these.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one search for victims: take candidates in order until it fits, put back what is not needed.
 
-Every preset uses this loop; a preset differs in who is a candidate, in what order, and in what
-`fits` asks. Must not know quota, gangs or nodes: it sees them through the functions it is given.
+Every preset uses this loop; a preset differs in which gangs are candidates, in what order, and in
+what `fits` asks. Quota, gangs and nodes are seen only through the functions that it is given.
 
 `fits` must be monotone: what fits with some victims taken, fits with more of them taken. Then the
 result is a set of which no member is superfluous.
@@ -45,7 +45,7 @@ def _needed(
     put_back: Callable[[Candidate], None],
     fits: Callable[[], bool],
 ) -> list[Candidate]:
-    """Put back, latest first, whom nobody needs. The last one made it fit, so it stays.
+    """Put back, latest first, what is not needed. The last one made it fit, so it stays.
 
     Runs of candidates are tried at once, longer ones while that goes well: as `fits` is monotone,
     this puts back exactly those that one after the other would, with fewer questions.

@@ -1,16 +1,20 @@
-"""Certificates: why a workload waits or is evicted, and, for who asks, what would help.
+"""Certificates: why a gang waits or is evicted and, on request, what would help.
 
-- certificate: `certificate()`, for either form of work
-- gangs, workloads: the two forms
-- holders: who has what is missing
-- sentences: the dominant reason in words
-- evictions: `eviction_certificate()`
-- remedies: `remedies()`, each found and shown by planning
+Everything here is found by playing cycles: nothing has an opinion of its own on what starts.
+Modules in the order in which to read them:
+
+- certificate: `certificate()`, why one gang is where it is; and of all that wait, for one cycle
+- waiting: the certificate of a gang that waits: its reason, and what stands behind it
+- flavor_options: what stands against each flavor of a queue
+- holders: which gangs have what is missing, and whether it may be taken
+- evictions: `eviction_certificate()`: for which gang, at which level, by which rule
+- growth: `explain_growth()`: what a gang that runs still wants, and why it cannot grow
+- judge: whether a gang starts in a changed world; plans are counted
+- turns: in which cycle a gang is looked at, where heads are judged together
+- remedies: `remedies()`: what would let a gang start, each shown by planning it
+- patient: a gang that waits, and what is tried on it
 - mending: more quota, more nodes, several things together
-- patient: a workload that waits, and what is tried on it
-- source: what people declared, changed step by step
+- source: what people declared, changed step by step, and the snapshot that it makes
 - change: the steps that concern gangs and nodes
-- growth: `explain_growth()`, why a gang that runs does not grow
-- judge: whether a workload starts
-- turns: when a workload in the form of Kueue is looked at
+- sentences: reasons and remedies in words
 """

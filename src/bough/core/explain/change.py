@@ -1,4 +1,4 @@
-"""Steps taken: a snapshot as it would be if somebody did what a remedy says.
+"""Steps taken: a snapshot as it would be if a remedy were carried out.
 
 Here is all that touches workloads and nodes; what is declared about quota is core.explain.source's.
 """

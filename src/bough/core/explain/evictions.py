@@ -1,4 +1,4 @@
-"""`eviction_certificate()`: who preempted a workload, at which level of the tree, by which rule.
+"""`eviction_certificate()`: for which gang a gang is evicted, at which level, by which rule.
 
 The inequality behind a reclaim is that the victim's queue, and all above it up to that level, use
 more than their quota. It is told as it was when the cycle began; where it holds only with what
@@ -115,7 +115,7 @@ def _excesses(tree: QuotaTree, queue: str, level: TreeNode | None) -> Iterator[E
 
 
 def _say(certificate: EvictionCertificate) -> str:
-    """Who, by which rule, at which level, and the inequality, in one sentence."""
+    """The preemptor, the rule, the level and the inequality, in one sentence."""
     gone = "it ends"
     if certificate.pods:
         count = len(certificate.pods)

@@ -31,7 +31,7 @@ _ONE_OF = {
 
 
 class Holders:
-    """The gangs that hold something once a cycle is over."""
+    """The gangs that hold something after a cycle."""
 
     def __init__(self, copy: WorkingCopy, claim: Claim, request: Amounts) -> None:
         self._copy = copy
@@ -39,7 +39,7 @@ class Holders:
         self._evictable = self._find_evictable(request)
 
     def below(self, node: TreeNode, what: FlavorResource, *, guaranteed: bool) -> list[Holder]:
-        """Who has it at a node of the quota tree; only what is guaranteed, or everything."""
+        """The gangs below a node of the tree that have it: only what is guaranteed, or all."""
         copy = self._copy
         tree = copy.ledgers.total
         queues = {each.name for each in tree.subtree(node) if each.kind is NodeKind.QUEUE}
@@ -53,7 +53,7 @@ class Holders:
         return share_borrowed(holders, lambda queue: borrowed_of(tree, queue, what))
 
     def on(self, nodes: int, resource: str) -> list[Holder]:
-        """Who has a resource, by the name that placement has for it, on some nodes."""
+        """The gangs that have a resource, by placement's name for it, on some nodes."""
         copy = self._copy
         placer = copy.placer
         names = placer.index.columns.names

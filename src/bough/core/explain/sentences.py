@@ -1,7 +1,4 @@
-"""The dominant reason in one sentence, with its numbers; and each remedy in one.
-
-Must not know how a reason was found.
-"""
+"""The dominant reason in one sentence, with its numbers; and each remedy in one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody declared, in which remedies are looked for, and the snapshot that it makes.
+"""What people declared, in which remedies are looked for, and the snapshot that it makes.
 
 A remedy is a change of what people wrote, not of what was derived from it: `Source` takes a
 snapshot's own cohorts and queues for what was written; `FairSource` has queues with quota and limit

@@ -1,8 +1,8 @@
 """What to start next: the part that a gang needs, then one optional unit after another.
 
-A Demand leaves open which of several candidates are taken, and names them in order. Whoever places
-it takes the first that can be had, and so many as `count` says: a replica or a pod that does not
-fit yields to the next. Candidates that lack pods are left out here. Must not know nodes.
+A Demand leaves open which of several candidates are taken, and names them in order. Placement takes
+the first that can be had, and so many as `count` says: a replica or a pod that does not fit yields
+to the next. Candidates that lack pods are left out here.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Growth(msgspec.Struct, frozen=True):
 
     #: What grows.
     node: GangNode
-    #: A demand of the gang itself with one candidate at each step down to `node`, so that whoever
-    #: places it passes every constraint above.
+    #: A demand of the gang itself with one candidate at each step down to `node`, so that
+    #: placing it passes every constraint above.
     demand: Demand
 
 

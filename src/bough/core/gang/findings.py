@@ -1,4 +1,4 @@
-"""A growing list of problems of one object. Must not know any rule."""
+"""A growing list of problems of one object."""
 
 from __future__ import annotations
 

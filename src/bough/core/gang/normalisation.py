@@ -1,7 +1,7 @@
 """A PodGroup as written, and its pods, into the one Gang that it means.
 
 The single place where the older forms and both spellings of topology end. It takes what validation
-has found no error in. Must not know files, queues or nodes.
+has found no error in.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 What is below its minimum comes before what has it; of two that have it, the one that is nearer to
 its minimum. An order is a value: what remains equal is decided by position in the spec, or by name.
-Must not know the tree, nor where anything is placed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A leaf has it when it has `minimum` pods, an inner node when `minimum` of its children have it.
 Takes counts for each leaf, so that a caller can ask about what is, what could be and what would be
-left. Must not know which pods are meant, nor where anything is placed.
+left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a priority stands for, and who is preemptible by default. Must not know who is preempted."""
+"""What a priority stands for, and which gangs are preemptible by default."""
 
 from __future__ import annotations
 

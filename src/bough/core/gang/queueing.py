@@ -1,7 +1,4 @@
-"""Whether the queue that a gang names takes gangs at all: an existing leaf below existing queues.
-
-Must not know what the queue has room for.
-"""
+"""Whether the queue that a gang names takes gangs: an existing leaf below existing queues."""
 
 from __future__ import annotations
 

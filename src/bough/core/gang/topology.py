@@ -1,9 +1,9 @@
-"""Which topology and level a constraint means, and who may say what about whom.
+"""Which topology and level a constraint means, and what may be constrained where.
 
 Levels are named by node label, by alias, or by what stands behind the slash of a label
 (`rack` for `example.com/rack`); where no topology is named, the only one is meant.
 Two spellings are read: a `topologyConstraint` stands where it holds and nests, while
-`topologyConstraints` names what it holds for. Must not know nodes, nor how anything is placed.
+`topologyConstraints` names what it holds for.
 """
 
 from __future__ import annotations

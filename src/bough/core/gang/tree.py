@@ -3,7 +3,6 @@
 The leaves stand in one row, and those below any node are a contiguous part of it. So the state of a
 gang is one number for each leaf: a count where it is enough to count, a bit set of its pods (bit
 `i` is the leaf's `pods[i]`) where they must be told apart. Both are cheap to copy and to change.
-Must not know the predicate over the tree, nor where anything is placed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ Names and parents first, then the minimums. An object that says `minSubGroup` an
 newer form: leaves count pods with `minMember`, all else counts children with `minSubGroup`. One
 that does not is of the older form, where `minMember` counts children above the leaves; a PodGroup's
 `minMember` above its number of children is the oldest form, and counts pods.
-Must not know what is decided about the gang, nor files.
 """
 
 from __future__ import annotations

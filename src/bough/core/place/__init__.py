@@ -1,16 +1,32 @@
 """Where pods go: nodes as bits, topology domains, the search for a place for a whole gang.
 
-    index        what is free on each node
-                 (with bits, columns, history, magnitudes, shapes, matching)
-    choice       which node a pod gets
-    domains      topologies as masks of nodes
-    parts        a demand of a gang, prepared for the search
-    search       all or nothing, with backtracking
-                 (with layout, options, outlook, bags, filling, kinds)
-    result       what comes out
-    reasons      why there is no place
-    cluster      the pods on the nodes, as they are and as they would be
-    placer       the object that a scheduling cycle works with
+Modules in the order in which to read them:
 
-Must not know queues and quotas, nor the order in which gangs are served.
+- placer: the object that a scheduling cycle works with
+- cluster: the pods on the nodes, as they are and as they would be
+- result: what comes out of a search
+- reasons: why there is no place
+
+What is free
+
+- index: what is free on each node
+- bits: sets of nodes as the bits of integers
+- columns: resources as rows of integers
+- shapes: pods that ask for the same, and the nodes that cannot take them
+- matching: which nodes a pod may use at all
+- magnitudes: nodes by the order of magnitude of what they have free
+- history: what happened to the nodes, for readers that keep something derived from them
+- choice: which node a pod gets
+- domains: topologies as masks of nodes
+
+The search
+
+- parts: a demand of a gang, prepared for the search
+- search: all or nothing, with backtracking
+- options: which domains are tried for a constraint, and in which order
+- layout: which constraints need not be tried, and what is proof
+- outlook: whether it can be worth while to go on
+- kinds: nodes and domains that are alike for a demand
+- bags: pods that share one set of nodes
+- filling: the pods of a bag onto nodes
 """

@@ -1,7 +1,7 @@
 """Pods that share one set of nodes: which of a leaf's pods are chosen, and what is chosen together.
 
 A bag collects what was chosen inside one domain; it is filled when everything with a narrower
-constraint has its place. Must not know nodes.
+constraint has its place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Sets of nodes as the bits of integers: bit `i` is node `i`.
 
 An integer is immutable, so a what-if keeps the old set for nothing, and `x & -x` is its first node.
-Must not know what the nodes are.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 The order is that of the policy: by free GPUs, or by free CPU for pods without GPUs. Nodes whose
 taints advise against the pod come last; what is free now comes before what will be free later.
-Must not know gangs, nor topologies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nodes and the pods on them, as they are and as they would be.
 
 Made once a scheduling cycle. `mark`, then `take`, `release` and `keep` in any order, then `undo`:
-each costs what it touches. Must not know how places are found, nor queues.
+each costs what it touches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Resources as rows of integers with fixed columns, so that they can be compared fast.
-
-Must not know what a row stands for.
-"""
+"""Resources as rows of integers with fixed columns, so that they can be compared fast."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 A domain is all label values from the widest level down, so racks of one name in two zones are two
 domains. A node that lacks any of the labels is outside of the topology.
-Must not know pods, nor how a domain is chosen.
 """
 
 from __future__ import annotations

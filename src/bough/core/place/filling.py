@@ -1,7 +1,6 @@
 """Puts the contents of a bag onto nodes, greedily: in the given order, then the largest pods first.
 
 Where one preferred domain was not enough, as few of them as possible are used.
-Must not know which nodes were chosen for the bag, or why.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ class _Pouring:
 
 
 class _Rooms:
-    """How many pods of a shape fit into sets of nodes, as long as nobody takes anything there."""
+    """How many pods of a shape fit into sets of nodes, as long as nothing is taken there."""
 
     def __init__(self, index: Index, *, later: bool) -> None:
         self._index = index

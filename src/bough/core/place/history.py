@@ -1,7 +1,7 @@
-"""What happened to the nodes, for those who keep something derived from them.
+"""What happened to the nodes, for readers that keep something derived from them.
 
 Readers remember how far they have read. Both histories are bounded: a reader that comes too late
-is told so, and starts afresh. Must not know what the readers keep.
+is told so, and starts afresh.
 """
 
 from __future__ import annotations

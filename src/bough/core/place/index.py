@@ -3,8 +3,8 @@
 Nodes are bits of integers: one mask for each number of free GPUs. The rest must be tested node by
 node, and each shape remembers the nodes that cannot take it until something is given back to them.
 What is free is known twice: what is idle, and what will be once the pods that are ending have ended
-(`later`). A pod fits *now* where it fits into both, so that nobody takes what is promised.
-Every change goes through the undo log. Must not know which node is best, nor gangs and topologies.
+(`later`). A pod fits *now* where it fits into both, so that nothing takes what is promised.
+Every change goes through the undo log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Nodes and domains that are alike for a demand: if one was tried in vain, so would be the other.
-
-Must not know the search that asks.
-"""
+"""Nodes and domains that are alike for a demand: where one was tried in vain, others would be."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How the constraints of a demand lie to one another: what need not be tried, and what is proof.
-
-Must not know what is free.
-"""
+"""How the constraints of a demand lie to one another: what need not be tried, and what is proof."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Nodes by the order of magnitude of what they have free, for resources with many values.
 
 Gives a shape that is seen for the first time a good start: nodes with much too little are out at
-once. Follows the changes of the nodes, and is looked at only when somebody asks.
-Must not know which nodes fit.
+once. Follows the changes of the nodes, and is looked at only when it is asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Which nodes a pod may use at all: selectors, affinity, taints and cordons, compiled into masks.
 
 The rules are those of Kubernetes. Labels are indexed when the first pod asks for their key.
-Must not know what is free.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 From the preferred level outwards to the required one, or to everything where nothing is required;
 within a level the tightest first, so that large holes stay. A domain which cannot hold what is
-needed at the very least is left out. Must not know how what is needed is placed inside.
+needed at the very least is left out.
 """
 
 from __future__ import annotations

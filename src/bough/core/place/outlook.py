@@ -1,6 +1,6 @@
 """Whether it can be worth while to go on: what is missing, at the very least, and what is free.
 
-Never gives up what could be placed. Must not know the search that asks.
+Never gives up what could be placed.
 """
 
 from __future__ import annotations

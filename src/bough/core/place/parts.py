@@ -1,7 +1,4 @@
-"""A demand of a gang, prepared for the search: pods by shape, constraints looked up, sizes summed.
-
-Must not know what is free.
-"""
+"""A demand of a gang, prepared for the search: pods by shape, constraints found, sizes summed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Finds places for gangs in a cluster: what is needed all or nothing, then growth.
 
-This is the object that a scheduling cycle works with. Must not know queues, nor which gang is next.
+This is the object that a scheduling cycle works with.
 """
 
 from __future__ import annotations

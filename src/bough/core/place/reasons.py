@@ -1,8 +1,7 @@
 """Why a demand has no place: which subgroup is short, by how many pods, where, and of what.
 
-Asked for when somebody wants to know; a search itself does not collect reasons. Places everything
-that can be placed, as far as it goes, looks at what is left, and undoes it all.
-Must not know how reasons are put into words.
+Worked out only on request; a search itself does not collect reasons. Places everything that can
+be placed, as far as it goes, looks at what is left, and undoes it all.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class _Inquiry:
         return False
 
     def _visit_children(self, part: Part, nodes: int, together: Together | None) -> bool:
-        """As many as are needed, in order; once they are there nobody cares what others lack."""
+        """As many as are needed, in order; once they are there, what others lack is no reason."""
         before = len(self.lacks)
         mark = self._placer.mark()
         missing = part.count

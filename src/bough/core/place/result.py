@@ -1,7 +1,4 @@
-"""What comes out of a search for places, as data.
-
-Must not know how it was found.
-"""
+"""What comes out of a search for places, as data."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ What is still to be done is a list of goals. A goal is met in one of several way
 each way changes the index and leaves other goals. When a goal cannot be met the latest choice is
 taken back, by the undo log, and the next one is tried. Nothing recurses, however large the gang is.
 The search is greedy about nodes, or exact; in both cases it gives up after a certain work.
-Must not know how a domain, or a node, is chosen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Pods that ask for the same, as one shape, with the memory of the nodes that cannot take it.
 
 The memory is a cache: a node that is missing from it cannot take the shape, one that is in it may.
-Must not know what is free.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Shape:
         self.unknown = columns.unknown(key[0])
         #: Nodes that could take it if they were empty, as far as rules go.
         self.possible = 0 if self.unknown else eligible.allowed
-        #: Those of them that are also large enough; `None`: nobody has asked yet.
+        #: Those of them that are also large enough; `None`: not asked for yet.
         self.large_enough: int | None = None
         #: Nodes that may take it now, and nodes that may once what is ending has ended.
         self.now = self.later = self.possible

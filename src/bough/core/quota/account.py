@@ -7,8 +7,8 @@ The design (hierarchical cohorts, Design Details) defines the balance
 
 and admits what keeps `T(x) >= -borrowingLimit(x)` everywhere, the root's limit being 0. An account
 splits T into two running totals, `subtree_quota - usage`, so that a change costs a step for each
-ancestor, and fewer where a node keeps the change to itself. Must not know names, cycles, or who
-asks; amounts are integers, `None` is no limit.
+ancestor, and fewer where a node keeps the change to itself. Amounts are integers, `None` is no
+limit.
 """
 
 from __future__ import annotations

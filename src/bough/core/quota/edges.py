@@ -1,7 +1,7 @@
-"""Who is below whom in the quota tree: parents, children, implicit cohorts, cycles.
+"""The edges of the quota tree: parents, children, implicit cohorts, cycles.
 
-Must not know quota or usage. A cohort that is only named by others is implicit: it has no
-parent, and it vanishes with its last child.
+A cohort that is only named by others is implicit: it has no parent, and it vanishes with its last
+child.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from bough.model.quota import NodeKind, TreeNode
 
 
 class Edges:
-    """The edges of a forest that somebody may, by mistake, have tied into cycles."""
+    """The edges of a forest that may, by mistake, be tied into cycles."""
 
     __slots__ = ("_children", "_declared", "_parents")
 
     def __init__(self) -> None:
         self._parents: dict[TreeNode, TreeNode | None] = {}
         self._children: dict[TreeNode, dict[TreeNode, None]] = {}
-        #: Cohorts that somebody declared; the others are implicit.
+        #: Cohorts that were declared; the others are implicit.
         self._declared: set[TreeNode] = set()
 
     def __contains__(self, node: TreeNode) -> bool:
@@ -107,7 +107,7 @@ class Edges:
             self._collect(before)
 
     def _collect(self, cohort: TreeNode) -> None:
-        """Forget an implicit cohort that nobody names any more."""
+        """Forget an implicit cohort that is not named any more."""
         if self._children.get(cohort):
             return
         self._children.pop(cohort, None)

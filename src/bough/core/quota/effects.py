@@ -1,7 +1,7 @@
 """What a change of the quota tree would do, before it is made: debts, tangles, losses.
 
 The tree is changed, looked at, and changed back, in time that grows with its depth; it is left as
-it was. Must not know who plans the change, or whether it will be made.
+it was.
 """
 
 from __future__ import annotations

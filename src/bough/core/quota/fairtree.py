@@ -4,7 +4,7 @@ A queue's `quota` is that of its whole subtree: an inner queue's own quota is wh
 leave of it, negative where they are oversubscribed on purpose. `limit` is quota and borrowing limit
 together. Above all stands the cluster, whose own quota is the capacity that no queue has, so that
 idle capacity can be borrowed and never more than there is. A queue without a minimum runtime has
-that of the nearest queue above it that has one. Must not know gangs or nodes.
+that of the nearest queue above it that has one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Whether declared objects fit together: who names whom, how deep the tree is, how large.
+"""Whether declared objects fit together: names, parents, the depth and size of the tree.
 
 Each object's own rules are in validation and workload_rules; `validate` joins them all.
-Must not know files or lines.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _cycle_problems(cohorts: tuple[Cohort, ...]) -> Iterator[Problem]:
 
 
 def _flavor_problems(organisation: Organisation) -> Iterator[Problem]:
-    """Flavors that nobody declared; where none is declared at all, they are not the subject."""
+    """Flavors that are not declared; where none is at all, they are not the subject."""
     if not organisation.flavors:
         return
     known = {flavor.name for flavor in organisation.flavors}

@@ -2,7 +2,6 @@
 
 For each resource, what the node uses beyond its own quota, in thousandths of what its parent could
 lend at most; the largest such figure counts. Exact fractions, so that equal shares are equal.
-Must not know who compares the shares, or what for.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def share_of(tree: QuotaTree, node: TreeNode) -> Share:
-    """The node's share of what its parent could lend. A root borrows from nobody: it has none."""
+    """The node's share of what its parent could lend. A root borrows from none: it has none."""
     parent = tree.parent(node)
     weight = tree.weight(node)
     if parent is None or tree.cycle(node):

@@ -1,8 +1,7 @@
 """The quota tree: declared nodes, their accounts, admission, and changes while work is running.
 
-Joins the edges (who is below whom) to the accounts (the arithmetic) and keeps the accounts of a
-tangled tree, one with a cycle, apart until the cycle is broken. Must not know workloads: a queue's
-usage is given to it as amounts.
+Joins the edges to the accounts (the arithmetic) and keeps the accounts of a tangled tree, one with
+a cycle, apart until the cycle is broken. A queue's usage is given to it as amounts.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ class QuotaTree:
         return sorted(self._members[node].accounts)
 
     def account(self, node: TreeNode, what: FlavorResource) -> Account | None:
-        """The account itself, for who asks often; `None` where nothing is listed or used."""
+        """The account itself, for frequent questions; `None` where nothing is listed or used."""
         return self._members[node].accounts.get(what)
 
     def quota(self, node: TreeNode, what: FlavorResource) -> Quota | None:

@@ -1,7 +1,4 @@
-"""What a workload's admission counts against the quota of its queue.
-
-Must not know the tree, nor whether the usage is within quota.
-"""
+"""What a workload's admission counts against the quota of its queue."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which cohorts and queues may be declared: amounts, limits, resource groups, rules of admission.
 
 Holds for objects that users write; inner nodes that the product makes itself may have negative
-quota. Problems carry the paths of the Kubernetes spec. Must not know files, lines, or the tree.
+quota. Problems carry the paths of the Kubernetes spec.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _quotas(groups: tuple[ResourceGroup, ...]) -> Iterator[tuple[FieldPath, str,
 def _quota_faults(
     groups: tuple[ResourceGroup, ...], parent: str | None, parent_field: str
 ) -> Iterator[Fault]:
-    """Amounts are not negative; without a parent there is nobody to borrow from or lend to."""
+    """Amounts are not negative; without a parent there is no one to borrow from or lend to."""
     for path, resource, quota in _quotas(groups):
         for field, amount in (
             ("nominalQuota", quota.nominal),

@@ -1,6 +1,6 @@
 """Which flavors, local queues and workloads may be declared, each taken by itself.
 
-Problems carry the paths of the Kubernetes spec. Must not know files, lines, or the tree.
+Problems carry the paths of the Kubernetes spec.
 """
 
 from __future__ import annotations
