@@ -102,7 +102,8 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
         claim, kind, position = lines.leave(queue)
-        had = bool(claim.running) and wants_of(copy, claim).satisfied
+        holds = bool(claim.running) or copy.has_changed(claim)
+        had = holds and not claim.counted and wants_of(copy, claim).satisfied
         served = serve(cycle, claim)
         if kind is not None and (served or not _is_alike(cycle, claim)):
             enter(kind, position + 1)
