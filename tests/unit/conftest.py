@@ -1,15 +1,17 @@
-"""What tests of the client and of server commands share: a server that answers as it is told."""
+"""What tests share: a server that answers as it is told, and files that are planned."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from bough.cli.main import run
 from bough.client import transport
+from bough.tools.snapshots import Scene, load_scene
 from tests.answering import Answering, answering
 
 
@@ -58,3 +60,31 @@ def osmo(
         return Ended(code, captured.out, captured.err)
 
     return run_command
+
+
+@pytest.fixture
+def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Write documents to a file and give it to a command; `FILE` stands for its name."""
+
+    def ask(command: str, *documents: str) -> Any:
+        path = tmp_path / "objects.yaml"
+        path.write_text("\n---\n".join(documents), encoding="utf-8")
+        arguments = command.replace("FILE", str(path)).split()
+        code = run([*arguments, "--format-type", "json"])
+        found = capsys.readouterr()
+        assert code in {0, 3}, found.err
+        return json.loads(found.out)
+
+    return ask
+
+
+@pytest.fixture
+def scene(tmp_path: Path):
+    """What documents become that are planned together."""
+
+    def load(*documents: str) -> Scene:
+        path = tmp_path / "objects.yaml"
+        path.write_text("\n---\n".join(documents), encoding="utf-8")
+        return load_scene([str(path)])
+
+    return load

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +9,7 @@ import pytest
 
 from bough.cli.main import run
 from bough.errors import Invalid
-from bough.tools.snapshots import Scene, load_scene
 from tests.objects import cluster_queue, group, kueue, node, pod, queue, topology, workload
-
-
-@pytest.fixture
-def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Write documents to a file and give it to a command; `FILE` stands for its name."""
-
-    def ask(command: str, *documents: str) -> Any:
-        path = tmp_path / "objects.yaml"
-        path.write_text("\n---\n".join(documents), encoding="utf-8")
-        arguments = command.replace("FILE", str(path)).split()
-        code = run([*arguments, "--format-type", "json"])
-        found = capsys.readouterr()
-        assert code in {0, 3}, found.err
-        return json.loads(found.out)
-
-    return ask
-
-
-@pytest.fixture
-def scene(tmp_path: Path):
-    """What documents become that are planned together."""
-
-    def load(*documents: str) -> Scene:
-        path = tmp_path / "objects.yaml"
-        path.write_text("\n---\n".join(documents), encoding="utf-8")
-        return load_scene([str(path)])
-
-    return load
 
 
 def starts(answer: Any) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from bough.cli.output import (
     lenient_option,
 )
 from bough.cli.plan_text import render_certificate, render_plan
+from bough.errors import Invalid
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,20 +30,27 @@ def _scene_options(command: Command) -> Command:
         type=click.Path(allow_dash=True),
         help="A policy file; without it the preset that suits the objects.",
     )
-    return policy(format_option(lenient_option(command)))
+    now = click.option(
+        "--now",
+        metavar="TIME",
+        help="Plan for this time (2026-01-31T12:00:00Z) instead of the present.",
+    )
+    return policy(now(format_option(lenient_option(command))))
 
 
 @click.command()
 @files_argument
 @_scene_options
-def plan(files: tuple[str, ...], policy: str | None, format_type: str, lenient: bool) -> None:
+def plan(
+    files: tuple[str, ...], policy: str | None, now: str | None, format_type: str, lenient: bool
+) -> None:
     """Show what one cycle would decide. It says what starts, ends and waits, for whom and why.
 
     Reads objects of KAI (PodGroup, Queue, Topology) with plain Pods and Nodes, or objects of Kueue
     (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload), from YAML files, from folders of
     them, or from standard input (-).
     """
-    answer = tool("plan").plan(files, policy=policy, now_ms=_now_ms(), lenient=lenient)
+    answer = tool("plan").plan(files, policy=policy, now_ms=_moment_ms(now), lenient=lenient)
     if format_type == "text":
         echo_warnings(answer["problems"])
     echo_answer(answer, format_type, render_plan)
@@ -58,6 +66,7 @@ def why(
     workload: str,
     remedies: bool,
     policy: str | None,
+    now: str | None,
     format_type: str,
     lenient: bool,
 ) -> None:
@@ -67,7 +76,12 @@ def why(
     with its namespace (ns/name) where several have it.
     """
     answer = tool("why").why(
-        files, workload, remedies=remedies, policy=policy, now_ms=_now_ms(), lenient=lenient
+        files,
+        workload,
+        remedies=remedies,
+        policy=policy,
+        now_ms=_moment_ms(now),
+        lenient=lenient,
     )
     if format_type == "text":
         echo_warnings(answer["problems"])
@@ -75,5 +89,11 @@ def why(
     echo_answer(answer, format_type, lambda each: render_certificate(each, write))
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+def _moment_ms(text: str | None) -> int:
+    """The time for which to plan, in milliseconds since 1970."""
+    if text is None:
+        return time.time_ns() // 1_000_000
+    try:
+        return tool("snapshots").time_ms(text)
+    except Invalid as error:
+        raise click.UsageError(f"--now: {error.message}.") from error

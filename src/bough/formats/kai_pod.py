@@ -55,7 +55,9 @@ class _Phase(StrEnum):
 def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
     """Read a Pod."""
     spec = fields.child("spec")
-    state = _read_state(fields, spec, metadata)
+    status = fields.optional_child("status") or fields.nothing("status")
+    status.ignore(*status.names())
+    state = _read_state(status, spec, metadata)
     template = read_pod_spec(spec, metadata.labels, _NOT_HONOURED.get(state))
     _refuse_fractions(fields, metadata)
     labels = metadata.labels
@@ -79,13 +81,14 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
         priority_class=labels.get(PRIORITY_LABEL) or spec.optional_text("priorityClassName"),
         preemptibility=_read_preemptibility(fields, labels.get(PREEMPTIBILITY_LABEL)),
         created_ms=metadata.created_ms,
+        started_ms=_read_start_ms(status, state),
         has_workload=any(each in labels or each in metadata.annotations for each in _KUEUE_MARKS),
     )
 
 
-def _read_state(fields: Fields, spec: Fields, metadata: Metadata) -> PodState:
+def _read_state(status: Fields, spec: Fields, metadata: Metadata) -> PodState:
     gates = [gate.text("name") for gate in spec.children("schedulingGates")]
-    phase = _read_phase(fields)
+    phase = status.optional_choice("phase", _Phase)
     if phase is _Phase.SUCCEEDED:
         return PodState.SUCCEEDED
     if phase is _Phase.FAILED:
@@ -100,12 +103,10 @@ def _read_state(fields: Fields, spec: Fields, metadata: Metadata) -> PodState:
     return PodState.GATED if gates else PodState.PENDING
 
 
-def _read_phase(fields: Fields) -> _Phase | None:
-    status = fields.optional_child("status")
-    if status is None:
-        return None
-    status.ignore(*status.names())
-    return status.optional_choice("phase", _Phase)
+def _read_start_ms(status: Fields, state: PodState) -> int | None:
+    """Since when a pod has been on its node; of one that does not run, nothing is said by it."""
+    started = status.optional_time_ms("startTime")
+    return started if state is PodState.RUNNING else None
 
 
 def _read_rank(fields: Fields, text: str | None) -> int | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from bough.errors import Invalid
 from bough.formats.durations import parse_duration_s
+from bough.formats.times import parse_time_ms
 from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import (
     PodGroup,
@@ -30,6 +31,8 @@ GANG_FIELDS = ("minMember", "minSubGroup", "subGroups", "topologyConstraint", "t
 #: Older fields that no scheduler reads.
 _WITHOUT_MEANING = ("parallelism", "completions", "backoffLimit")
 _KEEP_TRYING = -1
+#: The scheduler writes here when a gang last started.
+LAST_START_ANNOTATION = "kai.scheduler/last-start-timestamp"
 
 
 def read_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
@@ -50,6 +53,7 @@ def read_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
         preemption_delay_s=read_duration_s(spec, "preemptionDelay"),
         staleness_grace_s=read_duration_s(spec, "stalenessGracePeriod"),
         created_ms=metadata.created_ms,
+        last_start_ms=_read_last_start_ms(fields, metadata),
     )
 
 
@@ -63,6 +67,18 @@ def read_gang(fields: Fields, name: str) -> PodGroup:
         constraint=_read_constraint(fields, "topologyConstraint"),
         constraints=_read_constraints(fields),
     )
+
+
+def _read_last_start_ms(fields: Fields, metadata: Metadata) -> int | None:
+    text = metadata.annotations.get(LAST_START_ANNOTATION)
+    if not text:
+        return None
+    try:
+        return parse_time_ms(text)
+    except Invalid as error:
+        path = ("metadata", "annotations", LAST_START_ANNOTATION)
+        fields.reading.warn(path, f"{error.message}; what counts is when its pods started")
+        return None
 
 
 def read_priority_class(fields: Fields, metadata: Metadata) -> PriorityClass:

@@ -99,7 +99,9 @@ class Gang(msgspec.Struct, frozen=True):
     preemptible: bool = False
     #: Since when it waits. A victim keeps it.
     submitted_ms: int = 0
-    #: Since when it has run without a break; `None`: it does not, or that is not known.
+    #: Since when it has run: its last start as a whole. What it gained since, or got again, does
+    #: not count: of the pods that run now, the one that started first tells it. Of pod sets, since
+    #: when they hold their quota. `None`: it does not run, or that is not known.
     started_ms: int | None = None
     #: Since when it has had less than its minimum while running.
     stale_since_ms: int | None = None

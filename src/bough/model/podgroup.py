@@ -80,6 +80,8 @@ class PodGroup(msgspec.Struct, frozen=True):
     preemption_delay_s: int | None = None
     staleness_grace_s: int | None = None
     created_ms: int | None = None
+    #: When it last started as a whole, as its scheduler wrote it down.
+    last_start_ms: int | None = None
 
     @property
     def full_name(self) -> str:
@@ -99,6 +101,8 @@ class MemberPod(msgspec.Struct, frozen=True):
     priority_class: str | None = None
     preemptibility: Preemptibility | None = None
     created_ms: int | None = None
+    #: Since when it has been on its node, where it runs.
+    started_ms: int | None = None
     #: It belongs to a Workload of Kueue, which waits and holds quota for it.
     has_workload: bool = False
 

@@ -64,12 +64,14 @@ def gather(
     problems = [*objects.problems, *locate_all(_check(objects, known), objects.documents)]
     broken = {problem.subject for problem in problems if problem.severity is Severity.ERROR}
     pods = _pods_by_group(objects)
+    starts = _starts_by_group(objects)
     gangs = [
         normalise(
             pod_group,
             pods.get(pod_group.full_name, ()),
             objects.topologies,
             objects.priority_classes,
+            starts_ms=starts.get(pod_group.full_name, ()),
         )
         for pod_group in objects.pod_groups
         if f"PodGroup/{pod_group.full_name}" not in broken
@@ -107,6 +109,15 @@ def _pods_by_group(objects: KaiObjects) -> dict[str, list[Pod]]:
         if member.group is not None:
             pods.setdefault(member.group, []).append(member.pod)
     return pods
+
+
+def _starts_by_group(objects: KaiObjects) -> dict[str, list[int]]:
+    """When the pods that run were started, as far as they say it."""
+    starts: dict[str, list[int]] = {}
+    for member in objects.pods:
+        if member.group is not None and member.started_ms is not None:
+            starts.setdefault(member.group, []).append(member.started_ms)
+    return starts
 
 
 def _age(member: MemberPod) -> tuple[bool, int]:

@@ -17,6 +17,7 @@ from bough.errors import NotFound
 from bough.formats.kueue import is_kueues, read_organisation, unused_fair_sharing
 from bough.formats.nodes import read_nodes
 from bough.formats.policy import preset_for, read_policy
+from bough.formats.times import parse_time_ms
 from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacleKind
 from bough.model.policy import OrderKey, Policy
 from bough.model.problem import Problem, Severity
@@ -87,6 +88,11 @@ def load_scene(
     if not snapshot.queues and not snapshot.local_queues:
         raise NotFound("there is nothing to plan in what was read", hint=_HINT)
     return Scene(msgspec.structs.replace(snapshot, now_ms=now_ms), chosen, problems, written)
+
+
+def time_ms(text: str) -> int:
+    """The time for which is planned, as people write it; raise Invalid where it is none."""
+    return parse_time_ms(text)
 
 
 def uses_fair_sharing(policy: Policy) -> bool:

@@ -19,7 +19,7 @@ def gang_of_workload(workload: Workload, queue: str) -> Gang:
         priority=workload.priority or 0,
         preemptible=True,
         submitted_ms=LONG_AGO if created is None else created,
-        started_ms=None,
+        started_ms=_reserved_ms(workload),
         owner=workload.namespace,
         pod_sets=workload.pod_sets,
         admission=workload.admission,
@@ -33,3 +33,11 @@ def gang_of_workload(workload: Workload, queue: str) -> Gang:
         checks=workload.checks,
         annotations=workload.annotations,
     )
+
+
+def _reserved_ms(workload: Workload) -> int | None:
+    """Since when it holds its quota; its pods may start then, and are counted."""
+    if not workload.holds_quota:
+        return None
+    reserved = (each for each in workload.conditions if each.type == "QuotaReserved")
+    return next((each.since_ms for each in reserved if each.status), None)

@@ -28,8 +28,13 @@ def normalise(
     pods: Iterable[Pod],
     topologies: Sequence[Topology] = (),
     priority_classes: Sequence[PriorityClass] = (),
+    *,
+    starts_ms: Iterable[int] = (),
 ) -> Gang:
-    """Read a valid PodGroup as a gang."""
+    """Read a valid PodGroup as a gang.
+
+    starts_ms:  when those of its pods started that run.
+    """
     shape = outline(pod_group)
     own = _own_constraints(pod_group)
     sets = [SubGroupSet(group.members, group.constraint) for group in pod_group.constraints.sets]
@@ -53,6 +58,7 @@ def normalise(
         priority=priority,
         preemptible=is_preemptible(pod_group.preemptibility, priority),
         submitted_ms=pod_group.created_ms or 0,
+        started_ms=_started_ms(pod_group, starts_ms),
     )
 
 
@@ -68,7 +74,15 @@ def gang_of_one(member: MemberPod, priority_classes: Sequence[PriorityClass] = (
         priority=priority,
         preemptible=is_preemptible(member.preemptibility, priority),
         submitted_ms=member.created_ms or 0,
+        started_ms=member.started_ms,
     )
+
+
+def _started_ms(pod_group: PodGroup, starts_ms: Iterable[int]) -> int | None:
+    """When it last started as a whole; what is written down of that counts while it runs."""
+    first = min(starts_ms, default=None)
+    written = pod_group.last_start_ms
+    return first if first is None or written is None else written
 
 
 def _subgroups(
