@@ -280,6 +280,7 @@ spec:
             rank=7,
         ),
         group="team/training",
+        namespace="team",
         queue="default-queue",
     )
     assert ((expected,), []) == (found.pods, problems(found))

@@ -140,7 +140,15 @@ def test_a_pod_on_its_own_is_a_gang_of_one():
     member = MemberPod(
         Pod("lonely", subgroup="whatever"), None, "team", priority_class="build", created_ms=7
     )
-    expected = Gang("lonely", "team", (Pod("lonely"),), minimum=1, priority=100, submitted_ms=7)
+    expected = Gang(
+        name="lonely",
+        queue="team",
+        pods=(Pod("lonely"),),
+        minimum=1,
+        priority=100,
+        submitted_ms=7,
+        namespace="default",
+    )
     assert expected == gang_of_one(member)
 
 

@@ -426,3 +426,18 @@ def test_a_queue_of_kai_brings_its_priority_and_minimum_runtimes(scene):
 
     runtimes = found.reclaim_min_runtime_ms, found.preempt_min_runtime_ms
     assert (200, 36_000_000, 600_000) == (found.priority, *runtimes)
+
+
+def test_a_gang_has_the_namespace_of_its_pod_group_or_pod(scene):
+    """A queue that selects namespaces asks for it."""
+    label = "labels: {kai.scheduler/queue: q}"
+    there = (
+        group("g").replace("{name: g", "{namespace: ns, name: g"),
+        pod("alone").replace("labels: {}", f"namespace: ns, {label}"),
+        group("h"),
+        pod("single").replace("labels: {}", label),
+    )
+    found = scene(queue(), node(), *there).snapshot.gangs["q"]
+
+    expected = {"ns/g": "ns", "ns/alone": "ns", "h": "default", "single": "default"}
+    assert expected == {gang.name: gang.namespace for gang in found}

@@ -77,6 +77,7 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
     return MemberPod(
         pod=pod,
         group=qualified(metadata.namespace, group) if group else None,
+        namespace=metadata.namespace,
         queue=labels.get(QUEUE_LABEL) or labels.get(PROJECT_LABEL) or DEFAULT_QUEUE,
         priority_class=labels.get(PRIORITY_LABEL) or spec.optional_text("priorityClassName"),
         preemptibility=_read_preemptibility(fields, labels.get(PREEMPTIBILITY_LABEL)),

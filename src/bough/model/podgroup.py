@@ -100,6 +100,7 @@ class MemberPod(msgspec.Struct, frozen=True):
     queue: str = ""
     priority_class: str | None = None
     preemptibility: Preemptibility | None = None
+    namespace: str | None = None
     created_ms: int | None = None
     #: Since when it has been on its node, where it runs.
     started_ms: int | None = None

@@ -28,6 +28,8 @@ class Cycle:
         self.outcome = Outcome()
         #: By queue and rank.
         self.blockers: dict[tuple[str, bool], list[Blocker]] = {}
+        #: By queue in which everything waits for the first: the gang that does.
+        self.first_in_line: dict[str, Claim] = {}
         #: Gangs with a guarantee that only lack a place, with what they want most.
         self.unplaced: dict[str, Offer] = {}
         #: GPUs that owners hold, by the node of the quota tree that limits them; see gates.

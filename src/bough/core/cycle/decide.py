@@ -149,10 +149,8 @@ def end_victims(cycle: Cycle, victims: list[Victim]) -> None:
         claim = victim.claim
         if claim.counted:
             copy.evict_counted(claim)
-            continue
-        copy.evict(claim, copy.firm(claim, victim.pods))
-        names = (pod.name for pod in victim.pods)
-        copy.hold(claim, claim.tree.without_pods(copy.held(claim), names))
+        else:
+            copy.end(claim, victim.pods)
     copy.forest.changed()
 
 

@@ -12,7 +12,8 @@ from bough.model.plan import EvictionRule
 def drain(cycle: Cycle) -> None:
     """Evict everything from queues, and through doors, that are held and drained.
 
-    What is told to end holds its quota until it has ended.
+    What needs the room may be nominated for it; where what was told to end counts in full, pod sets
+    hold their quota until they have ended.
     """
     copy = cycle.copy
     doors = {
@@ -24,10 +25,15 @@ def drain(cycle: Cycle) -> None:
             continue
         claims = copy.running.get(queue, {})
         for name in sorted(claims):
-            gang = claims[name].gang
-            drained = whole or (gang.namespace, gang.local_queue) in doors
-            if drained and not claims[name].evicted:
-                cycle.outcome.end(claims[name], EvictionRule.DRAIN, leaf.node)
+            claim = claims[name]
+            drained = whole or (claim.gang.namespace, claim.gang.local_queue) in doors
+            if drained and not claim.evicted:
+                cycle.outcome.end(claim, EvictionRule.DRAIN, leaf.node)
+                if not claim.counted:
+                    copy.end(claim, claim.running)
+                elif not copy.policy.ending_counts:
+                    copy.evict_counted(claim)
+    copy.forest.changed()
 
 
 def end_stale(cycle: Cycle) -> None:

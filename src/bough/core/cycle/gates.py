@@ -41,14 +41,49 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
         return _wait(leaf, claim.name, WaitReason.CHECK, text)
     text = _why_stopped(copy, leaf, claim)
     if text is not None:
-        strict = _is_strict(leaf)
+        strict = is_strict(leaf)
         alike = not strict and copy.policy.park_alike
         note = f"queue {leaf.queue.name} {text}"
         return Wait(claim.name, WaitReason.STOPPED, note, parked=not strict, alike=alike)
     if leaf.cycle:
         tangled = wait_for_queue(copy, claim)
-        return msgspec.structs.replace(tangled, parked=not _is_strict(leaf))
+        return msgspec.structs.replace(tangled, parked=not is_strict(leaf))
     return _bar_namespace(copy, leaf, claim)
+
+
+def bar_line(cycle: Cycle, claim: Claim) -> Wait | None:
+    """What is behind the first of a queue waits for it, where the queue says so.
+
+    What runs, and must only be completed, passes none: it is there already.
+    """
+    first = cycle.first_in_line.get(claim.queue)
+    if first is None or claim.running or claim.standing <= first.standing:
+        return None
+    return wait_behind(claim)
+
+
+def hold_up(cycle: Cycle, claim: Claim) -> None:
+    """Let nothing pass a gang that waits in a queue in which everything waits for the first.
+
+    What lacks pods, or was set aside, is not in line yet.
+    """
+    leaf, wait = claim.leaf, cycle.outcome.waits.get(claim.name)
+    if leaf is None or wait is None or not is_strict(leaf):
+        return
+    if wait.parked or wait.reason in {WaitReason.PODS, WaitReason.BEHIND}:
+        return
+    cycle.outcome.wait(msgspec.structs.replace(wait, blocks=True))
+    first = cycle.first_in_line.get(claim.queue)
+    if first is None or claim.standing < first.standing:
+        cycle.first_in_line[claim.queue] = claim
+
+
+def may_grow(cycle: Cycle, claim: Claim) -> bool:
+    """Whether a gang may have more than it needs: what keeps it from a start keeps it from that."""
+    copy = cycle.copy
+    if claim.leaf is None or claim.queue in cycle.first_in_line:
+        return False
+    return is_ready(copy, claim) and bar(copy, claim) is None
 
 
 def hold_back(copy: WorkingCopy, claim: Claim) -> Wait | None:
@@ -169,10 +204,11 @@ def _bar_namespace(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> Wait | None:
 
 def _wait(leaf: Leaf, name: str, reason: WaitReason, text: str) -> Wait:
     """Others may pass, unless the queue says that all wait for the first."""
-    return Wait(name, reason, text, parked=not _is_strict(leaf))
+    return Wait(name, reason, text, parked=not is_strict(leaf))
 
 
-def _is_strict(leaf: Leaf) -> bool:
+def is_strict(leaf: Leaf) -> bool:
+    """Whether everything in a queue waits for the first."""
     return leaf.queue.rules.queueing is QueueingStrategy.STRICT_FIFO
 
 

@@ -26,15 +26,15 @@ class Ledgers:
         cohorts: Iterable[Cohort],
         queues: Iterable[Queue],
         *,
-        ending_counts: bool = False,
+        apart: bool = True,
     ) -> None:
-        """`ending_counts`: what was told to end counts in full until it has ended."""
+        """`apart`: what was told to end counts no more, but for what would start at once."""
         cohorts, queues = tuple(cohorts), tuple(queues)
         #: Everything, without what was told to end.
         self.total = QuotaTree.of(cohorts, queues)
         #: Everything that holds something now, and not what waits for others to end.
-        self.present = self.total if ending_counts else QuotaTree.of(cohorts, queues)
-        self._apart = not ending_counts
+        self.present = QuotaTree.of(cohorts, queues) if apart else self.total
+        self.apart = apart
         #: What is guaranteed; also held to what cohorts have promised.
         self.guaranteed = GuaranteedTree.of(cohorts, queues)
 
@@ -58,12 +58,12 @@ class Ledgers:
 
     def must_wait(self, queue: str, request: Amounts) -> bool:
         """Whether a request has room only once what was told to end has ended."""
-        return self._apart and not self.present.admits(queue, request)
+        return self.apart and not self.present.admits(queue, request)
 
     def add(self, queue: str, amounts: Amounts, *, guaranteed: bool, waits: bool = False) -> None:
         """Count what is taken, now or when others have ended."""
         self.total.add_usage(queue, amounts)
-        if self._apart and not waits:
+        if self.apart and not waits:
             self.present.add_usage(queue, amounts)
         if guaranteed:
             self.guaranteed.add_usage(queue, amounts)
@@ -71,7 +71,7 @@ class Ledgers:
     def remove(self, queue: str, amounts: Amounts, *, guaranteed: bool) -> None:
         """Count what is gone."""
         self.total.remove_usage(queue, amounts)
-        if self._apart:
+        if self.apart:
             self.present.remove_usage(queue, amounts)
         if guaranteed:
             self.guaranteed.remove_usage(queue, amounts)

@@ -10,7 +10,7 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import decide
 from bough.core.cycle.endings import drain, end_stale
-from bough.core.cycle.gates import bar, hold_back
+from bough.core.cycle.gates import bar, bar_line, hold_back, hold_up
 from bough.core.cycle.grow import Grower
 from bough.core.cycle.judge import Judgement, judge
 from bough.core.cycle.memo import Memo
@@ -66,12 +66,22 @@ def serve(cycle: Cycle, claim: Claim) -> bool:
         return False
     if not claim.counted and claim.running and claim.leaf and wants_of(copy, claim).satisfied:
         return True
-    barred = hold_back(copy, claim) or bar(copy, claim)
+    if cycle.first_in_line.get(claim.queue) is claim:
+        del cycle.first_in_line[claim.queue]
+    absent = hold_back(copy, claim)
+    barred = absent or bar(copy, claim) or bar_line(cycle, claim)
     if barred is not None:
         cycle.outcome.wait(barred)
-        return False
+    elif _give(cycle, claim):
+        return True
+    if absent is None:
+        hold_up(cycle, claim)
+    return False
+
+
+def _give(cycle: Cycle, claim: Claim) -> bool:
     if not claim.counted or claim.leaf is None:
         return serve_pods(cycle, claim)
     judgement = Judgement(claim.leaf, claim)
-    judge(copy, judgement, tried={})
+    judge(cycle.copy, judgement, tried={})
     return decide(cycle, judgement)

@@ -10,14 +10,14 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import decide
 from bough.core.cycle.forest import Leaf, reach_of
-from bough.core.cycle.gates import bar
+from bough.core.cycle.gates import bar, hold_up, is_strict
 from bough.core.cycle.judge import Judgement, judge
 from bough.core.cycle.offers import wants_of
 from bough.core.cycle.start import serve_pods
 from bough.core.cycle.turns import heads
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.model.admission import QueueingStrategy
 from bough.model.policy import OrderKey, Policy
+from bough.model.reason import WaitReason
 
 
 def line_up(cycle: Cycle) -> list[Judgement]:
@@ -29,6 +29,7 @@ def line_up(cycle: Cycle) -> list[Judgement]:
         if barred is not None or claim.leaf is None:
             if barred is not None:
                 cycle.outcome.wait(barred)
+                hold_up(cycle, claim)
             continue
         progress = copy.progress(claim.name)
         judgement = Judgement(claim.leaf, claim, nominated=progress.nominated)
@@ -45,11 +46,15 @@ def serve_judged(cycle: Cycle, judgement: Judgement) -> None:
     """Decide about a gang in its turn. Places are looked for only now: they are not shared out."""
     claim = judgement.claim
     if claim.counted:
-        decide(cycle, judgement)
-    elif not serve_pods(cycle, claim):
-        wait = cycle.outcome.waits[claim.name]
-        strict = judgement.leaf.queue.rules.queueing is QueueingStrategy.STRICT_FIFO
-        cycle.outcome.wait(msgspec.structs.replace(wait, parked=not strict))
+        served = decide(cycle, judgement)
+    else:
+        served = serve_pods(cycle, claim)
+        if not served:
+            wait = cycle.outcome.waits[claim.name]
+            parked = wait.reason == WaitReason.PODS or not is_strict(judgement.leaf)
+            cycle.outcome.wait(msgspec.structs.replace(wait, parked=parked))
+    if not served:
+        hold_up(cycle, claim)
 
 
 def decision_order(judgement: Judgement, policy: Policy) -> tuple[object, ...]:

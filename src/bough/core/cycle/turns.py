@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contest
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.gates import is_ready
+from bough.core.cycle.gates import is_ready, is_strict, may_grow
 from bough.core.cycle.grow import Grower
 from bough.core.cycle.idle_lines import IdleLines, Turn, lack, surplus
 from bough.core.cycle.line import Placed
@@ -22,7 +22,7 @@ from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.reserve import Reservation
 from bough.core.cycle.start import free_growth, is_hopeless
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.model.admission import QueueingStrategy, StopPolicy
+from bough.model.admission import QueueingStrategy
 from bough.model.gangrules import GrowthTurn
 from bough.model.policy import Heads
 from bough.model.snapshot import Parked
@@ -43,7 +43,8 @@ def heads(copy: WorkingCopy) -> Iterator[Claim]:
             continue
         parked = copy.snapshot.parked.get(queue, _NOBODY)
         favored = nominated.get(queue, ())
-        if copy.policy.heads is Heads.ALL:
+        strict = is_strict(copy.forest.leaves[queue])
+        if copy.policy.heads is Heads.ALL and not strict:
             yield from line.everyone(parked, ready, favored)
             continue
         first = line.first(parked, ready, favored)
@@ -108,6 +109,7 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
         if kind is not None and (served or not _is_alike(cycle, claim)):
             enter(kind, position + 1)
         in_line = copy.rules.growth is GrowthTurn.IN_LINE and not claim.counted
+        in_line = in_line and may_grow(cycle, claim)
         if served and in_line and (not had or grower.grow_once(claim)):
             lines.enter(Turn(claim))
         elif served and in_line:
@@ -122,7 +124,7 @@ def share_rest(cycle: Cycle, grower: Grower) -> None:
     served = (copy.claims[name] for name in cycle.outcome.served)
     growing = {**copy.growing, **{claim.name: claim for claim in served if not claim.counted}}
     for claim in growing.values():
-        if _may_grow(claim) and any(claim.tree.waiting(copy.held(claim))):
+        if may_grow(cycle, claim) and any(claim.tree.waiting(copy.held(claim))):
             lines.enter(Turn(claim))
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
@@ -130,11 +132,6 @@ def share_rest(cycle: Cycle, grower: Grower) -> None:
         if grower.grow_once(claim):
             lines.enter(Turn(claim))
         contest.settle(queue)
-
-
-def _may_grow(claim: Claim) -> bool:
-    leaf = claim.leaf
-    return leaf is not None and not leaf.cycle and leaf.queue.rules.stop is StopPolicy.NONE
 
 
 def _by_standing(

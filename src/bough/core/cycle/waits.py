@@ -8,6 +8,7 @@ import msgspec
 
 from bough.core.cycle.claim import shape_of
 from bough.core.cycle.gates import why_not_in_line
+from bough.model.admission import QueueingStrategy
 from bough.model.gang import Gang, PodState
 from bough.model.plan import Plan, Wait
 from bough.model.policy import Policy
@@ -28,6 +29,9 @@ class Waits:
         self._decided |= {bind.workload for bind in plan.binds if not bind.growth}
         #: By queue and shape.
         self._alike: dict[tuple[str, bytes], Wait] = {}
+        #: Queues in which everything waits for the first.
+        strict = QueueingStrategy.STRICT_FIFO
+        self._strict = {each.name for each in snapshot.queues if each.rules.queueing is strict}
         #: By queue and rank: what is first in line and must not be passed, or is looked at first.
         self._first: dict[tuple[str, bool], Wait] = {}
         self._looked_at: dict[str, Wait] = {}
@@ -72,7 +76,9 @@ class Waits:
         if wait.alike:
             self._alike.setdefault((queue, shape_of(gang, self._policy)), wait)
         if wait.blocks:
-            self._first.setdefault((queue, gang.preemptible), wait)
+            ranks = (False, True) if queue in self._strict else (gang.preemptible,)
+            for rank in ranks:
+                self._first.setdefault((queue, rank), wait)
         if wait.reason != WaitReason.BEHIND:
             self._looked_at.setdefault(queue, wait)
 

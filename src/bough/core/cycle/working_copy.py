@@ -56,7 +56,10 @@ class WorkingCopy:
         self.time_matters = False
         self.log = UndoLog()
         self.ledgers = Ledgers(
-            snapshot.cohorts, snapshot.queues, ending_counts=policy.ending_counts
+            snapshot.cohorts,
+            snapshot.queues,
+            # Pods end, too: where there may be any, what they still hold is told apart.
+            apart=bool(snapshot.nodes) or not policy.ending_counts,
         )
         self.forest = Forest(self.ledgers, snapshot.queues, policy)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
@@ -210,7 +213,7 @@ class WorkingCopy:
             for what, amount in cost.items():
                 usage[what] = usage.get(what, 0) + amount
         claim.usage = usage
-        if self.policy.ending_counts:
+        if not ledgers.apart:
             return
         count_present = ledgers.present.add_usage if add else ledgers.present.remove_usage
         for pod in claim.ending:
@@ -310,6 +313,12 @@ class WorkingCopy:
             if counts:
                 self.ledgers.total.remove_usage(claim.queue, self.cost(claim, pod))
             self.placer.release(claim.name, pod.name)
+
+    def end(self, claim: Claim, pods: tuple[Pod, ...]) -> None:
+        """End those of a gang's pods that were not told to before; it holds them no more."""
+        self.evict(claim, self.firm(claim, pods))
+        names = (pod.name for pod in pods)
+        self.hold(claim, claim.tree.without_pods(self.held(claim), names))
 
     def spare(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """Take an eviction back."""

@@ -14,6 +14,7 @@ from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Outline, outline
 from bough.core.gang.priority import find_priority, is_preemptible
 from bough.core.gang.topology import resolved
 from bough.model.gang import Gang, SubGroup, SubGroupSet
+from bough.model.podgroup import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,6 +60,7 @@ def normalise(
         preemptible=is_preemptible(pod_group.preemptibility, priority),
         submitted_ms=pod_group.created_ms or 0,
         started_ms=_started_ms(pod_group, starts_ms),
+        namespace=pod_group.namespace or DEFAULT_NAMESPACE,
     )
 
 
@@ -75,6 +77,7 @@ def gang_of_one(member: MemberPod, priority_classes: Sequence[PriorityClass] = (
         preemptible=is_preemptible(member.preemptibility, priority),
         submitted_ms=member.created_ms or 0,
         started_ms=member.started_ms,
+        namespace=member.namespace or DEFAULT_NAMESPACE,
     )
 
 
