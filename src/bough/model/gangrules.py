@@ -73,6 +73,9 @@ class GangRules(msgspec.Struct, frozen=True):
     reclaim_within_quota: bool = False
     #: No gang of the same queue and rank passes an earlier one that waits for quota.
     strict_within_rank: bool = True
+    #: What would not fit even if nothing ran has no turn where idle capacity is shared by weight:
+    #: its queue is weighed by the next in line; otherwise by what it asks for.
+    hopeless_aside: bool = True
     #: A whole gang that has run for less than this is no victim, unless its queue says otherwise.
     minimum_runtime_ms: int = 0
     #: How long a victim is given to end by itself after it was told.

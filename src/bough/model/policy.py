@@ -141,6 +141,7 @@ KAI = Policy(
         preemptible_takes_victims=True,
         reclaim_within_quota=True,
         strict_within_rank=False,
+        hopeless_aside=False,
         reservations=0,
     ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from bough.core.cycle.candidates import Preemptor, Victim
-from bough.core.cycle.claim import Claim
+from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.flavors import (
     FlavorAssignment,
     FlavorQuestion,
@@ -21,7 +21,7 @@ from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.partial import can_shrink, largest_that_fits
 from bough.core.cycle.preemption import Preemption
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.quota.account import change_usage
+from bough.core.quota.account import change_usage, potential
 from bough.model.quota import FlavorResource
 
 
@@ -76,6 +76,22 @@ def judge(
         judgement.outlook = Outlook.NOTHING
     else:
         judgement.outlook = Outlook.AFTER_VICTIMS
+
+
+def never_fits(copy: WorkingCopy, claim: Claim) -> bool:
+    """Whether one of its pod sets, at its smallest, has no flavor even if nothing ran."""
+    groups = {} if claim.leaf is None else claim.leaf.groups
+    partial = copy.policy.partial_admission
+    for pod_set, count in zip(claim.gang.pod_sets, counts_of(claim.gang), strict=True):
+        least = pod_set.min_count if partial and pod_set.min_count is not None else count
+        for resource, each in pod_set.template.requests.items():
+            group = groups.get(resource)
+            flavors = () if group is None else group.flavors
+            slots = (slots.get(resource) for _, slots in flavors)
+            most = max((potential(slot.account) for slot in slots if slot is not None), default=0)
+            if each * min(count, least) > most:
+                return True
+    return False
 
 
 class _Search:

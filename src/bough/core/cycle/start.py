@@ -11,6 +11,7 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
+from bough.core.cycle.judge import never_fits
 from bough.core.cycle.offers import Offer, offers_of, wants_of
 from bough.core.cycle.preemption import Preemption, Seeker
 from bough.core.cycle.reasons import (
@@ -71,11 +72,14 @@ def free_growth(cycle: Cycle, claim: Claim) -> bool:
 def is_hopeless(cycle: Cycle, claim: Claim, like: Claim | None = None) -> bool:
     """Whether it cannot start in this cycle, even if it were the first to be served.
 
+    Such a gang has no turn: it would only keep its queue behind the others.
     `like`: a gang of the same shape, of which more may be known already.
     """
     copy = cycle.copy
-    if not copy.takes_gangs(claim.queue):
+    if not copy.takes_gangs(claim.queue) or not copy.rules.hopeless_aside:
         return False
+    if claim.counted:
+        return never_fits(copy, claim)
     wants = wants_of(copy, claim) if like is None or like.wants is None else like.wants
     if wants.satisfied or not wants.offers:
         return False
@@ -83,8 +87,10 @@ def is_hopeless(cycle: Cycle, claim: Claim, like: Claim | None = None) -> bool:
         claim.has_nodes = like.has_nodes
     if not has_nodes(cycle, claim, wants.offers):
         return True
-    return not takes_victims(cycle, claim) and not any(
-        _admits(cycle, claim, offer.request) for offer in wants.offers
+    if any(_admits(cycle, claim, offer.request) for offer in wants.offers):
+        return False
+    return not takes_victims(cycle, claim) or all(
+        _is_never(cycle, claim, offer.request) for offer in wants.offers
     )
 
 
@@ -152,6 +158,13 @@ def _wait(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...], tried: _Tried) 
 
 def _admits(cycle: Cycle, claim: Claim, request: dict[FlavorResource, int]) -> bool:
     return cycle.copy.ledgers.admits(claim.queue, request, guaranteed=not claim.preemptible)
+
+
+def _is_never(cycle: Cycle, claim: Claim, request: dict[FlavorResource, int]) -> bool:
+    """Whether there would be no quota for a request even if nothing ran."""
+    guaranteed = not claim.preemptible
+    refusal = cycle.copy.ledgers.refusal(claim.queue, request, guaranteed=guaranteed)
+    return refusal is not None and refusal.never
 
 
 def _may_take(cycle: Cycle, claim: Claim, offer: Offer) -> bool:

@@ -89,9 +89,7 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
         first = kind[0][1]
         for at in range(position, len(kind)):
             claim = kind[at][1]
-            if copy.takes_gangs(claim.queue) and (
-                claim.counted or not is_hopeless(cycle, claim, first)
-            ):
+            if copy.takes_gangs(claim.queue) and not is_hopeless(cycle, claim, first):
                 lines.enter(Turn(claim, kind, at))
                 return
             if not serve(cycle, claim) and _is_alike(cycle, claim):

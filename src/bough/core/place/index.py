@@ -123,6 +123,16 @@ class Index:
             )
         return shape.large_enough
 
+    def could_hold(self, shape: Shape, within: int, enough: int) -> int:
+        """How many pods of a shape empty nodes would have room for; stops once that is `enough`."""
+        count = 0
+        for at in positions(self.could_fit(shape) & within):
+            row = self.capacity[at]
+            count += min((row[column] // n for column, n in shape.wants), default=enough)
+            if count >= enough:
+                return enough
+        return count
+
     def may_fit(self, shape: Shape, within: int, *, later: bool = False) -> int:
         """The nodes among these that are not known to be unfit for a shape."""
         self._recall(shape)

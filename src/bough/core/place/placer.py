@@ -89,24 +89,24 @@ class Placer(Cluster):
         return Refusal(gave_up=gave_up)
 
     def could_take(self, demand: Demand, within: int) -> bool:
-        """Whether enough of its pods would each have room on a node if that were empty.
+        """Whether enough pods of each of its leaves would have room if all nodes were empty.
 
-        What could not be taken so is not taken before there are other nodes.
+        Each leaf has them to itself. What could not be taken so is not taken before there are other
+        nodes.
         """
         if demand.children:
             able = sum(self.could_take(child, within) for child in demand.children)
             return able >= demand.count
-        able = 0
-        before: Pod | None = None
-        fits = False
-        for pod in demand.pods:
-            if before is None or not is_alike(before, pod):
-                fits = bool(self.index.could_fit(self.index.shapes.of(pod)) & within)
-            before = pod
-            able += fits
-            if able >= demand.count:
-                return True
-        return False
+        able = first = 0
+        pods = demand.pods
+        while first < len(pods) and able < demand.count:
+            last = first + 1
+            while last < len(pods) and is_alike(pods[first], pods[last]):
+                last += 1
+            most = min(last - first, demand.count - able)
+            able += self.index.could_hold(self.index.shapes.of(pods[first]), within, most)
+            first = last
+        return able >= demand.count
 
     def compile(self, tree: GangTree, demand: Demand, held: Held) -> Part | Refusal:
         """Prepare a demand for the search; refused are constraints that cannot be looked up."""
