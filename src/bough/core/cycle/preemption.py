@@ -226,8 +226,7 @@ class Preemption:
         claim = victim.claim
         self._taken[victim] = None
         if claim.counted:
-            for account, amount in claim.charges:
-                change_usage(account, -amount, None)
+            self._charge(claim, -1)
             return
         pods = self._pods[victim] = self._copy.firm(claim, victim.pods)
         if self._seeker is None:
@@ -248,8 +247,7 @@ class Preemption:
         claim = victim.claim
         del self._taken[victim]
         if claim.counted:
-            for account, amount in claim.charges:
-                change_usage(account, amount, None)
+            self._charge(claim, 1)
             return
         pods = self._pods[victim]
         self._copy.spare(claim, pods)
@@ -263,6 +261,20 @@ class Preemption:
                 containers.remove(victim)
             # What ends as a whole keeps nothing: a part of it cannot stay behind.
             self._missing = [each for each in (*self._missing, victim) if self._is_torn(each)]
+
+    def _charge(self, claim: Claim, sign: int) -> None:
+        """Count the pod sets of a gang, or count them no more.
+
+        Where pods may be taken as well, that is logged as theirs is: an undo log keeps old values,
+        so that all changes of an account go through it, or none.
+        """
+        if not self._copy.snapshot.nodes:
+            for account, amount in claim.charges:
+                change_usage(account, sign * amount, None)
+        elif sign < 0:
+            self._copy.ledgers.total.remove_usage(claim.queue, claim.usage)
+        else:
+            self._copy.ledgers.total.add_usage(claim.queue, claim.usage)
 
     def _is_torn(self, victim: Victim) -> bool:
         """Whether something is taken of which it is part."""
