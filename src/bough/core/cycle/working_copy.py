@@ -183,7 +183,9 @@ class WorkingCopy:
             self._count_pods(claim, add=add)
         if add:
             claim.charges = [(leaf.account(what), n) for what, n in claim.usage.items()]
-        if claim.holds and (claim.preemptible or claim.elastic):
+        # What was told to end, and counts no more, has nothing left that could be taken.
+        counts = not claim.evicted or self.policy.ending_counts
+        if counts and claim.holds and (claim.preemptible or claim.elastic):
             if add:
                 leaf.add(claim)
             else:
