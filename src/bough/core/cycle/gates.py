@@ -14,13 +14,16 @@ from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.eligibility import satisfies
 from bough.core.cycle.forest import Leaf
 from bough.core.cycle.offers import Offer
+from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.reasons import wait_behind, wait_for_queue
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import first_choice
 from bough.core.gang.release import core_pods
 from bough.model.admission import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang
+from bough.model.gangrules import Line
 from bough.model.plan import Wait
+from bough.model.policy import Judging
 from bough.model.reason import WaitReason
 from bough.model.workload import LocalQueue
 
@@ -57,7 +60,7 @@ def bar_line(cycle: Cycle, claim: Claim) -> Wait | None:
     What runs, and must only be completed, passes none: it is there already.
     """
     first = cycle.first_in_line.get(claim.queue)
-    if first is None or claim.running or claim.standing <= first.standing:
+    if first is None or claim.running or _turn(cycle.copy, claim) <= _turn(cycle.copy, first):
         return None
     return wait_behind(claim)
 
@@ -74,8 +77,15 @@ def hold_up(cycle: Cycle, claim: Claim) -> None:
         return
     cycle.outcome.wait(msgspec.structs.replace(wait, blocks=True))
     first = cycle.first_in_line.get(claim.queue)
-    if first is None or claim.standing < first.standing:
+    if first is None or _turn(cycle.copy, claim) < _turn(cycle.copy, first):
         cycle.first_in_line[claim.queue] = claim
+
+
+def _turn(copy: WorkingCopy, claim: Claim) -> tuple[bool, Standing]:
+    """Where a gang stands in the line of its queue; what is guaranteed may have its own before."""
+    in_turn = copy.policy.judging is Judging.IN_TURN
+    second = in_turn and copy.rules.line is Line.GUARANTEED_FIRST and claim.preemptible
+    return second, claim.standing
 
 
 def may_grow(cycle: Cycle, claim: Claim) -> bool:

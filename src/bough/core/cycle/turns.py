@@ -70,7 +70,8 @@ def serve_guaranteed(cycle: Cycle, serve: Serve) -> None:
     # higher priority nor one that keeps nodes for itself takes that room away.
     done = set[str]()
     for claim in _nominated(copy):
-        if not claim.preemptible:
+        leaf = claim.leaf
+        if not claim.preemptible and (leaf is None or not is_strict(leaf)):
             done.add(claim.name)
             serve_one(claim)
     for claim, go_on in _by_standing(cycle, _kinds(copy, preemptible=False), done):
