@@ -20,7 +20,7 @@ from bough.model.gang import Gang
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import KAI, KUEUE, OSMO, Heads, Policy
 from bough.model.quota import NodeKind, Queue, TreeNode
-from bough.model.snapshot import Parked, Snapshot
+from bough.model.snapshot import Parked, Progress, Snapshot
 from tests.cycle_gangs import HIGH, LOW, NORMAL, cluster, evicted, gang, node, nominated, queue
 from tests.simulation import replace, started
 
@@ -296,6 +296,22 @@ def test_a_victim_in_a_strict_queue_does_not_pass_the_one_before_it(policy: Poli
     )
 
     assert (["low"], ["first"]) == (evicted(decided), nominated(decided))
+
+
+def test_what_is_guaranteed_stands_first_in_a_strict_line_where_it_is_served_first() -> None:
+    first = gang("first", "q", NORMAL, gpus=3, at=1)
+    low = replace(gang("low", "q", NORMAL), preemptible=True)
+    world = cluster([node("n", 2)], [strict(2)], [first, low])
+
+    assert ([], ["low"]) == (started(plan(world, OSMO)), started(plan(world, KAI)))
+
+
+def test_in_a_strict_queue_what_others_ended_for_does_not_pass_the_first() -> None:
+    first, promised = gang("first", "q", HIGH), gang("promised", "q", HIGH, at=1)
+    world = cluster([node("n", 1)], [strict(1)], [first, promised])
+    nominated_before = replace(world, progress={"promised": Progress(nominated=True)})
+
+    assert ["first"] == started(plan(nominated_before, OSMO))
 
 
 # Which namespaces a queue lets in
