@@ -17,16 +17,13 @@ from bough.model.certificate import (
     Holder,
     Ledger,
     Missing,
-    Raise,
-    Remedies,
-    Remedy,
-    RemedyKind,
     Verdict,
 )
 from bough.model.cluster import Resources
 from bough.model.plan import PodShortage
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal, RefusalKind
+from bough.model.remedy import Raise, Remedies, Remedy, RemedyKind
 from bough.model.shortage import Cause, DomainRoom, Lack, NodeCount, Short, Together
 
 LEAF = TreeNode(NodeKind.QUEUE, "osmo-pool-ns-team--a")
@@ -68,10 +65,7 @@ CERTIFICATES = (
     *(Certificate("w-1/g", LEAF.name, verdict, "so it is") for verdict in Verdict),
 )
 REMEDIES = Remedies(
-    tuple(
-        Remedy(kind, ends=("w-0/g",), node=LEAF, raises=(Raise(LEAF, GPU, 4),))
-        for kind in RemedyKind
-    ),
+    tuple(Remedy(kind, "raise its quota", steps=(Raise(LEAF, GPU, 4),)) for kind in RemedyKind),
     plans=3,
     given_up=(RemedyKind.WAIT,),
 )
