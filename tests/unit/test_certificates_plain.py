@@ -111,5 +111,5 @@ def test_a_node_of_the_tree_is_told_as_a_pool():
     group = served(CERTIFICATES[0])["groups"][0]
 
     assert {"kind": "pool", "name": "team--a"} == group["certificate"]["refusal"]["node"]
-    raised = group["remedies"]["found"][-1]["raises"][0]
+    raised = group["remedies"]["found"][-1]["steps"][0]
     assert {"kind": "pool", "name": "team--a"} == raised["node"]
