@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import strategies as st
 
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
@@ -103,7 +104,7 @@ def policies() -> st.SearchStrategy[Policy]:
         eviction_limit=st.sampled_from((None, None, 1)),
         reservations=st.sampled_from((0, 4)),
     )
-    return st.builds(lambda gangs: Policy(name=OSMO.name, gangs=gangs), rules)
+    return st.builds(lambda gangs: msgspec.structs.replace(OSMO, gangs=gangs), rules)
 
 
 def _run(nodes: tuple[Node, ...], gangs: list[Gang]) -> list[Gang]:

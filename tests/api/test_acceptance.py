@@ -93,7 +93,7 @@ def test_ac7_what_is_not_preemptible_waits_for_quota_and_low_does_not(divided):
 
     assert ("PENDING", "RUNNING") == (divided.status(high), divided.status(low))
     why = divided.get(f"/api/workflow/{high}/why")
-    assert "left of the quota of pool team: " in why["groups"][0]["message"]
+    assert "left of the quota of pool team" in why["groups"][0]["message"]
     assert 3 == why["groups"][0]["certificate"]["missing"]["amount"]
 
 

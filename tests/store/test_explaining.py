@@ -88,7 +88,7 @@ def test_what_an_elastic_group_gives_back_is_told_as_that(team):
     (runs,) = explained(team, low).running
     assert (10, 1) == (runs.waiting_tasks, len(runs.preemptions))
     assert "90 GPUs that may be preempted; 10 tasks wait: " in runs.message
-    assert "runs" == runs.certificate["verdict"]
+    assert "waits" == runs.certificate["verdict"]
     given_back = [
         task.failure_message for task in team.tasks(low, every=True) if task.failure_message
     ]
