@@ -249,7 +249,10 @@ class Candidates:
     def _gangs(self, *, borrowing: bool) -> Iterator[Victim]:
         for leaving in (True, False):
             for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
-                victim = self._victim(claim, claim.running, reach, claim.charges)
+                charges = claim.charges
+                if self._copy.has_changed(claim):
+                    charges = self._charges(claim, self._copy.firm(claim, claim.running))
+                victim = self._victim(claim, claim.running, reach, charges)
                 if claim.elastic:
                     victim.surplus = surplus_pods(claim.tree, self._copy.held(claim))
                 yield victim

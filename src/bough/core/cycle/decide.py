@@ -107,13 +107,14 @@ def _usage_with_victims(cycle: Cycle, judgement: Judgement, what: FlavorResource
 
 
 def _overlaps(cycle: Cycle, judgement: Judgement) -> bool:
-    """Whether any of its victims was taken for another."""
-    taken = cycle.outcome.taken
-    return bool(taken) and any(victim.claim.name in taken for victim in judgement.victims)
+    """Whether any of its victims was taken for another, or is started by this cycle itself."""
+    taken, served = cycle.outcome.taken, cycle.outcome.served
+    return any(each.claim.name in taken or each.claim.name in served for each in judgement.victims)
 
 
 def _judge_again(cycle: Cycle, judgement: Judgement) -> None:
     """Look again without the victims of others, which are gone by then, at the same flavors."""
+    judgement.excluded = cycle.outcome.served
     judge(cycle.copy, judgement, tried={}, pinned=judgement.assignment.flavors)
     if judgement.outlook is Outlook.AT_ONCE:
         judgement.outlook = Outlook.AFTER_OTHERS

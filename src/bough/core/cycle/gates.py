@@ -24,11 +24,14 @@ from bough.model.gang import Gang
 from bough.model.gangrules import Line
 from bough.model.plan import Wait
 from bough.model.policy import Judging
+from bough.model.quota import Queue
 from bough.model.reason import WaitReason
 from bough.model.workload import LocalQueue
 
 #: By namespace and name.
 Doors = Mapping[tuple[str, str], LocalQueue]
+#: Labels by namespace; `None`: namespaces are not the subject.
+Namespaces = Mapping[str, Mapping[str, str]] | None
 
 _FAILED_CHECKS = ("Retry", "Rejected")
 
@@ -38,9 +41,8 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
     leaf = claim.leaf
     if leaf is None:
         return wait_for_queue(copy, claim)
-    failed = next((each for each in claim.gang.checks if each.state in _FAILED_CHECKS), None)
-    if failed is not None:
-        text = f"the admission check {failed.name} says {failed.state}"
+    text = why_unchecked(claim.gang)
+    if text is not None:
         return _wait(leaf, claim.name, WaitReason.CHECK, text)
     text = _why_stopped(copy, leaf, claim)
     if text is not None:
@@ -51,7 +53,30 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
     if leaf.cycle:
         tangled = wait_for_queue(copy, claim)
         return msgspec.structs.replace(tangled, parked=not is_strict(leaf))
-    return _bar_namespace(copy, leaf, claim)
+    text = why_not_let_in(claim.gang, leaf.queue, copy.snapshot.namespaces)
+    if text is None:
+        return None
+    # A change of labels is seen by the one that keeps the lines, so that this blocks nothing.
+    return Wait(claim.name, WaitReason.NAMESPACE, text, parked=True)
+
+
+def why_unchecked(gang: Gang) -> str | None:
+    """Which admission check has failed."""
+    failed = next((each for each in gang.checks if each.state in _FAILED_CHECKS), None)
+    return None if failed is None else f"the admission check {failed.name} says {failed.state}"
+
+
+def why_not_let_in(gang: Gang, queue: Queue, namespaces: Namespaces) -> str | None:
+    """Why a queue does not let the namespace of a gang in."""
+    if namespaces is None:
+        return None
+    labels = namespaces.get(gang.namespace)
+    if labels is None:
+        return f"there is no namespace {gang.namespace}"
+    matches = queue.rules.namespaces
+    if matches is None or not satisfies(labels, matches):
+        return f"queue {queue.name} does not let the namespace {gang.namespace} in"
+    return None
 
 
 def bar_line(cycle: Cycle, claim: Claim) -> Wait | None:
@@ -194,22 +219,6 @@ def _count_owned(copy: WorkingCopy) -> dict[tuple[str, str], int]:
                 gpus = sum(pod.requests.gpus for pod in core)
                 owned[key] = owned.get(key, 0) + gpus
     return owned
-
-
-def _bar_namespace(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> Wait | None:
-    namespaces, namespace = copy.snapshot.namespaces, claim.gang.namespace
-    if namespaces is None:
-        return None
-    labels = namespaces.get(namespace)
-    if labels is None:
-        text = f"there is no namespace {namespace}"
-        return _wait(leaf, claim.name, WaitReason.NAMESPACE, text)
-    matches = leaf.queue.rules.namespaces
-    if matches is None or not satisfies(labels, matches):
-        text = f"queue {leaf.queue.name} does not let the namespace {namespace} in"
-        # A change of labels is seen by the one that keeps the lines, so that this blocks nothing.
-        return Wait(claim.name, WaitReason.NAMESPACE, text, parked=True)
-    return None
 
 
 def _wait(leaf: Leaf, name: str, reason: WaitReason, text: str) -> Wait:

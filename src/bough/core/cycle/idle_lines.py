@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.contest import Contender, Order
 from bough.core.cycle.line import Placed
-from bough.core.cycle.offers import wants_of
+from bough.core.cycle.offers import wanted_at_first, wants_of
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import first_choice, growth
 from bough.core.gang.release import surplus_counts
@@ -51,7 +51,7 @@ class IdleLines:
         """Stand in line."""
         claim = turn.claim
         negated, since, uid, name = claim.standing
-        order = (negated, self._advance(self._copy, claim), since, f"{uid}/{name}")
+        order = (negated, self._advance(self._copy, claim), since, f"{uid}\0{name}")
         heappush(self._lines.setdefault(claim.queue, []), (order, turn))
         self._nominated[claim.queue] += self._copy.progress(claim.name).nominated
 
@@ -77,9 +77,13 @@ class IdleLines:
         claim = turn.claim
         if claim.counted:
             return _first_flavors(claim)
-        # What is known of the first of its shape need not be worked out again.
-        known = None if turn.kind is None else turn.kind[0][1].wants
-        wants = wants_of(self._copy, claim) if known is None else known
+        # What the first of its shape wanted need not be worked out again.
+        alone = turn.kind is None or turn.position == 0
+        wants = (
+            wants_of(self._copy, claim)
+            if turn.kind is None or alone
+            else wanted_at_first(self._copy, turn.kind[0][1])
+        )
         if wants.offers:
             return wants.offers[0].request
         unit = next(growth(claim.tree, self._copy.held(claim)), None)

@@ -5,7 +5,7 @@ Nothing is decided here: gangs that are judged together are judged against the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from enum import StrEnum
 
 from bough.core.cycle.candidates import Preemptor, Victim
@@ -40,13 +40,15 @@ class Outlook(StrEnum):
 class Judgement:
     """A gang with what it could get, and at whose expense."""
 
-    __slots__ = ("assignment", "claim", "leaf", "nominated", "outlook", "victims")
+    __slots__ = ("assignment", "claim", "excluded", "leaf", "nominated", "outlook", "victims")
 
     def __init__(self, leaf: Leaf, claim: Claim, *, nominated: bool = False) -> None:
         self.leaf = leaf
         self.claim = claim
         #: Whether room is being freed for it since an earlier cycle.
         self.nominated = nominated
+        #: Gangs that are no victims: something of them starts in this cycle.
+        self.excluded: Container[str] = ()
         self.assignment = FlavorAssignment()
         self.victims: list[Victim] = []
         self.outlook = Outlook.NOTHING
@@ -97,7 +99,7 @@ def never_fits(copy: WorkingCopy, claim: Claim) -> bool:
 class _Search:
     """The search for flavors and victims of one gang; remembers victims it has found already."""
 
-    __slots__ = ("_claim", "_copy", "_found", "_leaf", "_pinned", "_tried")
+    __slots__ = ("_claim", "_copy", "_excluded", "_found", "_leaf", "_pinned", "_tried")
 
     def __init__(
         self,
@@ -109,6 +111,7 @@ class _Search:
         self._copy = copy
         self._leaf = judgement.leaf
         self._claim = judgement.claim
+        self._excluded = judgement.excluded
         self._tried = tried
         self._pinned = pinned
         self._found: dict[tuple[FlavorResource, int], list[Victim]] = {}
@@ -157,7 +160,9 @@ class _Search:
         single = next(iter(amounts.items())) if len(amounts) == 1 and len(scarce) == 1 else None
         if single is not None and single in self._found:
             return self._found[single]
-        preemptor = Preemptor(self._leaf, self._claim.standing, amounts, scarce)
+        preemptor = Preemptor(
+            self._leaf, self._claim.standing, amounts, scarce, excluded=self._excluded
+        )
         victims = Preemption(self._copy, preemptor).victims()
         if single is not None:
             self._found[single] = victims

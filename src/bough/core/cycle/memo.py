@@ -6,6 +6,9 @@ seen by identity first; what a cycle tries on it is undone. So a memo never chan
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import msgspec
 
 from bough.core.cycle.working_copy import WorkingCopy
@@ -57,6 +60,15 @@ class Memo:
         self._gangs = snapshot.gangs
         self._copy = copy
         return copy
+
+    @contextmanager
+    def dropped_on_error(self) -> Generator[None]:
+        """Keep nothing of a cycle that was broken off: its working copy is half done."""
+        try:
+            yield
+        except BaseException:
+            self._copy = self._plan = None
+            raise
 
     def remember(self, plan: Plan) -> Plan:
         """Keep the plan for as long as nothing changes."""

@@ -13,7 +13,7 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand, cheapest, first_choice, needed
 from bough.core.gang.predicate import is_sufficient
-from bough.core.gang.tree import counts_of
+from bough.core.gang.tree import Held, counts_of
 from bough.model.quota import FlavorResource
 
 
@@ -39,14 +39,18 @@ class Wants(NamedTuple):
 def wants_of(copy: WorkingCopy, claim: Claim) -> Wants:
     """What a gang of a known queue wants now."""
     if copy.has_changed(claim):
-        return _work_out(copy, claim)
+        return _work_out(copy, claim, copy.held(claim))
+    return wanted_at_first(copy, claim)
+
+
+def wanted_at_first(copy: WorkingCopy, claim: Claim) -> Wants:
+    """What a gang of a known queue wanted when the cycle began."""
     if claim.wants is None:
-        claim.wants = _work_out(copy, claim)
+        claim.wants = _work_out(copy, claim, claim.tree.held)
     return claim.wants
 
 
-def _work_out(copy: WorkingCopy, claim: Claim) -> Wants:
-    held = copy.held(claim)
+def _work_out(copy: WorkingCopy, claim: Claim, held: Held) -> Wants:
     demand = needed(claim.tree, held)
     if demand is None:
         return Wants(is_sufficient(claim.tree, counts_of(held)), ())

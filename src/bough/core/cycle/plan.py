@@ -33,7 +33,8 @@ def plan(snapshot: Snapshot, policy: Policy, memo: Memo | None = None) -> Plan:
         return known
     copy = memo.refresh(snapshot, policy)
     mark = copy.mark()
-    cycle = run(copy)
+    with memo.dropped_on_error():
+        cycle = run(copy)
     copy.undo(mark)
     return memo.remember(cycle.outcome.plan(snapshot.version))
 
@@ -83,5 +84,6 @@ def _give(cycle: Cycle, claim: Claim) -> bool:
     if not claim.counted or claim.leaf is None:
         return serve_pods(cycle, claim)
     judgement = Judgement(claim.leaf, claim)
+    judgement.excluded = cycle.outcome.served
     judge(cycle.copy, judgement, tried={})
     return decide(cycle, judgement)

@@ -44,12 +44,14 @@ class Reservation:
         if future is not None:
             # Only what is guaranteed: what others borrow in the meantime can be taken back.
             copy.ledgers.guaranteed.add_usage(claim.queue, offer.request)
+            copy.forest.changed()
             self._hold(*future)
 
     def release(self) -> None:
         """Keep nothing any more."""
         if self.kept:
             self._copy.ledgers.guaranteed.remove_usage(self._claim.queue, self._request)
+            self._copy.forest.changed()
         for pod in self._pods:
             self._copy.placer.release(self._claim.name, pod.name)
 

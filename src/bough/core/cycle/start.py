@@ -12,7 +12,7 @@ from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
 from bough.core.cycle.judge import never_fits
-from bough.core.cycle.offers import Offer, offers_of, wants_of
+from bough.core.cycle.offers import Offer, offers_of, wanted_at_first, wants_of
 from bough.core.cycle.preemption import Preemption, Seeker
 from bough.core.cycle.reasons import (
     wait_for_place,
@@ -80,11 +80,12 @@ def is_hopeless(cycle: Cycle, claim: Claim, like: Claim | None = None) -> bool:
         return False
     if claim.counted:
         return never_fits(copy, claim)
-    wants = wants_of(copy, claim) if like is None or like.wants is None else like.wants
+    known = claim if like is None else like
+    wants = wants_of(copy, claim) if known is claim else wanted_at_first(copy, known)
     if wants.satisfied or not wants.offers:
         return False
-    if like is not None and claim.has_nodes is None:
-        claim.has_nodes = like.has_nodes
+    if claim.has_nodes is None:
+        claim.has_nodes = known.has_nodes
     if not has_nodes(cycle, claim, wants.offers):
         return True
     if any(_admits(cycle, claim, offer.request) for offer in wants.offers):

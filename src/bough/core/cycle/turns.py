@@ -1,7 +1,8 @@
 """In which order gangs are served, and which of them a cycle looks at.
 
-Gangs of one shape stand together: what is said of the first of them holds for the others, until
-something is evicted. So a cycle costs by the number of shapes and of starts, not of gangs.
+Gangs of one shape stand together: what is said of the first of them holds for the others; while
+what is guaranteed is served, until something is evicted. So a cycle costs by the number of shapes
+and of starts, not of gangs.
 """
 
 from __future__ import annotations
@@ -83,22 +84,9 @@ def serve_guaranteed(cycle: Cycle, serve: Serve) -> None:
 def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: bool) -> None:
     """By weight between the queues, by priority and submit time within each."""
     copy = cycle.copy
-    lines = IdleLines(copy, lack)
-
-    def enter(kind: list[Placed], position: int) -> None:
-        """Let the next of a shape stand in line; what cannot start has its reason at once."""
-        first = kind[0][1]
-        for at in range(position, len(kind)):
-            claim = kind[at][1]
-            if copy.takes_gangs(claim.queue) and not is_hopeless(cycle, claim, first):
-                lines.enter(Turn(claim, kind, at))
-                return
-            if not serve(cycle, claim) and _is_alike(cycle, claim):
-                return
-
-    kinds = _kinds(copy, preemptible=True if preemptible_only else None)
-    for kind in sorted(kinds, key=_first):
-        enter(kind, 0)
+    entrance = _Entrance(cycle, serve)
+    lines = entrance.lines
+    entrance.open(preemptible=preemptible_only or None)
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
         claim, kind, position = lines.leave(queue)
@@ -106,14 +94,60 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
         had = holds and not claim.counted and wants_of(copy, claim).satisfied
         served = serve(cycle, claim)
         if kind is not None and (served or not _is_alike(cycle, claim)):
-            enter(kind, position + 1)
-        in_line = copy.rules.growth is GrowthTurn.IN_LINE and not claim.counted
-        in_line = in_line and may_grow(cycle, claim)
-        if served and in_line and (not had or grower.grow_once(claim)):
-            lines.enter(Turn(claim))
-        elif served and in_line:
-            free_growth(cycle, claim)
+            entrance.enter(kind, position + 1)
+        if served and _grows_in_line(cycle, claim):
+            if not had or grower.grow_once(claim):
+                lines.enter(Turn(claim))
+            else:
+                free_growth(cycle, claim)
         contest.settle(queue)
+
+
+class _Entrance:
+    """Lets gangs into the lines for idle capacity, the next of a shape when one before it left."""
+
+    def __init__(self, cycle: Cycle, serve: Serve) -> None:
+        self._cycle = cycle
+        self._serve = serve
+        self.lines = IdleLines(cycle.copy, lack)
+        #: What stands in line for itself.
+        self._alone: set[str] = set()
+
+    def open(self, *, preemptible: bool | None) -> None:
+        """Let in the first of every shape.
+
+        That for which others were told to end stands in line for itself, whatever is before it.
+        """
+        copy = self._cycle.copy
+        nominated = [
+            claim
+            for claim in _nominated(copy)
+            if preemptible is None or claim.preemptible is preemptible
+        ]
+        for claim in nominated:
+            self.enter([(claim.standing, claim)], 0)
+        self._alone.update(claim.name for claim in nominated)
+        for kind in sorted(_kinds(copy, preemptible=preemptible), key=_first):
+            self.enter(kind, 0)
+
+    def enter(self, kind: list[Placed], position: int) -> None:
+        """Let the next of a shape stand in line; what cannot start has its reason at once."""
+        cycle, first = self._cycle, kind[0][1]
+        for at in range(position, len(kind)):
+            claim = kind[at][1]
+            if claim.name in cycle.outcome.evicted or claim.name in self._alone:
+                continue
+            if cycle.copy.takes_gangs(claim.queue) and not is_hopeless(cycle, claim, first):
+                self.lines.enter(Turn(claim, kind, at))
+                return
+            if not self._serve(cycle, claim) and _is_alike(cycle, claim):
+                return
+
+
+def _grows_in_line(cycle: Cycle, claim: Claim) -> bool:
+    """Whether a gang that has what it needs keeps its turn until it has grown."""
+    in_line = cycle.copy.rules.growth is GrowthTurn.IN_LINE
+    return in_line and not claim.counted and may_grow(cycle, claim)
 
 
 def share_rest(cycle: Cycle, grower: Grower) -> None:

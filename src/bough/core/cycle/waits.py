@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bough.core.cycle.claim import shape_of
-from bough.core.cycle.gates import why_not_in_line
+from bough.core.cycle.gates import why_not_in_line, why_not_let_in, why_unchecked
 from bough.model.admission import QueueingStrategy
 from bough.model.gang import Gang, PodState
 from bough.model.plan import Plan, Wait
@@ -35,6 +35,7 @@ class Waits:
         #: By queue and rank: what is first in line and must not be passed, or is looked at first.
         self._first: dict[tuple[str, bool], Wait] = {}
         self._looked_at: dict[str, Wait] = {}
+        self._queues = {queue.name: queue for queue in snapshot.queues}
         self._doors = {(each.namespace, each.name): each for each in snapshot.local_queues}
         names = {wait.workload for wait in plan.waits}
         for queue, gangs in snapshot.gangs.items():
@@ -47,7 +48,7 @@ class Waits:
         own = self._own.get(gang.name)
         if own is not None or gang.name in self._decided or not is_waiting(gang):
             return own
-        barred = why_not_in_line(gang, self._doors, self._snapshot.now_ms)
+        barred = why_not_in_line(gang, self._doors, self._snapshot.now_ms) or self._barred(gang)
         if barred is not None:
             return barred
         alike = self._alike.get((gang.queue, shape_of(gang, self._policy)))
@@ -57,6 +58,15 @@ class Waits:
             return None
         text = f"behind, in the line of queue {gang.queue}"
         return Wait(gang.name, WaitReason.BEHIND, text)
+
+    def _barred(self, gang: Gang) -> Wait | None:
+        """What bars a gang by itself, whatever bars others of its shape."""
+        text = why_unchecked(gang)
+        if text is not None:
+            return Wait(gang.name, WaitReason.CHECK, text)
+        queue = self._queues.get(gang.queue)
+        text = None if queue is None else why_not_let_in(gang, queue, self._snapshot.namespaces)
+        return None if text is None else Wait(gang.name, WaitReason.NAMESPACE, text)
 
     def first_in_line(self, gang: Gang) -> str | None:
         """The gang of the same queue and rank behind which this one waits."""

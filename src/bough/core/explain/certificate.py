@@ -58,12 +58,12 @@ def certificates_of_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Cer
 @contextmanager
 def _played(snapshot: Snapshot, policy: Policy, memo: Memo | None) -> Generator[Played]:
     """Play a cycle, and undo it after it was looked at, so that a memo can be used again."""
-    copy = (Memo() if memo is None else memo).refresh(snapshot, policy)
+    memo = Memo() if memo is None else memo
+    copy = memo.refresh(snapshot, policy)
     mark = copy.mark()
-    try:
+    with memo.dropped_on_error():
         yield Played(run(copy))
-    finally:
-        copy.undo(mark)
+    copy.undo(mark)
 
 
 def _certificate(
