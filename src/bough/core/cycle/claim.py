@@ -13,6 +13,7 @@ from bough.core.cycle.queue_order import Standing, VictimOrder, standing_of, vic
 from bough.core.gang.order import Order
 from bough.core.gang.predicate import is_stale
 from bough.core.gang.tree import GangTree
+from bough.core.place.shapes import is_alike
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource
@@ -162,15 +163,7 @@ def counts_of(gang: Gang) -> tuple[int, ...]:
 
 
 def _asks_the_same(one: Pod, other: Pod) -> bool:
-    return (
-        one.requests == other.requests
-        and one.subgroup == other.subgroup
-        and one.node_selector == other.node_selector
-        and one.affinity == other.affinity
-        and one.tolerations == other.tolerations
-        and one.rank == other.rank
-        and one.unsupported == other.unsupported
-    )
+    return one.subgroup == other.subgroup and one.rank == other.rank and is_alike(one, other)
 
 
 def _needed(gang: Gang) -> int:

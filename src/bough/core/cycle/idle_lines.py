@@ -78,12 +78,10 @@ class IdleLines:
         if claim.counted:
             return _first_flavors(claim)
         # What the first of its shape wanted need not be worked out again.
-        alone = turn.kind is None or turn.position == 0
-        wants = (
-            wants_of(self._copy, claim)
-            if turn.kind is None or alone
-            else wanted_at_first(self._copy, turn.kind[0][1])
-        )
+        if turn.kind is None or turn.position == 0:
+            wants = wants_of(self._copy, claim)
+        else:
+            wants = wanted_at_first(self._copy, turn.kind[0][1])
         if wants.offers:
             return wants.offers[0].request
         unit = next(growth(claim.tree, self._copy.held(claim)), None)
