@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bough.cli.quota_text import render_admit, render_tree
+from bough.cli.text.quota_tree import render_admit, render_tree
 from bough.errors import Invalid
 from bough.tools.admit import admit
 from bough.tools.answer import write_amount

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bough.cli.workflow_text import render_why
+from bough.cli.text.workflows import render_why
 from bough.control.naming import PoolNames
 from bough.control.site import Site
 from bough.formats.certificates import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bough.cli.serve import serve
+from bough.cli.commands.serve import serve
 from bough.model.settings import WorkflowSettings
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ import click
 import pytest
 
 from bough.cli import main as cli
-from bough.cli.remote import ServerCommand
-from bough.cli.repeated import repeat_options
+from bough.cli.multi_value_options import repeat_options
+from bough.cli.server_commands import ServerCommand
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 

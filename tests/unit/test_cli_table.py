@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bough.cli.output import printable
-from bough.cli.table import render_table, tree_stems
+from bough.cli.tables import render_table, tree_stems
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_numbers_stand_to_the_right():

@@ -5,7 +5,7 @@ The words are those of the model, which is too heavy to import for a command; a 
 
 from __future__ import annotations
 
-from bough.cli.remote import Capitals
+from bough.cli.server_commands import Capitals
 
 _FAILURES = (
     "FAILED",

@@ -15,7 +15,7 @@ from bough.cli.output import (
     lenient_option,
     render_check,
 )
-from bough.cli.quota_text import render_admit, render_tree
+from bough.cli.text.quota_tree import render_admit, render_tree
 
 #: The exit code for the answer "no", which is no error.
 NO = 3

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from bough.cli.pool_text import render_history, render_pool, render_subpools
-from bough.cli.remote import ServerGroup, client, echo, format_option, plan_option
-from bough.cli.subpool_text import render_change, render_deletion
+from bough.cli.server_commands import ServerGroup, client, echo, format_option, plan_option
+from bough.cli.text.pools import render_history, render_pool, render_subpools
+from bough.cli.text.subpools import render_change, render_deletion
 
 quota_option = click.option(
     "--quota", type=float, required=True, metavar="GPUS", help="Whole GPUs; a fraction is dropped."

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from bough.cli.output import printable
-from bough.cli.remote import ServerGroup, client, echo, format_option
 from bough.cli.ruled import NOTHING, cell_text, show_time
+from bough.cli.server_commands import ServerGroup, client, echo, format_option
 
 
 @click.group(cls=ServerGroup)

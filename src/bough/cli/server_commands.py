@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bough.cli.multi_value_options import repeat_options
 from bough.cli.output import printable
-from bough.cli.repeated import repeat_options
 from bough.errors import BoughError, Invalid, Refused
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerGroup, client, count_option, echo, format_option
 from bough.cli.ruled import render_ruled, show_time
+from bough.cli.server_commands import ServerGroup, client, count_option, echo, format_option
 
 
 @click.group(cls=ServerGroup)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerCommand, client, echo, format_option
+from bough.cli.server_commands import ServerCommand, client, echo, format_option
 from bough.errors import BoughError
 from bough.version import VERSION
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerGroup, client, echo, format_option
 from bough.cli.ruled import render_fields, render_ruled
+from bough.cli.server_commands import ServerGroup, client, echo, format_option
 
 user_option = click.option("--user", "-u", help="Another user's, for administrators.")
 

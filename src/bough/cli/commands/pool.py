@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from bough.cli.pool_text import render_pool, render_pools, render_usage
-from bough.cli.remote import ServerGroup, client, echo, format_option
-from bough.cli.subpool import subpool
+from bough.cli.commands.subpool import subpool
+from bough.cli.server_commands import ServerGroup, client, echo, format_option
+from bough.cli.text.pools import render_pool, render_pools, render_usage
 from bough.errors import Invalid, NotFound
 
 #: What an option says for "as if it had never been set".

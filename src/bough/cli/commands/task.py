@@ -6,9 +6,16 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import PRIORITIES, ServerGroup, client, count_option, echo, format_option
+from bough.cli.server_commands import (
+    PRIORITIES,
+    ServerGroup,
+    client,
+    count_option,
+    echo,
+    format_option,
+)
 from bough.cli.statuses import TASK_STATUSES
-from bough.cli.workflow_text import render_summaries, render_tasks
+from bough.cli.text.workflows import render_summaries, render_tasks
 
 ACTIVE = ("PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
 

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from bough.cli.output import count, printable
-from bough.cli.table import tree_stems
+from bough.cli.tables import tree_stems
 
 RUNS, ENDS, FREE = "#", "~", "."
 #: How many causes and domains a sentence names; JSON has them all.

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from bough.cli import workflow_submit
+from bough.cli.commands import workflow_submit
 from bough.cli.output import printable
-from bough.cli.remote import (
+from bough.cli.server_commands import (
     PRIORITIES,
     ServerGroup,
     client,
@@ -20,7 +20,7 @@ from bough.cli.remote import (
     try_all,
 )
 from bough.cli.statuses import WORKFLOW_STATUSES
-from bough.cli.workflow_text import render_list, render_query, render_why
+from bough.cli.text.workflows import render_list, render_query, render_why
 from bough.errors import BoughError
 
 #: The most that a server gives at once.

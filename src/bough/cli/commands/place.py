@@ -12,7 +12,7 @@ from bough.cli.output import (
     format_option,
     lenient_option,
 )
-from bough.cli.place_text import render_placement
+from bough.cli.text.placement import render_placement
 
 #: The exit code for the answer "no", which is no error.
 NO = 3

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bough.cli.ruled import NOTHING, render_fields, render_ruled, show_time
-from bough.cli.subpool_text import drain_lines
+from bough.cli.text.subpools import drain_lines
 
 _HEADER = ("Pool", "Status", "Subpool State", "GPU Quota", "Used", "Available")
 _LEAST = (14, 13, 13)

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import (
+from bough.cli.ruled import render_ruled, show_time
+from bough.cli.server_commands import (
     Capitals,
     ServerGroup,
     client,
@@ -15,7 +16,6 @@ from bough.cli.remote import (
     read_pairs,
     read_text,
 )
-from bough.cli.ruled import render_ruled, show_time
 
 
 @click.group(cls=ServerGroup)

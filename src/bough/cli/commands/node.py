@@ -8,9 +8,16 @@ from typing import Any
 import click
 
 from bough.cli.output import count
-from bough.cli.remote import ServerGroup, client, echo, echo_failure, format_option, try_all
-from bough.cli.resource_text import whole_amount
 from bough.cli.ruled import NOTHING, render_ruled
+from bough.cli.server_commands import (
+    ServerGroup,
+    client,
+    echo,
+    echo_failure,
+    format_option,
+    try_all,
+)
+from bough.cli.text.nodes import whole_amount
 
 
 @click.group(cls=ServerGroup)

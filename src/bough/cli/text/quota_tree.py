@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bough.cli.output import printable
-from bough.cli.table import render_table, tree_stems
+from bough.cli.tables import render_table, tree_stems
 
 #: How an amount of a resource is written: resource, amount.
 Writer = Callable[[str, int], str]

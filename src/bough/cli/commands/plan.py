@@ -16,7 +16,7 @@ from bough.cli.output import (
     format_option,
     lenient_option,
 )
-from bough.cli.plan_text import render_certificate, render_plan
+from bough.cli.text.plans import render_certificate, render_plan
 from bough.errors import Invalid
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerGroup, client, echo, format_option
-from bough.cli.resource_text import render_node, render_resources
+from bough.cli.server_commands import ServerGroup, client, echo, format_option
+from bough.cli.text.nodes import render_node, render_resources
 
 
 @click.group(cls=ServerGroup)

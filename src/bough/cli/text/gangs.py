@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bough.cli.output import count, printable
-from bough.cli.table import render_table, tree_stems
+from bough.cli.tables import render_table, tree_stems
 
 _HEADER = ("NODE", "NEEDS", "HAS", "WAITING", "TO START", "SURPLUS", "TOGETHER", "NOTE")
 _NUMBERS = range(2, 6)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bough.cli.output import printable
-from bough.cli.plan_text import render_certificate
 from bough.cli.ruled import NOTHING, render_fields, render_ruled, show_time
+from bough.cli.text.plans import render_certificate
 
 _LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
 _LINE = "-" * 68

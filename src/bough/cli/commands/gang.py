@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from bough.cli.gang_text import render_gangs
 from bough.cli.lazy import tool
 from bough.cli.output import (
     echo_answer,
@@ -14,6 +13,7 @@ from bough.cli.output import (
     lenient_option,
     render_check,
 )
+from bough.cli.text.gangs import render_gangs
 
 
 @click.group()

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerCommand, client, echo
 from bough.cli.ruled import render_ruled
+from bough.cli.server_commands import ServerCommand, client, echo
 
 _COLUMNS = ("gpu_hours", "guaranteed", "preemptible", "borrowed")
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from bough.cli.output import printable
-from bough.cli.remote import INTERRUPTED, ServerGroup, client, echo, format_option
 from bough.cli.ruled import render_fields, render_ruled, show_time
+from bough.cli.server_commands import INTERRUPTED, ServerGroup, client, echo, format_option
 
 
 @click.group(cls=ServerGroup)

@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from bough.cli.forest import drawing_order
-from bough.cli.remote import ServerGroup, client, echo, format_option
 from bough.cli.ruled import NOTHING, render_ruled
-from bough.cli.table import tree_stems
+from bough.cli.server_commands import ServerGroup, client, echo, format_option
+from bough.cli.tables import tree_stems
 
 _FIELDS = ("name", "parent", "leaf", "quota", "used", "used_guaranteed", "pool", "state")
 

@@ -8,9 +8,9 @@ import click
 
 from bough.cli.forest import drawing_order
 from bough.cli.output import printable
-from bough.cli.remote import ServerGroup, client, echo, format_option, plan_option
 from bough.cli.ruled import NOTHING, render_fields, render_ruled
-from bough.cli.table import tree_stems
+from bough.cli.server_commands import ServerGroup, client, echo, format_option, plan_option
+from bough.cli.tables import tree_stems
 
 NO_LIMIT = -1
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from bough.cli.lazy import tool
-from bough.cli.remote import (
+from bough.cli.ruled import cell_text, render_ruled, show_time
+from bough.cli.server_commands import (
     Capitals,
     ServerGroup,
     client,
@@ -18,7 +19,6 @@ from bough.cli.remote import (
     read_pairs,
     read_text,
 )
-from bough.cli.ruled import cell_text, render_ruled, show_time
 from bough.errors import Invalid, NotFound
 
 KINDS = Capitals(["WORKFLOW", "POLICY", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"])

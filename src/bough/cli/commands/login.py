@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bough.cli.remote import ServerCommand, echo, format_option, read_text
+from bough.cli.server_commands import ServerCommand, echo, format_option, read_text
 from bough.errors import Unauthenticated
 
 _UNKNOWN = "the token of the first administrator is in admin-token in the server's data folder"

@@ -11,7 +11,7 @@ import click
 
 from bough.cli.lazy import tool
 from bough.cli.output import printable
-from bough.cli.remote import (
+from bough.cli.server_commands import (
     PRIORITIES,
     ServerCommand,
     choose_pool,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bough.cli.output import count, printable
-from bough.cli.table import render_table
+from bough.cli.tables import render_table
 
 #: How an amount of a resource is written: resource, amount.
 Writer = Callable[[str, int], str]
