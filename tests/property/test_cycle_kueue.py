@@ -7,6 +7,7 @@ import subprocess
 import sys
 from random import Random
 
+import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -61,6 +62,19 @@ def test_no_plan_brings_a_node_into_debt_or_deeper_into_it(random: Random) -> No
         history.happen()
         before = debts(history.tree())
         history.apply(history.plan())
+        after = debts(history.tree())
+        assert all(debt <= before.get(key, 0) for key, debt in after.items())
+
+
+@given(RANDOMS)
+def test_what_starts_has_room_before_any_victim_has_ended(random: Random) -> None:
+    history = History(random, policy(random))
+    fill(history, 12)
+    for _ in range(4):
+        history.happen()
+        before = debts(history.tree())
+        decided = history.plan()
+        history.apply(msgspec.structs.replace(decided, evictions=()))
         after = debts(history.tree())
         assert all(debt <= before.get(key, 0) for key, debt in after.items())
 

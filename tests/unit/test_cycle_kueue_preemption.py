@@ -8,7 +8,7 @@ import pytest
 from bough.model.policy import KUEUE, RequeuingTimestamp
 from bough.model.quota import NodeKind, TreeNode
 from bough.model.workload import WorkloadCondition
-from tests.cycle_kueue import admitted, cohort, cycle, evicted, queue, running, waiting
+from tests.cycle_kueue import admitted, cohort, cycle, evicted, queue, running, wait, waiting
 
 
 @pytest.mark.parametrize(
@@ -365,3 +365,18 @@ def test_while_victims_run_no_room_is_kept_beyond_the_borrowing_limit() -> None:
     )
     assert {"a2": "reclaim"} == evicted(decided)
     assert ["wd"] == admitted(decided)
+
+
+def test_what_a_victim_has_is_not_handed_on_before_it_has_ended() -> None:
+    queues = [queue("q", "c", within="LowerPriority", f=10), queue("b", "c", f=0)]
+    waits = {"q": [waiting("p", 5, priority=1)], "b": [waiting("w", 2)], "d": [waiting("x", 2)]}
+    decided = cycle(
+        [*queues, queue("d", "c", f=0)], holds=[running("v", "q", 8, priority=0)], waits=waits
+    )
+    # Until v has ended 8 of 10 are in use: w fits beside it, and x does not.
+    assert {"v": "preempt"} == evicted(decided)
+    assert ["w"] == admitted(decided)
+    assert "nominated" == wait(decided, "x").reason
+    assert [("ns/p", ("ns/v",)), ("ns/x", ("ns/v",))] == [
+        (each.workload, each.waits_for) for each in decided.nominations
+    ]

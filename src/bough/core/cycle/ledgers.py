@@ -15,7 +15,8 @@ from bough.core.quota.tree import QuotaTree
 from bough.model.quota import Amounts, Cohort, Queue
 from bough.model.reason import Refusal
 
-Mark = tuple[int, int, int]
+#: The ledgers of everything, of the present and of what is guaranteed, and what differs.
+Mark = tuple[int, int, int, int]
 
 
 class Ledgers:
@@ -28,13 +29,19 @@ class Ledgers:
         *,
         apart: bool = True,
     ) -> None:
-        """`apart`: what was told to end counts no more, but for what would start at once."""
+        """`apart`: the present is counted in a tree of its own.
+
+        Otherwise it differs only by what one cycle decides, and is made of that where it is asked
+        for: what was told to end earlier counts until it has ended.
+        """
         cohorts, queues = tuple(cohorts), tuple(queues)
         #: Everything, without what was told to end.
         self.total = QuotaTree.of(cohorts, queues)
         #: Everything that holds something now, and not what waits for others to end.
         self.present = QuotaTree.of(cohorts, queues) if apart else self.total
         self.apart = apart
+        #: By queue, what the present has more than `total`, or less, where it has no tree.
+        self._differs: list[tuple[str, Amounts, bool]] = []
         #: What is guaranteed; also held to what cohorts have promised.
         self.guaranteed = GuaranteedTree.of(cohorts, queues)
 
@@ -58,15 +65,36 @@ class Ledgers:
 
     def must_wait(self, queue: str, request: Amounts) -> bool:
         """Whether a request has room only once what was told to end has ended."""
-        return self.apart and not self.present.admits(queue, request)
+        if self.apart:
+            return not self.present.admits(queue, request)
+        if not self._differs:
+            return False
+        mark = self.total.mark()
+        for each, amounts, more in self._differs:
+            (self.total.add_usage if more else self.total.remove_usage)(each, amounts)
+        admits = self.total.admits(queue, request)
+        self.total.undo(mark)
+        return not admits
 
     def add(self, queue: str, amounts: Amounts, *, guaranteed: bool, waits: bool = False) -> None:
         """Count what is taken, now or when others have ended."""
         self.total.add_usage(queue, amounts)
-        if self.apart and not waits:
+        if waits:
+            self._note(queue, amounts, more=False)
+        elif self.apart:
             self.present.add_usage(queue, amounts)
         if guaranteed:
             self.guaranteed.add_usage(queue, amounts)
+
+    def end(self, queue: str, amounts: Amounts) -> None:
+        """Count what is told to end no more; it holds what it has until it has ended."""
+        self.total.remove_usage(queue, amounts)
+        self._note(queue, amounts, more=True)
+
+    def spare(self, queue: str, amounts: Amounts) -> None:
+        """Take `end` back."""
+        self.total.add_usage(queue, amounts)
+        self._note(queue, amounts, more=False)
 
     def remove(self, queue: str, amounts: Amounts, *, guaranteed: bool) -> None:
         """Count what is gone."""
@@ -76,15 +104,25 @@ class Ledgers:
         if guaranteed:
             self.guaranteed.remove_usage(queue, amounts)
 
+    def _note(self, queue: str, amounts: Amounts, *, more: bool) -> None:
+        if not self.apart:
+            self._differs.append((queue, amounts, more))
+
     def mark(self) -> Mark:
         """Begin a what-if; it ends with `undo` or `keep`."""
-        return self.total.mark(), self.present.mark(), self.guaranteed.mark()
+        return (
+            self.total.mark(),
+            self.present.mark(),
+            self.guaranteed.mark(),
+            len(self._differs),
+        )
 
     def undo(self, mark: Mark) -> None:
         """All is counted again as at the mark."""
         self.total.undo(mark[0])
         self.present.undo(mark[1])
         self.guaranteed.undo(mark[2])
+        del self._differs[mark[3] :]
 
     def keep(self, mark: Mark) -> None:
         """What was counted since the mark stays, unless an outer what-if is undone."""

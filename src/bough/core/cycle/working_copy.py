@@ -313,7 +313,7 @@ class WorkingCopy:
         counts = claim.leaf is not None
         for pod in pods:
             if counts:
-                self.ledgers.total.remove_usage(claim.queue, self.cost(claim, pod))
+                self.ledgers.end(claim.queue, self.cost(claim, pod))
             self.placer.release(claim.name, pod.name)
 
     def end(self, claim: Claim, pods: tuple[Pod, ...]) -> None:
@@ -326,12 +326,12 @@ class WorkingCopy:
         """Take an eviction back."""
         for pod in pods:
             self.placer.keep(claim.name, pod.name)
-            self.ledgers.total.add_usage(claim.queue, self.cost(claim, pod))
+            self.ledgers.spare(claim.queue, self.cost(claim, pod))
 
     def evict_counted(self, claim: Claim) -> None:
         """Count the pod sets of a gang no more."""
         if not claim.evicted or self.policy.ending_counts:
-            self.ledgers.total.remove_usage(claim.queue, claim.usage)
+            self.ledgers.end(claim.queue, claim.usage)
         self.hold(claim, ())
 
     def firm(self, claim: Claim, pods: Iterable[Pod]) -> tuple[Pod, ...]:
