@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from bough.formats.templates import is_template
+from bough.formats.workflow.templates import is_template
 
 WHOLE = """
 version: 2

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bough.formats.composer import compose
-from bough.formats.documents import Document
-from bough.formats.kueue import Read, read_organisation
+from bough.formats.kueue.organisation import Read, read_organisation
+from bough.formats.yaml.composer import compose
+from bough.formats.yaml.documents import Document
 
 API = "apiVersion: kueue.x-k8s.io/v1beta2\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bough.formats.policy import field_names
+from bough.formats.policy_file import field_names
 
 
 def written(**choices: Any) -> dict[str, Any]:

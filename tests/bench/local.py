@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median
 
 from bough.backends.local import LocalBackend, LocalOptions
-from bough.backends.local.state import read_state
+from bough.backends.local.attempt_state import read_state
 from bough.model.backend import Launch, Sight, Start, Stop
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 from tests.bench.report import Report
 
 ROUNDS = 300

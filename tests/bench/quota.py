@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bough.core.quota.account import available
 from bough.core.quota.tree import QuotaTree
-from bough.formats.documents import read_documents
-from bough.formats.kueue import read_organisation
+from bough.formats.kueue.organisation import read_organisation
+from bough.formats.yaml.documents import read_documents
 from bough.model.quota import (
     Cohort,
     FlavorQuotas,

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bough.backends.local.cgroups import find_hierarchies
-from bough.backends.local.limits import parent_name
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.sandbox.cgroups import find_hierarchies
+from bough.backends.local.sandbox.limits import parent_name
 from bough.client import Client
 from bough.errors import Unavailable
 

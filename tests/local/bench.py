@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from bough.backends.local import LocalBackend, LocalOptions
-from bough.backends.local.processes import all_processes, environment_has
+from bough.backends.local.supervisor.processes import all_processes, environment_has
 from bough.model.backend import Launch, LogLine, Observation, Sight, Start, Stop
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 
 #: Far longer than anything here takes; only a failure waits so long.
 PATIENCE_S = 120.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bough.backends.local import LocalBackend, LocalOptions
 from bough.model.backend import Launch, Sight, Start
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 from tests.local.bench import OVER, now_ms
 
 GPUS = 8

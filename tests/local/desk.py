@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local.command import ViewKind
-from bough.backends.local.faults import Unstartable
+from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.prepare import Place, prepare
+from bough.backends.local.preparation.prepare_task import Place, prepare
 from bough.model.backend import Launch
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 
 VIEW = ViewKind.NAMESPACES
 

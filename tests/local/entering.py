@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local import kernel
 from bough.backends.local.command import Command
-from bough.backends.local.view import enter, environment_of
+from bough.backends.local.sandbox import syscalls as kernel
+from bough.backends.local.sandbox.sandbox import enter, environment_of
 from bough.errors import BoughError
 
 PATIENCE_S = 60.0

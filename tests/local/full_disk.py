@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from bough.model.backend import Sight
-from bough.model.recipe import FileSpec
+from bough.model.task_template import FileSpec
 from tests.local.bench import Bench, processes_of, until
 
 #: Fills the disk to the last byte, and says so when there is no room for that.

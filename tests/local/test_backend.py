@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from bough.backends.local import LocalBackend, LocalOptions
-from bough.backends.local.data import results_folder
+from bough.backends.local.data.locations import results_folder
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Backend, Observation, Sight, Start, Stop
 from tests.local.bench import Bench, now_ms, processes_of, until

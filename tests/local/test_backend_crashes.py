@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local import LocalBackend
-from bough.backends.local.folder import Folders
-from bough.backends.local.state import Accepted, create_state, read_state
+from bough.backends.local.attempt_folder import Folders
+from bough.backends.local.attempt_state import Accepted, create_state, read_state
 from bough.model.backend import Sight
 from tests.local.bench import Bench, now_ms, until
 from tests.local.crashing import GANG, drive, options

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from bough.backends.local.cards import Cards
+from bough.backends.local.gpu_slots import Cards
 from bough.model.backend import Launch, Sight
 from tests.local.bench import Bench, processes_of, until
 
@@ -152,7 +152,9 @@ def _broken(bench: Bench, kind: str) -> Launch:
 def test_none_of_a_gang_stays_where_processes_cannot_be_held(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bough.backends.local.warden._PROCESS", "tests.local.untraced")
+    monkeypatch.setattr(
+        "bough.backends.local.supervisor.fork_server_client._PROCESS", "tests.local.untraced"
+    )
     bench.restart()
     gang = [bench.shell("sleep 1000"), _broken(bench, "interpreter"), bench.shell("true")]
     bench.start(*gang)

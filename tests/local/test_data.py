@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.local import copying
 from bough.backends.local.command import Bounds, Copy
-from bough.backends.local.copying import UNFINISHED, Copied, copy_files
-from bough.backends.local.data import results_folder, safe_name, url_folder
-from bough.backends.local.faults import CopyFailed, Unstartable
-from bough.backends.local.matching import matching
+from bough.backends.local.data import copying
+from bough.backends.local.data.copying import UNFINISHED, Copied, copy_files
+from bough.backends.local.data.locations import results_folder, safe_name, url_folder
+from bough.backends.local.data.matching import matching
+from bough.backends.local.data.paths import split_path
+from bough.backends.local.errors import CopyFailed, Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.paths import split_path
 
 
 def tree(folder: Path) -> dict[str, str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.view import choose_view
+from bough.backends.local.sandbox.sandbox import choose_view
 from bough.model.backend import Launch, Sight, Start
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 from bough.server.hosting import open_host
 from bough.server.settings import Settings
 from tests.local.bench import now_ms, until

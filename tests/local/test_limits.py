@@ -13,10 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local import limits as limits_module
-from bough.backends.local.cgroups import CPU, MEMORY, PIDS, UNIFIED, Hierarchy, find_hierarchies
 from bough.backends.local.command import Limits
-from bough.backends.local.limits import (
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.sandbox import limits as limits_module
+from bough.backends.local.sandbox.cgroups import (
+    CPU,
+    MEMORY,
+    PIDS,
+    UNIFIED,
+    Hierarchy,
+    find_hierarchies,
+)
+from bough.backends.local.sandbox.limits import (
     Group,
     LimitSetup,
     choose_limits,
@@ -26,7 +34,6 @@ from bough.backends.local.limits import (
     parent_name,
     plan_group,
 )
-from bough.backends.local.options import LocalOptions
 
 MEBIBYTE = 2**20
 #: Takes so much memory, says so, and waits for its end.
@@ -201,7 +208,7 @@ def test_a_group_with_processes_is_not_removed_and_one_without_is(setup):
 def test_groups_are_made_while_others_remove_the_last_one_beside_them(setup, tmp_path):
     program = (
         "import sys; from pathlib import Path\n"
-        "from bough.backends.local.limits import *\n"
+        "from bough.backends.local.sandbox.limits import *\n"
         "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
         "for _ in range(400):\n"
         "    group = plan_group(setup, sys.argv[2])\n"
@@ -227,7 +234,7 @@ def test_groups_of_a_former_process_are_found_wherever_they_are(setup, tmp_path)
     attempts = [f"{uuid.uuid4()}/0", "../odd name/1"]
     program = (
         "import sys; from pathlib import Path\n"
-        "from bough.backends.local.limits import *\n"
+        "from bough.backends.local.sandbox.limits import *\n"
         "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
         "for attempt in sys.argv[2:]:\n"
         "    make_group(plan_group(setup, attempt), Limits(memory_bytes=2**26))"

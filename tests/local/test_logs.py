@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.local.log_reader import LAST_BYTES, PART_BYTES, LogReader, parse
-from bough.backends.local.logs import ERROR, LINE_BYTES, OUT, Lines, LogWriter, find_segments
-from bough.backends.local.state import read_state
+from bough.backends.local.attempt_state import read_state
+from bough.backends.local.logs.log_reader import LAST_BYTES, PART_BYTES, LogReader, parse
+from bough.backends.local.logs.log_writer import (
+    ERROR,
+    LINE_BYTES,
+    OUT,
+    Lines,
+    LogWriter,
+    find_segments,
+)
 from bough.model.backend import LogLine
 from tests.local.bench import Bench, until
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.backends.local.command import Limits
-from bough.backends.local.faults import Unstartable
-from bough.backends.local.layout import Layout, Surroundings
-from bough.backends.local.placeholders import Meaning
-from bough.backends.local.prepare import Place, prepare
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.preparation.layout import Layout, Surroundings
+from bough.backends.local.preparation.placeholders import Meaning
+from bough.backends.local.preparation.prepare_task import Place, prepare
 from bough.model.backend import Launch
-from bough.model.recipe import (
+from bough.model.task_template import (
     CheckpointSpec,
     CredentialUse,
     FileSpec,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local.command import Bounds, Copy, Mount
-from bough.backends.local.copying import copy_files
-from bough.model.recipe import (
+from bough.backends.local.data.copying import copy_files
+from bough.model.task_template import (
     CheckpointSpec,
     CredentialUse,
     InputSpec,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.accounts import account_warnings
 from bough.backends.local.command import Limits
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.prepare import clean_up
-from bough.model.recipe import (
+from bough.backends.local.preparation.accounts import account_warnings
+from bough.backends.local.preparation.prepare_task import clean_up
+from bough.model.task_template import (
     CheckpointSpec,
     CredentialUse,
     FileSpec,

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from bough.backends.local.command import Copy
-from bough.backends.local.copying import copy_files
-from bough.backends.local.prepare import clean_up
-from bough.backends.local.removal import remove
+from bough.backends.local.data.copying import copy_files
+from bough.backends.local.data.removal import remove
+from bough.backends.local.preparation.prepare_task import clean_up
 
 
 def make_deep(folder: Path, depth: int = 3_000) -> None:

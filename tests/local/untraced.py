@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from bough.backends.local import kept, wardenship
+from bough.backends.local.supervisor import fork_server as wardenship
+from bough.backends.local.supervisor import supervised_task as kept
 
 
 def never(pid: int) -> bool:

@@ -13,8 +13,8 @@ from bough.control.specs import read_spec
 from bough.core.gang.demand import cheapest, first_choice, needed
 from bough.core.gang.tree import GangTree
 from bough.errors import Invalid
-from bough.formats.patterns import pattern_fault
-from bough.formats.templates import read_template
+from bough.formats.safe_regex import pattern_fault
+from bough.formats.workflow.templates import read_template
 from bough.model.gang import Gang, Pod
 from bough.model.workflow import GroupSpec, WorkflowSpec
 from tests.damaged import WHOLE, make_text

@@ -23,8 +23,8 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.waits import Waits
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import GangTree
-from bough.formats.fields import Fields
-from bough.formats.scenario import read_scenario
+from bough.formats.scenario_file import read_scenario
+from bough.formats.yaml.fields import Fields
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
 from bough.model.gangrules import GangRules

@@ -9,7 +9,7 @@ from bough.control import personal, workflows
 from bough.errors import Unavailable
 from bough.model.access import CredentialType
 from bough.model.cluster import Resources
-from bough.model.recipe import CredentialUse, Recipe
+from bough.model.task_template import CredentialUse, Recipe
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store import records as record_store

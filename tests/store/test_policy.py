@@ -10,7 +10,7 @@ from bough.control.loop import Scheduler
 from bough.control.policy import Written
 from bough.control.recording import Note
 from bough.errors import Forbidden, Invalid, NotFound
-from bough.formats.policy import policy_document
+from bough.formats.policy_file import policy_document
 from bough.model.access import Actor
 from bough.model.policy import KUEUE, OSMO
 from bough.model.record import SYSTEM, ConfigType

@@ -7,7 +7,7 @@ from bough.control.workflows import get_workflow
 from bough.errors import Invalid
 from bough.model.backend import Sight
 from bough.model.cluster import Resources
-from bough.model.recipe import CredentialUse, InputSpec, Recipe
+from bough.model.task_template import CredentialUse, InputSpec, Recipe
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging

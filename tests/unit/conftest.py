@@ -11,7 +11,7 @@ import pytest
 
 from bough.cli.main import run
 from bough.client import transport
-from bough.tools.snapshots import Scene, load_scene
+from bough.tools.load_snapshot import Scene, load_scene
 from tests.answering import Answering, answering
 
 

@@ -11,7 +11,7 @@ import pytest
 from bough.cli.main import run
 from bough.model.policy import OSMO
 from bough.model.quota import Quota, quotas_of
-from bough.tools.snapshots import load_scene
+from bough.tools.load_snapshot import load_scene
 
 ROOT = Path(__file__).parents[2]
 BUSY = str(ROOT / "docs/examples/busy.yaml")

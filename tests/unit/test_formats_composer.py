@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from bough.formats import composer
-from bough.formats.composer import LinedDict, LinedList, Unreadable, Value, compose
+from bough.formats.yaml import composer
+from bough.formats.yaml.composer import LinedDict, LinedList, Unreadable, Value, compose
 
 
 def values(text: str) -> list[Value]:

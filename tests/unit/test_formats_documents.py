@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bough.errors import NotFound
-from bough.formats import documents
-from bough.formats.composer import Unreadable
-from bough.formats.documents import Document, find_files, line_of, locate, read_documents
+from bough.formats.yaml import documents
+from bough.formats.yaml.composer import Unreadable
+from bough.formats.yaml.documents import Document, find_files, line_of, locate, read_documents
 from bough.model.problem import Problem
 
 

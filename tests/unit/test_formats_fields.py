@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from bough.formats.composer import compose
-from bough.formats.documents import Document
-from bough.formats.fields import Fields, Reading
-from bough.formats.metadata import Metadata, read_metadata
+from bough.formats.kubernetes.metadata import Metadata, read_metadata
+from bough.formats.yaml.composer import compose
+from bough.formats.yaml.documents import Document
+from bough.formats.yaml.fields import Fields, Reading
 from bough.model.problem import Severity
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bough.formats.composer import compose
-from bough.formats.documents import Document
-from bough.formats.fields import Reading
-from bough.formats.pods import read_pod_template
+from bough.formats.kubernetes.pods import read_pod_template
+from bough.formats.yaml.composer import compose
+from bough.formats.yaml.documents import Document
+from bough.formats.yaml.fields import Reading
 from bough.model.cluster import Match, TaintEffect, Toleration
 from bough.model.workload import PodTemplate
 

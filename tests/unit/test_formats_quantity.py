@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from bough.errors import Invalid
-from bough.formats.quantity import parse_fraction, parse_quantity
+from bough.formats.yaml.quantity import parse_fraction, parse_quantity
 from bough.model.amount import write_amount
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from bough.formats.scalars import resolve_scalar, resolve_tagged
+from bough.formats.yaml.scalars import resolve_scalar, resolve_tagged
 
 
 @pytest.mark.parametrize("text", ["", "~", "null", "Null", "NULL"])

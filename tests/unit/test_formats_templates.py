@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bough.errors import Invalid
-from bough.formats.templates import (
+from bough.formats.workflow.templates import (
     is_template,
     read_template,
     read_variables,

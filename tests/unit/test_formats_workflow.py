@@ -8,7 +8,7 @@ import pytest
 from bough.control.rendering import render
 from bough.control.specs import read_spec
 from bough.errors import Invalid
-from bough.formats.workflow import read_workflow
+from bough.formats.workflow.workflow import read_workflow
 from bough.model.cluster import Resources
 from bough.model.gang import TopologyConstraint
 

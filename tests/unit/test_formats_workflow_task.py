@@ -8,9 +8,9 @@ import pytest
 
 from bough.control.specs import read_spec
 from bough.errors import Invalid
-from bough.formats.workflow import read_workflow
+from bough.formats.workflow.workflow import read_workflow
 from bough.model.problem import Severity
-from bough.model.recipe import (
+from bough.model.task_template import (
     CheckpointSpec,
     CredentialUse,
     FileSpec,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bough.cli.main import run
-from bough.formats.kai_pod import QUEUE_LABEL
+from bough.formats.kai.pod import QUEUE_LABEL
 from tests.objects import cluster_queue, group, kueue, node, pod, queue, workload
 
 

@@ -6,7 +6,7 @@ import math
 import re
 
 from bough.errors import Invalid
-from bough.formats.durations import parse_duration_s
+from bough.formats.yaml.durations import parse_duration_s
 from bough.model.pool import Json
 
 #: More GPUs than anybody has; larger numbers are mistakes.

@@ -16,7 +16,7 @@ from bough.control.access import authorise
 from bough.control.recording import NO_NOTE, SYSTEM_ACTOR, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Invalid
-from bough.formats.policy import (
+from bough.formats.policy_file import (
     PRESET,
     WrittenPolicy,
     policy_document,

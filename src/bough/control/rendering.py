@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from bough.errors import Invalid, Unavailable
-from bough.formats.templates import Template, is_template, read_template, read_variables
+from bough.formats.workflow.templates import Template, is_template, read_template, read_variables
 
 CPU_S = 2
 MEMORY_BYTES = 512 << 20

@@ -12,18 +12,18 @@ import msgspec
 from bough.control.fields import check_exit_actions
 from bough.control.makeup import make_up
 from bough.errors import Invalid
-from bough.formats.composer import Unreadable, find_forbidden
-from bough.formats.documents import locate
-from bough.formats.workflow import (
+from bough.formats.workflow.group import MAXIMUM_BYTES
+from bough.formats.workflow.values import MAXIMUM_LABELS, label_fault, variable_fault
+from bough.formats.workflow.workflow import (
     MAXIMUM_PROBLEMS,
     MAXIMUM_TASKS,
     WorkflowRead,
     read_workflow,
 )
-from bough.formats.workflow_group import MAXIMUM_BYTES
-from bough.formats.workflow_values import MAXIMUM_LABELS, label_fault, variable_fault
+from bough.formats.yaml.composer import Unreadable, find_forbidden
+from bough.formats.yaml.documents import locate
 from bough.model.problem import Problem, Severity
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from bough.model.pool import Machine
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 
 
 class Launch(msgspec.Struct, frozen=True):

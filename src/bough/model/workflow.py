@@ -11,7 +11,7 @@ import msgspec
 
 from bough.model.cluster import Resources
 from bough.model.gang import SubGroup, SubGroupSet, TopologyConstraint
-from bough.model.recipe import Recipe
+from bough.model.task_template import Recipe
 
 
 class Priority(StrEnum):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bough.errors import Invalid
-from bough.formats.documents import read_documents
-from bough.formats.nodes import read_nodes
+from bough.formats.kubernetes.nodes import read_nodes
+from bough.formats.yaml.documents import read_documents
 from bough.model.backend import Backend
 from bough.model.cluster import Node
 from bough.model.pool import Machine

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
 from bough.errors import Invalid, NotFound
-from bough.formats.fields import suggest
-from bough.formats.quantity import parse_quantity
+from bough.formats.yaml.fields import suggest
+from bough.formats.yaml.quantity import parse_quantity
 from bough.model.admission import StopPolicy
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode
 from bough.model.reason import Refusal, RefusalKind
 from bough.tools.answer import Answer, problem_answers
-from bough.tools.loading import build_tree, load_valid
+from bough.tools.load_organisation import build_tree, load_valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

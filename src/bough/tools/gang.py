@@ -21,7 +21,7 @@ from bough.core.gang.release import core_pods, next_unit, surplus_counts, surplu
 from bough.core.gang.tree import GangNode, GangTree, counts_of
 from bough.model.problem import Severity
 from bough.tools.answer import Answer, problem_answers
-from bough.tools.gangs import load_gangs, load_valid_gangs
+from bough.tools.load_gangs import load_gangs, load_valid_gangs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from bough.errors import Invalid
-from bough.formats.composer import Value, compose
+from bough.formats.yaml.composer import Value, compose
 
 
 def read_object(text: str, source: str) -> dict[str, Any]:

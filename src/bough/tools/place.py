@@ -16,14 +16,14 @@ from bough.core.place.placer import Placer
 from bough.core.place.reasons import explain
 from bough.core.place.result import Placement, Refusal, Start, Unresolved
 from bough.errors import NotFound
-from bough.formats.fields import suggest
-from bough.formats.nodes import read_nodes
+from bough.formats.kubernetes.nodes import read_nodes
+from bough.formats.yaml.fields import suggest
 from bough.model.gang import PodState
 from bough.model.placement import Packing, PlacePolicy
 from bough.model.shortage import Explanation, Lack
 from bough.tools.answer import Answer, problem_answers
-from bough.tools.gangs import gather
-from bough.tools.loading import in_order, read_texts, refuse_errors
+from bough.tools.load_gangs import gather
+from bough.tools.load_organisation import in_order, read_texts, refuse_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

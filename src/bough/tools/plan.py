@@ -11,14 +11,14 @@ from bough.core.cycle.plan import plan as decide
 from bough.core.explain.certificate import certificates_of_waiting
 from bough.core.explain.evictions import eviction_certificate
 from bough.tools.answer import Answer, problem_answers
-from bough.tools.snapshots import load_scene
+from bough.tools.load_snapshot import load_scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bough.model.plan import Plan
     from bough.model.snapshot import Snapshot
-    from bough.tools.snapshots import Scene
+    from bough.tools.load_snapshot import Scene
 
 
 def plan(

@@ -12,7 +12,7 @@ from bough.core.quota.tree import QuotaTree
 from bough.model.problem import Severity
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.tools.answer import Answer, problem_answers
-from bough.tools.loading import build_tree, load, load_valid
+from bough.tools.load_organisation import build_tree, load, load_valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

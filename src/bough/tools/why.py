@@ -13,10 +13,10 @@ from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies as find_remedies
 from bough.errors import Invalid, NotFound
 from bough.formats.certificates import plain
-from bough.formats.fields import suggest
+from bough.formats.yaml.fields import suggest
 from bough.tools.answer import Answer, problem_answers
-from bough.tools.snapshots import load_scene
-from bough.tools.sources import source_of
+from bough.tools.load_snapshot import load_scene
+from bough.tools.remedy_sources import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

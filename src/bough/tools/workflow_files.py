@@ -10,8 +10,8 @@ import stat
 from pathlib import Path
 
 from bough.errors import Invalid
-from bough.formats.templates import is_template
-from bough.formats.workflow_files import inline_files
+from bough.formats.workflow.inline_files import inline_files
+from bough.formats.workflow.templates import is_template
 
 #: More than a workflow can hold of one file; nothing beyond is read.
 MAXIMUM_BYTES = 2 << 20

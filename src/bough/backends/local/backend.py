@@ -18,20 +18,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from bough.backends.local.accounts import account_warnings
-from bough.backends.local.cards import Cards
-from bough.backends.local.folder import AttemptFolder, Folders, folder_name, write_whole
-from bough.backends.local.gpus import find_gpus
-from bough.backends.local.known import Known
-from bough.backends.local.limits import Group, choose_limits, find_groups
-from bough.backends.local.log_reader import LogReader
-from bough.backends.local.machine import find_machine, number_gpus
-from bough.backends.local.news import News
-from bough.backends.local.options import LocalOptions
-from bough.backends.local.past import Past
-from bough.backends.local.processes import boot_id, send_signal
-from bough.backends.local.setup import Order, Setup, encode
-from bough.backends.local.state import (
+from bough.backends.local.attempt_folder import AttemptFolder, Folders, folder_name, write_whole
+from bough.backends.local.attempt_state import (
     Accepted,
     Over,
     State,
@@ -40,8 +28,20 @@ from bough.backends.local.state import (
     read_state,
     write_state,
 )
-from bough.backends.local.view import choose_view
-from bough.backends.local.warden import Warden
+from bough.backends.local.attempt_view import Known
+from bough.backends.local.detect_gpus import find_gpus
+from bough.backends.local.detect_nodes import find_machine, number_gpus
+from bough.backends.local.finished_attempts import Past
+from bough.backends.local.gpu_slots import Cards
+from bough.backends.local.logs.log_reader import LogReader
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.preparation.accounts import account_warnings
+from bough.backends.local.sandbox.limits import Group, choose_limits, find_groups
+from bough.backends.local.sandbox.sandbox import choose_view
+from bough.backends.local.supervisor.fork_server_client import Warden
+from bough.backends.local.supervisor.instructions import Order, Setup, encode
+from bough.backends.local.supervisor.processes import boot_id, send_signal
+from bough.backends.local.supervisor.supervisor_events import News
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import Machine

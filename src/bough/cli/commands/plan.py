@@ -94,6 +94,6 @@ def _moment_ms(text: str | None) -> int:
     if text is None:
         return time.time_ns() // 1_000_000
     try:
-        return tool("snapshots").time_ms(text)
+        return tool("load_snapshot").time_ms(text)
     except Invalid as error:
         raise click.UsageError(f"--now: {error.message}.") from error

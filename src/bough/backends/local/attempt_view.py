@@ -1,0 +1,126 @@
+"""What the server makes of an attempt's files: how far it is, and what to do if nobody keeps it.
+
+Must not know the other attempts, nor who asks.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+import msgspec
+
+from bough.backends.local.attempt_folder import AttemptFolder
+from bough.backends.local.attempt_state import Over, State, look, write_state
+from bough.backends.local.sandbox.limits import Group
+from bough.backends.local.supervisor.processes import kill_all, left_of
+from bough.model.backend import Observation, Sight
+
+_RESTARTED = "The machine was restarted while it was there."
+_GONE = "What kept the task on this machine is gone, and the task was ended."
+_UNSTARTED = "It was told to end before it was started."
+_DELETED = "Its folder is gone."
+
+
+class Known(msgspec.Struct):
+    """An attempt whose end is not yet written down elsewhere."""
+
+    folder: AttemptFolder
+    state: State
+    #: Whether a keeper had it when it was looked at last.
+    held: bool = False
+    #: When a keeper was asked for, by the monotonic clock, and for which others with it.
+    asked_at: float | None = None
+    together: tuple[str, ...] = ()
+    #: Why none was asked for yet, in words.
+    waits: str = ""
+    #: Ends what is left of it and is not its process.
+    cleaner: subprocess.Popen[bytes] | None = None
+
+    @property
+    def attempt(self) -> str:
+        """Its identity."""
+        return self.state.accepted.attempt
+
+    @property
+    def unstarted(self) -> bool:
+        """Whether it is to be started, and nobody has begun to."""
+        state = self.state
+        return not (self.held or state.begun or state.told or state.over)
+
+    def look(self, boot: str, now_ms: int) -> None:
+        """Read its files again, and end what is left of it if nobody keeps it any more."""
+        if self.state.over is not None:
+            return
+        state, self.held = look(self.folder.state)
+        if state is None:
+            if self._end_left():
+                over = Over(Sight.LOST.value, now_ms, message=_DELETED)
+                self.state = msgspec.structs.replace(self.state, over=over)
+            return
+        self.state = state
+        if state.over is None and not self.held:
+            over = self._judge(state, boot, now_ms)
+            if over is not None:
+                write_state(self.folder.state, over)
+                self.state = msgspec.structs.replace(state, over=over)
+
+    def observation(self) -> Observation:
+        """How far it is."""
+        over, begun = self.state.over, self.state.begun
+        if over is not None:
+            return Observation(
+                self.attempt,
+                Sight(over.sight),
+                over.at_ms,
+                over.exit_code,
+                over.message,
+                over.signal,
+            )
+        if begun is not None and begun.started_ms is not None:
+            return Observation(self.attempt, Sight.RUNNING, begun.started_ms)
+        since = self.state.accepted.accepted_ms
+        return Observation(self.attempt, Sight.STARTING, since, message=self.waits)
+
+    def _judge(self, state: State, boot: str, now_ms: int) -> Over | None:
+        """What became of an attempt without a keeper; `None`: nothing yet."""
+        if state.accepted.boot != boot:
+            return Over(Sight.LOST.value, now_ms, message=_RESTARTED)
+        if state.begun is not None:
+            over = Over(Sight.LOST.value, now_ms, message=_GONE)
+            return over if self._end_left() and self._clean() else None
+        if state.told is not None:
+            over = Over(Sight.ENDED.value, now_ms, message=_UNSTARTED)
+            return over if self._clear() else None
+        return None
+
+    def _end_left(self) -> bool:
+        """End what still lives of it; whether nothing did, for which it is looked at again."""
+        begun = self.state.begun
+        pid, since = (0, 0) if begun is None else (begun.pid, begun.pid_since)
+        left = left_of(self.attempt, pid, since)
+        kill_all(left)
+        return not left and self._clear()
+
+    def _clean(self) -> bool:
+        """Run the program that ends what is not its process; whether that is done."""
+        if self.cleaner is None:
+            try:
+                argv = msgspec.json.decode(self.folder.cleaning.read_bytes(), type=tuple[str, ...])
+                self.cleaner = subprocess.Popen(  # noqa: S603 - made by this backend
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            except (OSError, msgspec.DecodeError):
+                # There is none, or it is not there any more.
+                return True
+        return self.cleaner.poll() is not None
+
+    def _clear(self) -> bool:
+        """End what is in its control group, and remove that; whether nothing is left of it."""
+        try:
+            group = msgspec.json.decode(self.folder.group.read_bytes(), type=Group)
+        except (OSError, msgspec.DecodeError):
+            return True
+        return group.kill() and group.remove()

@@ -1,0 +1,344 @@
+"""Copying files for tasks: bounded, whole files only, and nothing but files, folders and links.
+
+A file appears under its name when it is whole. A file that changes while it is read does not
+replace an older copy: its next copy will. What was copied before and has not changed is not copied
+again. Symbolic links are never followed; those that can only lead down are kept as links, all
+others are left out, as is everything that is neither file nor folder. Must not know what the files
+are for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+import msgspec
+
+from bough.backends.local.command import Copy
+from bough.backends.local.data.matching import matching
+from bough.backends.local.data.paths import made, make_below, open_below, opened, shown
+from bough.backends.local.data.removal import remove_from
+from bough.backends.local.errors import CopyFailed
+
+#: Names of files that are being written; never copied themselves.
+UNFINISHED = ".bough-part-"
+_REPLACED = ".bough-old-"
+_DEEPEST = 100
+_CHUNK = 2**24
+_NOTED = 20
+_READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+#: What a file system says that has no files without a name.
+_KNOWN_NOWHERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """What was done."""
+
+    #: Copied now; what was there already does not count.
+    files: int = 0
+    bytes: int = 0
+    #: What was left out, and why: the first ones.
+    skipped: tuple[str, ...] = ()
+
+
+def copy_files(copy: Copy) -> Copied:
+    """Copy, or move, what is told; what cannot be done is an error that says why."""
+    try:
+        if copy.move:
+            return _move(Path(copy.source), Path(copy.target))
+        with opened(Path(copy.source).parent) as parent:
+            return _copy_from(parent, copy)
+    except FileNotFoundError as error:
+        if copy.optional and not _is_there(copy.source):
+            return Copied()
+        raise _failed(copy, error) from error
+    except OSError as error:
+        raise _failed(copy, error) from error
+
+
+def _copy_from(parent: int, copy: Copy) -> Copied:
+    name = Path(copy.source).name
+    kind = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+    below = (name,) if copy.named and stat.S_ISDIR(kind) else ()
+    with made(Path(copy.target, *below)) as target:
+        work = _Work(copy, target)
+        if stat.S_ISREG(kind):
+            work.found.append(_Found((name,), kind))
+            work.copy_all(os.dup(parent))
+        elif stat.S_ISDIR(kind):
+            source = os.open(name, _READ_FOLDER, dir_fd=parent)
+            work.find(os.dup(source), ())
+            work.copy_all(source)
+        else:
+            raise CopyFailed(f"{copy.source} is neither a file nor a folder")
+        return Copied(work.files, work.bytes, tuple(work.skipped[:_NOTED]))
+
+
+class _Found(msgspec.Struct, frozen=True):
+    parts: tuple[str, ...]
+    mode: int
+
+
+class _Work:
+    """One copy while it goes on."""
+
+    def __init__(self, copy: Copy, target: int) -> None:
+        self._copy = copy
+        self._target = target
+        self.found: list[_Found] = []
+        #: Of everything below the source, also what is not copied.
+        self._seen = 0
+        self.files = 0
+        self.bytes = 0
+        self.skipped: list[str] = []
+
+    def find(self, folder: int, above: tuple[str, ...]) -> None:
+        """Note all files and links below a folder, in the order of their names; closes it."""
+        try:
+            if len(above) > _DEEPEST:
+                raise CopyFailed(f"{self._copy.source} has folders deeper than {_DEEPEST}")
+            for name in self._list(folder):
+                self._find_one(folder, above, name)
+        finally:
+            os.close(folder)
+
+    def copy_all(self, source: int) -> None:
+        """Copy what was found and matches; closes the source."""
+        try:
+            chosen = matching(self._copy.regex, ["/".join(each.parts) for each in self.found])
+            for number in chosen:
+                self._copy_one(source, self.found[number])
+        finally:
+            os.close(source)
+
+    def _list(self, folder: int) -> list[str]:
+        """What is in a folder, in order; too much is refused before all of it is in memory."""
+        names: list[str] = []
+        with os.scandir(folder) as entries:
+            for each in entries:
+                self._seen += 1
+                if self._seen > self._copy.bounds.files:
+                    raise CopyFailed(
+                        f"{self._copy.source} has more than {self._copy.bounds.files} files and "
+                        "folders, which is the most that is copied"
+                    )
+                names.append(each.name)
+        return sorted(names)
+
+    def _find_one(self, folder: int, above: tuple[str, ...], name: str) -> None:
+        try:
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode):
+                self.find(os.open(name, _READ_FOLDER, dir_fd=folder), (*above, name))
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return
+            raise
+        if name.startswith((UNFINISHED, _REPLACED)):
+            return
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            self._skip((*above, name), "it is neither a file nor a folder")
+            return
+        self.found.append(_Found((*above, name), mode))
+
+    def _copy_one(self, source: int, found: _Found) -> None:
+        *above, name = found.parts
+        try:
+            folder = open_below(source, tuple(above))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            target = make_below(self._target, tuple(above))
+            try:
+                self._copy_entry(folder, target, name, found)
+            finally:
+                os.close(target)
+        finally:
+            os.close(folder)
+
+    def _copy_entry(self, folder: int, target: int, name: str, found: _Found) -> None:
+        try:
+            if stat.S_ISLNK(found.mode):
+                self._copy_link(folder, target, name, found.parts)
+                return
+            file = os.open(name, _READ_FILE, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            self._skip(found.parts, "it has become a link")
+            return
+        try:
+            self._copy_file(file, target, name, found.parts)
+        finally:
+            os.close(file)
+
+    def _copy_link(self, folder: int, target: int, name: str, parts: tuple[str, ...]) -> None:
+        leads = os.readlink(name, dir_fd=folder)
+        if leads.startswith("/") or ".." in leads.split("/"):
+            self._skip(parts, "it is a link that leads out of the folder")
+            return
+        unfinished = UNFINISHED + secrets.token_hex(8)
+        os.symlink(leads, unfinished, dir_fd=target)
+        try:
+            os.replace(unfinished, name, src_dir_fd=target, dst_dir_fd=target)
+        except OSError:
+            os.unlink(unfinished, dir_fd=target)
+            raise
+
+    def _copy_file(self, file: int, target: int, name: str, parts: tuple[str, ...]) -> None:
+        before = os.fstat(file)
+        if not stat.S_ISREG(before.st_mode):
+            self._skip(parts, "it is neither a file nor a folder")
+            return
+        if _is_same(before, target, name):
+            return
+        if self.bytes + before.st_size > self._copy.bounds.bytes:
+            raise CopyFailed(
+                f"{self._copy.source} has more than {self._copy.bounds.bytes} bytes, which is "
+                "the most that is copied"
+            )
+        with _NewFile(target) as new:
+            size = _copy_bytes(file, new.descriptor, before.st_size)
+            after = os.fstat(file)
+            if (size, after.st_size, after.st_mtime_ns) != (
+                before.st_size,
+                before.st_size,
+                before.st_mtime_ns,
+            ):
+                self._skip(parts, "it was being written")
+                return
+            os.fchmod(new.descriptor, 0o755 if before.st_mode & 0o111 else 0o644)
+            os.utime(new.descriptor, ns=(before.st_mtime_ns, before.st_mtime_ns))
+            new.keep(name)
+        self.files += 1
+        self.bytes += size
+
+    def _skip(self, parts: tuple[str, ...], why: str) -> None:
+        if len(self.skipped) < _NOTED:
+            self.skipped.append(f"{'/'.join(parts)}: {why}")
+
+
+class _NewFile:
+    """A file that has no name until it is whole: nothing is left of it if who writes is killed.
+
+    Where a file system knows no such files, it has the name of something unfinished.
+    """
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+        self._name: str | None = None
+        try:
+            self.descriptor = os.open(".", _NAMELESS, 0o600, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in _KNOWN_NOWHERE:
+                raise
+            self._name = UNFINISHED + secrets.token_hex(8)
+            self.descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=folder)
+
+    def __enter__(self) -> _NewFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self.descriptor)
+        if self._name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name, dir_fd=self._folder)
+
+    def keep(self, name: str) -> None:
+        """Let it have a name from now on, in place of what has it."""
+        if self._name is None:
+            unfinished = UNFINISHED + secrets.token_hex(8)
+            os.link(f"/proc/self/fd/{self.descriptor}", unfinished, dst_dir_fd=self._folder)
+            self._name = unfinished
+        os.replace(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._name = None
+
+
+def _copy_bytes(source: int, target: int, size: int) -> int:
+    """Copy so many bytes, or as many as there are; what is a hole and takes no room stays one."""
+    done = 0
+    while done < size:
+        start = _seek(source, done, os.SEEK_DATA, size)
+        end = _seek(source, start, os.SEEK_HOLE, size)
+        os.lseek(target, start, os.SEEK_SET)
+        done = start
+        while done < end:
+            sent = os.sendfile(target, source, done, min(_CHUNK, end - done))
+            if sent == 0:
+                return done
+            done += sent
+    os.ftruncate(target, size)
+    return done
+
+
+def _seek(file: int, position: int, what: int, size: int) -> int:
+    """Where data, or a hole, begins; the size where there is none before it."""
+    try:
+        return min(size, os.lseek(file, position, what))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            # A file system that knows of no holes: all is data.
+            return position if what == os.SEEK_DATA else size
+        if error.errno != errno.ENXIO:
+            raise
+        return size
+
+
+def _is_same(source: os.stat_result, target: int, name: str) -> bool:
+    try:
+        there = os.stat(name, dir_fd=target, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(there.st_mode) and (there.st_size, there.st_mtime_ns) == (
+        source.st_size,
+        source.st_mtime_ns,
+    )
+
+
+def _move(source: Path, target: Path) -> Copied:
+    """Let a folder become another one; that it was done before is no error."""
+    with opened(source.parent) as above, made(target.parent, 0o755) as below:
+        if not _is_folder(source.name, above):
+            if _is_folder(target.name, below):
+                return Copied()
+            raise CopyFailed(f"{source} is not a folder")
+        replaced = _REPLACED + secrets.token_hex(8)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(target.name, replaced, src_dir_fd=below, dst_dir_fd=below)
+        os.rename(source.name, target.name, src_dir_fd=above, dst_dir_fd=below)
+        if _is_folder(replaced, below):
+            with contextlib.suppress(OSError):
+                remove_from(below, replaced)
+    return Copied()
+
+
+def _is_folder(name: str, parent: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _is_there(source: str) -> bool:
+    return os.path.lexists(source)
+
+
+def _failed(copy: Copy, error: OSError) -> CopyFailed:
+    where = f" ({shown(str(error.filename))})" if error.filename is not None else ""
+    if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+        why = "a file or a symbolic link is in the way, and no link is followed"
+    else:
+        why = error.strerror or str(error)
+    return CopyFailed(f"{copy.source} cannot be copied to {copy.target}: {why}{where}")

@@ -1,0 +1,95 @@
+"""Where the data of tasks is kept on this machine: results, and what URLs name.
+
+Results: when a task is completed, its output folder becomes `results/<workflow>/<task>`, from
+where later tasks get it.
+
+URLs: this backend talks to no object store. `s3://bucket/path`, `gs://…`, `swift://…` and every
+other scheme stand for `data/<scheme>/<bucket>/<path>` in the folder of the backend, so that a
+workflow that was written for a cluster runs here as it is: what one task writes to a URL, a
+later task, attempt or workflow reads there. All users share it, as they would share a bucket.
+`file:///path` is a path of this machine, and only below the folders that an option names; who
+may submit may read and write there.
+
+Must not know how data is copied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from bough.backends.local.data.paths import shown, split_path
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.options import LocalOptions
+
+RESULTS, DATA = "results", "data"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,31})://(.*)\Z", re.DOTALL)
+_LONGEST_URL = 2_048
+#: Leaves room for what is added to a name while it is written.
+_LONGEST_NAME = 200
+_PLAIN = " !$&'()+,;=@~"
+
+
+def results_folder(options: LocalOptions, workflow_id: str, task: str) -> Path:
+    """Where the results of a completed task are kept."""
+    return options.folder.resolve() / RESULTS / safe_name(workflow_id) / safe_name(task)
+
+
+def url_folder(options: LocalOptions, url: str, what: str) -> Path:
+    """What a URL stands for on this machine; `what` says in messages what it is for."""
+    found = _URL.match(url)
+    if found is None or len(url) > _LONGEST_URL:
+        raise Unstartable(
+            f"{what}: {shown(url)} is not a URL that can be used; write "
+            f"<scheme>://<bucket>/<path>, with {_LONGEST_URL} characters at most"
+        )
+    scheme, rest = found[1].lower(), found[2]
+    if scheme == "file":
+        return _allowed(options, url, rest, what)
+    names = [safe_name(each) for each in rest.split("/") if each]
+    if not names:
+        raise Unstartable(f"{what}: {shown(url)} names no bucket; write {scheme}://<bucket>/<path>")
+    folder = (options.folder.resolve() / DATA / scheme).joinpath(*names)
+    if len(os.fsencode(str(folder))) > 3_000:
+        raise Unstartable(f"{what}: the path of {shown(url)} is too long")
+    return folder
+
+
+def safe_name(name: str) -> str:
+    """A name for a file or folder that stands for a text: one for each, whatever it contains."""
+    if name in {".", ".."}:
+        return name.replace(".", "%2E")
+    safe = quote(name, safe=_PLAIN, errors="surrogatepass")
+    if safe.startswith("."):
+        safe = "%2E" + safe[1:]
+    if not safe or len(safe) > _LONGEST_NAME:
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
+        safe = f"{safe[: _LONGEST_NAME - 40]}%{digest}"
+    return safe
+
+
+def _allowed(options: LocalOptions, url: str, rest: str, what: str) -> Path:
+    """A path of this machine, if it is in one of the folders that are allowed."""
+    if not options.data_folders:
+        raise Unstartable(
+            f"{what}: {shown(url)} names a path of this machine, and no folder is allowed for "
+            "that; whoever runs the server can allow some"
+        )
+    _, fault = split_path(rest)
+    if fault is not None or not rest.startswith("/"):
+        raise Unstartable(
+            f"{what}: {shown(url)} is not possible: "
+            f"{fault or 'after file:// comes an absolute path'}"
+        )
+    # Links that lead to each other are left as they are, and never followed later on.
+    path = Path(os.path.realpath(rest))
+    allowed = (os.path.realpath(each) for each in options.data_folders)
+    if not any(path.is_relative_to(each) for each in allowed):
+        raise Unstartable(
+            f"{what}: {shown(url)} is in none of the folders that are allowed: "
+            + ", ".join(str(each) for each in options.data_folders)
+        )
+    return path

@@ -1,0 +1,83 @@
+"""Removing what tasks left behind: however deep it is, and whether or not it may be listed.
+
+No link is followed. Folders are taken out of each other before they are emptied, so that no depth
+needs more memory, more open files or a longer path than another. Must not know whose it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from bough.backends.local.data.paths import opened
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_TAKEN_OUT = ".bough-out-"
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that is in it; it may be gone already."""
+    # Where it is may be named by way of a link; what is removed is never found by one.
+    above = Path(os.path.realpath(path.parent))
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), opened(above) as parent:
+        remove_from(parent, path.name)
+
+
+def remove_from(parent: int, name: str) -> None:
+    """The same for something in an open folder."""
+    if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=parent)
+        return
+    top = _open(name, parent)
+    try:
+        while _remove_folders(top):
+            pass
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _remove_folders(top: int) -> bool:
+    """Remove all files, and each folder with all of its files; whether there may be more."""
+    found = False
+    with os.scandir(top) as entries:
+        for entry in entries:
+            found = True
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=top)
+                continue
+            folder = _open(entry.name, top)
+            try:
+                _clear(folder, top)
+            finally:
+                os.close(folder)
+            os.rmdir(entry.name, dir_fd=top)
+    return found
+
+
+def _clear(folder: int, top: int) -> None:
+    """Remove the files of a folder, and take its folders out of it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=folder)
+                continue
+            # What cannot be changed by its owner cannot be moved either.
+            os.close(_open(entry.name, folder))
+            name = _TAKEN_OUT + secrets.token_hex(8)
+            os.rename(entry.name, name, src_dir_fd=folder, dst_dir_fd=top)
+
+
+def _open(name: str, parent: int) -> int:
+    """A folder to be listed; whoever made it may have forbidden that."""
+    found = os.open(name, _FOLDER, dir_fd=parent)
+    try:
+        if os.fstat(found).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(f"/proc/self/fd/{found}", stat.S_IRWXU)
+        return os.open(".", _LISTED, dir_fd=found)
+    finally:
+        os.close(found)

@@ -1,0 +1,108 @@
+"""Attempts whose end is written down elsewhere: kept for some days, then deleted.
+
+Their logs can be read that long. Must not know what they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from bough.backends.local.attempt_folder import Folders
+from bough.backends.local.data.locations import results_folder
+from bough.backends.local.data.removal import remove
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.supervisor.instructions import decode_order
+
+#: Deleted at once at most, so that nobody waits for it.
+_AT_ONCE = 50
+#: There may be other files, of the file system or of somebody who looked there.
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Past:
+    """The folders of attempts that are over."""
+
+    def __init__(self, folders: Folders, options: LocalOptions) -> None:
+        self._folders = folders
+        self._options = options
+        self._keep = timedelta(days=options.keep_days)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, name: str, now_ms: int) -> None:
+        """From now on it is one of them."""
+        day = self._folders.past / _day(now_ms)
+        day.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            (self._folders.open / name).rename(day / name)
+
+    def expire(self, now_ms: int) -> int:
+        """Begin to delete what is too old, some at a time; how many."""
+        last_ms = now_ms - self._keep // timedelta(milliseconds=1)
+        last = _day(last_ms)
+        names = (each for each in os.listdir(self._folders.past) if _DAY.fullmatch(each))
+        days = sorted(each for each in names if each < last)
+        count = 0
+        for day in days[:1]:
+            marks = self._folders.past / day
+            for name in sorted(os.listdir(marks))[:_AT_ONCE]:
+                self._discard_results(name, last_ms)
+                self.discard(name)
+                (marks / name).unlink()
+                count += 1
+            with contextlib.suppress(OSError):
+                marks.rmdir()
+        return count
+
+    def discard(self, name: str) -> None:
+        """Delete an attempt, in a while."""
+        with contextlib.suppress(FileNotFoundError):
+            self._folders.of(name).path.rename(self._throw(name))
+        self.empty_trash()
+
+    def _discard_results(self, name: str, last_ms: int) -> None:
+        """Delete what the task of an attempt has made, unless a later attempt has made it anew."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            order = decode_order(self._folders.of(name).launch.read_bytes())
+            made = results_folder(self._options, order.workflow_id, order.launch.name)
+            # Of all times of a folder this is the one that its task cannot have set.
+            if made.stat().st_ctime * 1_000 < last_ms:
+                made.rename(self._throw(name))
+                made.parent.rmdir()
+
+    def empty_trash(self) -> None:
+        """Delete what was thrown away, beside everything else."""
+        with self._lock:
+            if self._thread is None and any(self._folders.trash.iterdir()):
+                self._thread = threading.Thread(target=self._empty, name="local trash", daemon=True)
+                self._thread.start()
+
+    def _throw(self, name: str) -> Path:
+        """A place for what is thrown away, whatever is there already."""
+        return self._folders.trash / f"{name}.{secrets.token_hex(4)}"
+
+    def _empty(self) -> None:
+        while True:
+            with self._lock:
+                names: list[Path] = list(self._folders.trash.iterdir())
+                if not names:
+                    self._thread = None
+                    return
+            for each in names:
+                try:
+                    remove(each)
+                except OSError:
+                    # Something in it cannot be deleted; the next server tries again.
+                    return
+
+
+def _day(now_ms: int) -> str:
+    return datetime.fromtimestamp(now_ms / 1_000, UTC).strftime("%Y-%m-%d")

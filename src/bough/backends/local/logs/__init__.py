@@ -1,0 +1,1 @@
+"""What tasks write, on the disk and back."""

@@ -1,0 +1,141 @@
+"""Reading a log in parts that fit into memory, as text that does no harm to a terminal.
+
+Must not know how a log is written, but for its segments and records.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from bough.backends.local.logs.log_writer import find_segments, lost_text, segment_path
+from bough.model.backend import LogLine, LogPart
+
+#: What one answer has at most, as it is on the disk.
+PART_BYTES = 256 * 1024
+#: Where the last lines are looked for.
+LAST_BYTES = 1024 * 1024
+_HARMLESS = "\N{REPLACEMENT CHARACTER}"
+#: Sequences that move a terminal's cursor, colour its text or set its title.
+_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+#: Control characters but for the tab and the end of a record; what breaks a line, or its direction.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+class LogReader:
+    """The log of one attempt as it is now."""
+
+    def __init__(self, folder: Path, *, over: bool, lost_lines: int = 0) -> None:
+        self._folder = folder
+        #: Nothing more will be written; known before the segments are looked at.
+        self._over = over
+        self._lost_lines = lost_lines
+        self._segments = find_segments(folder)
+
+    def read(self, position: int) -> LogPart:
+        """The part from a position on."""
+        lines: list[LogLine] = []
+        position = max(0, position)
+        if self._segments and position < self._segments[0]:
+            dropped = self._segments[0] - position
+            text = f"[{dropped} bytes of the log were dropped: only the newest are kept]"
+            first = self._first_time()
+            lines.append(LogLine(first, text, error=True))
+            position = self._segments[0]
+        content, position = self._content(position, PART_BYTES)
+        lines += parse(content)
+        return self._part(lines, position)
+
+    def read_last(self, count: int) -> LogPart:
+        """The last lines, as many as are asked for and fit."""
+        end = self._end()
+        start = max(self._segments[0] if self._segments else 0, end - LAST_BYTES)
+        content = b""
+        while start < end:
+            more, start = self._content(start, LAST_BYTES)
+            if not more:
+                break
+            content += more
+        records = content.split(b"\n")[:-1]
+        kept = records[len(records) - count :] if 0 < count < len(records) else records
+        lines = parse(b"\n".join(kept) + b"\n") if kept and count > 0 else []
+        return self._part(lines, max(start, end) if not content else start)
+
+    def _part(self, lines: list[LogLine], position: int) -> LogPart:
+        end = self._end()
+        complete = self._over and position >= end
+        if complete and self._lost_lines:
+            # What could not be written down stands after everything else, and is told once.
+            if position <= end:
+                at_ms = lines[-1].at_ms if lines else self._last_time()
+                lines.append(LogLine(at_ms, lost_text(self._lost_lines), error=True))
+            position = end + 1
+        return LogPart(tuple(lines), position, complete)
+
+    def _content(self, position: int, limit: int) -> tuple[bytes, int]:
+        """Whole records from a position on, and where the next one starts."""
+        starts = [each for each in self._segments if each <= position]
+        if not starts:
+            return b"", position
+        for start in self._segments[len(starts) - 1 :]:
+            offset = max(0, position - start)
+            try:
+                content = _read(segment_path(self._folder, start), offset, limit)
+            except FileNotFoundError:
+                # It was dropped a moment ago.
+                continue
+            skipped = 0
+            if offset and content[:1] != b"\n":
+                # A position within a record: the next one is meant.
+                skipped = content.find(b"\n") + 1 or len(content)
+            elif offset:
+                skipped = 1
+            end = content.rfind(b"\n") + 1
+            if end > skipped:
+                return content[skipped:end], start + max(0, offset - 1) + end
+        return b"", position
+
+    def _end(self) -> int:
+        for start in reversed(self._segments):
+            try:
+                return start + segment_path(self._folder, start).stat().st_size
+            except FileNotFoundError:
+                continue
+        return 0
+
+    def _first_time(self) -> int:
+        content, _ = self._content(self._segments[0], PART_BYTES)
+        return _time(content)
+
+    def _last_time(self) -> int:
+        content, _ = self._content(max(0, self._end() - PART_BYTES), PART_BYTES)
+        return _time(content[content.rfind(b"\n", 0, -1) + 1 :])
+
+
+def parse(content: bytes) -> list[LogLine]:
+    """The lines of whole records."""
+    text = content.decode(errors="replace")
+    if "\x1b" in text:
+        text = _SEQUENCES.sub("", text)
+    text = _CONTROL.sub(_HARMLESS, text)
+    lines: list[LogLine] = []
+    for record in text.split("\n")[:-1]:
+        time, _, rest = record.partition(" ")
+        if time.isdigit() and rest[1:2] == " ":
+            lines.append(LogLine(int(time), rest[2:], rest[0] == "e"))
+    return lines
+
+
+def _time(content: bytes) -> int:
+    time = content.partition(b" ")[0]
+    return int(time) if time.isdigit() else 0
+
+
+def _read(path: Path, offset: int, limit: int) -> bytes:
+    """From one byte before the offset on, so that it is seen whether a record starts there."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(descriptor, limit, max(0, offset - 1))
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""From what was submitted to a command that can be run."""

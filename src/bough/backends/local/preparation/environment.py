@@ -1,0 +1,100 @@
+"""The environment and the arguments of a task.
+
+There is nothing of the server's own in them, and nothing that the kernel would refuse. Must not
+know where anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bough.backends.local.data.paths import shown
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.preparation.layout import Layout
+from bough.model.backend import Launch
+
+#: The kernel takes no longer single text; more of them together leave room for it.
+LONGEST_TEXT, LONGEST_TEXTS = 128 * 1024 - 1, 1024 * 1024
+
+
+def usual_environment(options: LocalOptions, launch: Launch, layout: Layout) -> dict[str, str]:
+    """What every task has, unless it says otherwise."""
+    user = launch.user if options.as_user else "bough"
+    return {
+        "HOME": layout.seen_work(),
+        "LANG": "C.UTF-8",
+        "LOGNAME": user,
+        "PATH": options.search_path,
+        "PWD": layout.seen_work(),
+        "TMPDIR": layout.seen_temporary(),
+        "USER": user,
+    }
+
+
+def identify(
+    launch: Launch, layout: Layout, workflow_id: str, gpus: tuple[int, ...]
+) -> dict[str, str]:
+    """What tells a task who it is and its GPUs, whatever it says itself; no GPUs: an empty text."""
+    return {
+        "BOUGH_ATTEMPT": launch.attempt,
+        "BOUGH_OUTPUT": layout.seen_output(),
+        "BOUGH_RETRY_ID": str(launch.retry_id),
+        "BOUGH_TASK": launch.name,
+        "BOUGH_WORKFLOW_ID": workflow_id,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": ",".join(str(each) for each in gpus),
+    }
+
+
+def check_variables(variables: dict[str, str]) -> None:
+    """Refuse variables that no process can have."""
+    for name, value in variables.items():
+        if not name or "=" in name or not name.isprintable():
+            raise Unstartable(
+                f"environment: {shown(name)} cannot be the name of a variable; it must not be "
+                'empty, nor contain "=" or characters that cannot be shown'
+            )
+        if not _is_text(value):
+            raise Unstartable(f"environment: the value of {shown(name)} is not valid text")
+        if _size(name) + _size(value) + 1 > LONGEST_TEXT:
+            raise Unstartable(
+                f"environment: {shown(name)} is longer than {LONGEST_TEXT} bytes; write it to a "
+                "file (files:) instead"
+            )
+    _check_sum("environment", (each for pair in variables.items() for each in pair))
+
+
+def check_arguments(argv: tuple[str, ...]) -> None:
+    """Refuse arguments that no process can have."""
+    for number, text in enumerate(argv):
+        if not _is_text(text):
+            raise Unstartable(f"command and args: number {number + 1} is not valid text")
+        if _size(text) > LONGEST_TEXT:
+            raise Unstartable(
+                f"command and args: number {number + 1} is longer than {LONGEST_TEXT} bytes; "
+                "write it to a file (files:) instead"
+            )
+    if not argv[0]:
+        raise Unstartable("command and args: the first one, the program to run, is empty")
+    _check_sum("command and args", argv)
+
+
+def _check_sum(what: str, texts: Iterable[str]) -> None:
+    if sum(_size(each) + 1 for each in texts) > LONGEST_TEXTS:
+        raise Unstartable(
+            f"{what}: together they are longer than {LONGEST_TEXTS} bytes; write them to a file "
+            "(files:) instead"
+        )
+
+
+def _is_text(text: str) -> bool:
+    """Whether a process can have it: without zero bytes and without halves of characters."""
+    try:
+        return "\0" not in text and bool(text.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))

@@ -1,0 +1,73 @@
+"""Placeholders in what people write for a task: `{{output}}` and the like.
+
+    {{output}}        the folder whose files are kept when the task is completed
+    {{input:0}}       the folder of an input, by its number
+    {{host:task}}     where another task of the group can be reached
+    {{workflow_id}}   the identifier of the workflow
+
+Blanks are allowed within the braces. What is none of these is left as it is: it may be meant for
+somebody else. Must not know where the folders are.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from bough.model.task_template import FileSpec, Recipe
+
+_PLACEHOLDER = re.compile(
+    r"\{\{[ \t]*(?:(?P<plain>output|workflow_id)"
+    r"|input[ \t]*:[ \t]*(?P<input>[0-9]{1,6})"
+    r"|host[ \t]*:[ \t]*(?P<host>[A-Za-z0-9][A-Za-z0-9_.-]*))[ \t]*\}\}"
+)
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What the placeholders of one task stand for."""
+
+    workflow_id: str
+    output: str
+    inputs: tuple[str, ...] = ()
+    #: Every task of the group runs on this machine.
+    host: str = "127.0.0.1"
+
+    def fill(self, text: str) -> str:
+        """The text with every placeholder filled in, once: what is filled in is not read again."""
+        return _PLACEHOLDER.sub(self._replace, text) if "{{" in text else text
+
+    def fill_recipe(self, recipe: Recipe) -> Recipe:
+        """A recipe with every placeholder filled in; bytes in base64 are left as they are."""
+        change = msgspec.structs.replace
+        return change(
+            recipe,
+            command=tuple(map(self.fill, recipe.command)),
+            args=tuple(map(self.fill, recipe.args)),
+            environment={name: self.fill(text) for name, text in recipe.environment.items()},
+            files=tuple(map(self._fill_file, recipe.files)),
+            inputs=tuple(
+                each if each.url is None else change(each, url=self.fill(each.url))
+                for each in recipe.inputs
+            ),
+            outputs=tuple(change(each, url=self.fill(each.url)) for each in recipe.outputs),
+            checkpoints=tuple(
+                change(each, path=self.fill(each.path), url=self.fill(each.url))
+                for each in recipe.checkpoints
+            ),
+        )
+
+    def _fill_file(self, file: FileSpec) -> FileSpec:
+        contents = file.contents if file.base64 else self.fill(file.contents)
+        return FileSpec(self.fill(file.path), contents, file.base64)
+
+    def _replace(self, found: re.Match[str]) -> str:
+        match found.lastgroup:
+            case "plain":
+                return self.output if found["plain"] == "output" else self.workflow_id
+            case "input" if int(found["input"]) < len(self.inputs):
+                return self.inputs[int(found["input"])]
+            case "host":
+                return self.host
+            case _:
+                return found[0]

@@ -1,0 +1,243 @@
+"""From a launch to a command: what a task is made of, written down where it is to run.
+
+Fills in placeholders, writes files and credentials, and decides what the task sees. Must not know
+how it is run.
+
+Everything is written into the attempt's own folder before anything of the task runs, and nothing
+outside of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from bough.backends.local.command import Account, Command, Limits, Mount, View, ViewKind
+from bough.backends.local.data.paths import make_below, opened, shown, write_new
+from bough.backends.local.data.removal import remove
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.preparation.accounts import find_account
+from bough.backends.local.preparation.container import Containment, contain
+from bough.backends.local.preparation.credentials import find_variables, write_credentials
+from bough.backends.local.preparation.environment import (
+    check_arguments,
+    check_variables,
+    identify,
+    usual_environment,
+)
+from bough.backends.local.preparation.layout import (
+    SEEN_OUTPUT,
+    SEEN_TEMPORARY,
+    SEEN_WORK,
+    Layout,
+    Surroundings,
+)
+from bough.backends.local.preparation.placeholders import Meaning
+from bough.backends.local.preparation.transfers import Transfers, checkpointed
+from bough.model.backend import Launch
+from bough.model.task_template import FileSpec, Recipe
+
+_FILE = 0o644
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a task is to run."""
+
+    options: LocalOptions
+    #: `None`: it sees the machine as it is.
+    view: ViewKind | None
+    #: Of this attempt alone, and empty.
+    folder: Path
+    workflow_id: str
+
+
+def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command:
+    """Make everything ready for a task, or say what is wrong with it."""
+    try:
+        return _prepare(place, launch, gpus)
+    except OSError as error:
+        raise Unstartable(
+            f"the folder of the task could not be made ready: {error.strerror or error}"
+        ) from error
+
+
+def clean_up(folder: Path) -> None:
+    """Remove what only a running task needs; once nothing of it runs any more."""
+    for name in ("secrets", "root", "tmp", "work", "input", "view"):
+        with contextlib.suppress(OSError):
+            remove(folder / name)
+
+
+def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
+    layout = Layout(place.folder.resolve(), _surroundings(place, launch))
+    recipe = _fill(place, launch, layout)
+    account = _account(place.options, launch, layout)
+    given = recipe.environment | find_variables(recipe.credentials, launch.secrets)
+    usual = usual_environment(place.options, launch, layout)
+    transfers = Transfers(place.options, layout, place.workflow_id)
+    mounts, inputs = transfers.plan_inputs(recipe.inputs)
+    command = Command(
+        attempt=launch.attempt,
+        name=launch.name,
+        argv=(*recipe.command, *recipe.args),
+        environment=usual | given | identify(launch, layout, place.workflow_id, gpus),
+        working_folder=layout.seen_work(),
+        limits=_limits(place.options, launch),
+        account=account,
+        inputs=inputs,
+        checkpoints=transfers.plan_checkpoints(recipe.checkpoints),
+        outputs=transfers.plan_outputs(recipe.outputs, launch.name),
+    )
+    _check(launch, command, layout)
+    _make_folders(layout, len(recipe.inputs), account)
+    files = _write_files(recipe.files, layout, account)
+    secrets = write_credentials(recipe.credentials, launch.secrets, layout, account)
+    checkpointed = _make_checkpointed(recipe, layout, account)
+    mounts = (*_own_mounts(layout), *files, *mounts, *secrets, *checkpointed)
+    if layout.surroundings is not Surroundings.CONTAINER:
+        return msgspec.structs.replace(command, view=_view(place, layout, mounts))
+    runner = place.options.container_runner or ""
+    return contain(command, Containment(runner, recipe, mounts, gpus, layout, frozenset(given)))
+
+
+def _surroundings(place: Place, launch: Launch) -> Surroundings:
+    if place.options.container_runner is not None and launch.spec and launch.spec.image:
+        return Surroundings.CONTAINER
+    return Surroundings.MACHINE if place.view is None else Surroundings.VIEW
+
+
+def _fill(place: Place, launch: Launch, layout: Layout) -> Recipe:
+    recipe = launch.spec
+    if recipe is None:
+        # Nothing is to run, so the GPUs are held for as long as was said.
+        hold = "infinity" if launch.hold_s is None else str(launch.hold_s)
+        return Recipe(command=("sleep", hold))
+    seen = tuple(layout.seen_input(number) for number in range(len(recipe.inputs)))
+    return Meaning(place.workflow_id, layout.seen_output(), seen).fill_recipe(recipe)
+
+
+def _check(launch: Launch, command: Command, layout: Layout) -> None:
+    check_variables(command.environment)
+    if command.argv:
+        check_arguments(command.argv)
+    elif layout.surroundings is not Surroundings.CONTAINER:
+        image = launch.spec.image if launch.spec else None
+        unused = f" (its image {shown(image)} is not used here)" if image else ""
+        raise Unstartable(
+            f"task {shown(launch.name)} says nothing to run{unused}; write for example "
+            '`command: ["bash", "-c"]` and `args: ["echo hello"]`'
+        )
+
+
+def _account(options: LocalOptions, launch: Launch, layout: Layout) -> Account | None:
+    if not options.as_user:
+        return None
+    if os.geteuid() != 0:
+        raise Unstartable(
+            "tasks are to run as the user who submitted them, which only a server that is root can "
+            "do; this one is not"
+        )
+    if layout.surroundings is Surroundings.MACHINE:
+        raise Unstartable(
+            "tasks are to run as the user who submitted them, which is only possible with a "
+            "private view of the machine, and there is none here"
+        )
+    return find_account(launch.user)
+
+
+def _limits(options: LocalOptions, launch: Launch) -> Limits:
+    if not options.limits:
+        return Limits()
+    return Limits(launch.cpu_milli or None, launch.memory_bytes or None, options.processes)
+
+
+def _make_folders(layout: Layout, inputs: int, account: Account | None) -> None:
+    with opened(layout.folder) as folder:
+        for name in ("work", "output", "root", "view"):
+            os.close(make_below(folder, (name,), account=account))
+        os.close(make_below(folder, ("tmp",), 0o1777, account))
+        os.close(make_below(folder, ("secrets",), 0o700))
+        for number in range(inputs):
+            os.close(make_below(folder, ("input", str(number))))
+
+
+def _write_files(
+    files: tuple[FileSpec, ...], layout: Layout, account: Account | None
+) -> tuple[Mount, ...]:
+    """Write the files of a spec; in a container, those outside of our folders are mounted."""
+    mounts: list[Mount] = []
+    for number, each in enumerate(files):
+        what = f"files[{number}]"
+        spot = layout.locate(each.path, what)
+        try:
+            write_new(spot.base, spot.parts, _contents(each, what), _FILE, account)
+        except FileExistsError:
+            raise Unstartable(f"{what}: {shown(each.path)} is there already") from None
+        except NotADirectoryError:
+            raise Unstartable(
+                f"{what}: {shown(each.path)} is below something that is a file"
+            ) from None
+        if layout.surroundings is Surroundings.CONTAINER and spot.base == layout.root:
+            mounts.append(Mount(str(spot.path), spot.seen, writable=True))
+    return tuple(mounts)
+
+
+def _contents(file: FileSpec, what: str) -> bytes:
+    if not file.base64:
+        return file.contents.encode(errors="replace")
+    try:
+        return base64.b64decode("".join(file.contents.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Unstartable(f"{what}: the contents are not valid base64: {error}") from None
+
+
+def _own_mounts(layout: Layout) -> tuple[Mount, ...]:
+    if layout.surroundings is Surroundings.MACHINE:
+        return ()
+    mounts = (
+        Mount(str(layout.work), SEEN_WORK, writable=True),
+        Mount(str(layout.output), SEEN_OUTPUT, writable=True),
+    )
+    if layout.surroundings is Surroundings.VIEW:
+        return mounts
+    return (Mount(str(layout.temporary), SEEN_TEMPORARY, writable=True), *mounts)
+
+
+def _make_checkpointed(
+    recipe: Recipe, layout: Layout, account: Account | None
+) -> tuple[Mount, ...]:
+    """Folders that must be seen from outside while the task runs; in a container, mounted."""
+    mounts: list[Mount] = []
+    contained = layout.surroundings is Surroundings.CONTAINER
+    for number, each in enumerate(recipe.checkpoints):
+        spot = layout.locate(checkpointed(each), f"checkpoint[{number}]")
+        if spot.base == layout.root:
+            parts = spot.parts if contained else spot.parts[:1]
+            with opened(layout.root) as root:
+                os.close(make_below(root, parts, account=account))
+            if contained:
+                mounts.append(Mount(str(spot.path), spot.seen, writable=True))
+    return tuple(mounts)
+
+
+def _view(place: Place, layout: Layout, mounts: tuple[Mount, ...]) -> View | None:
+    if layout.surroundings is not Surroundings.VIEW or place.view is None:
+        return None
+    hidden = (place.options.folder, *place.options.hidden)
+    new = (
+        Mount(str(layout.root / name), f"/{name}", writable=True)
+        for name in sorted(os.listdir(layout.root))
+    )
+    return View(
+        temporary=str(layout.temporary),
+        root=str(layout.view),
+        kind=place.view,
+        mounts=(*new, *mounts),
+        hidden=tuple(str(each.resolve()) for each in hidden),
+    )

@@ -1,0 +1,109 @@
+"""What data goes to and from a task: inputs, outputs and checkpoints, as mounts and copies.
+
+What can be shown where it is, is mounted read-only; what must be picked from, or cannot be mounted,
+is copied. Must not know how either is done.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from bough.backends.local.command import Copy, Mount
+from bough.backends.local.data.locations import results_folder, url_folder
+from bough.backends.local.data.matching import regex_fault
+from bough.backends.local.data.paths import is_folder, shown
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.preparation.layout import Layout, Surroundings
+from bough.model.task_template import CheckpointSpec, InputSpec, OutputSpec
+
+
+class Transfers(msgspec.Struct, frozen=True):
+    """Plans the data of one task."""
+
+    options: LocalOptions
+    layout: Layout
+    workflow_id: str
+
+    def plan_inputs(
+        self, inputs: tuple[InputSpec, ...]
+    ) -> tuple[tuple[Mount, ...], tuple[Copy, ...]]:
+        """What is mounted for the inputs, and what is copied before."""
+        mounts: list[Mount] = []
+        copies: list[Copy] = []
+        for number, each in enumerate(inputs):
+            what = f"inputs[{number}]"
+            _check_regex(each.regex, what)
+            source = self._find_input(each, what)
+            mountable = self.layout.surroundings is not Surroundings.MACHINE
+            if mountable and each.regex is None and is_folder(source):
+                mounts.append(Mount(str(source), self.layout.seen_input(number)))
+                continue
+            folder = self.layout.input(number)
+            copies.append(self._copy(source, folder, each.regex, optional=each.task is None))
+            if mountable:
+                mounts.append(Mount(str(folder), self.layout.seen_input(number)))
+        return tuple(mounts), tuple(copies)
+
+    def plan_outputs(self, outputs: tuple[OutputSpec, ...], task: str) -> tuple[Copy, ...]:
+        """What is copied when the task is completed; at last its folder becomes the results."""
+        copies: list[Copy] = []
+        for number, each in enumerate(outputs):
+            what = f"outputs[{number}]"
+            _check_regex(each.regex, what)
+            target = url_folder(self.options, each.url, what)
+            copies.append(self._copy(self.layout.output, target, each.regex))
+        results = results_folder(self.options, self.workflow_id, task)
+        return (*copies, Copy(str(self.layout.output), str(results), move=True))
+
+    def plan_checkpoints(self, checkpoints: tuple[CheckpointSpec, ...]) -> tuple[Copy, ...]:
+        """What is copied while the task runs.
+
+        A folder keeps its name: `/tmp/models` is found at `<url>/models`, and `/tmp/models/*` at
+        the URL itself.
+        """
+        copies: list[Copy] = []
+        for number, each in enumerate(checkpoints):
+            what = f"checkpoint[{number}]"
+            _check_regex(each.regex, what)
+            spot = self.layout.locate(checkpointed(each), what)
+            target = url_folder(self.options, each.url, what)
+            copy = self._copy(spot.path, target, each.regex, optional=True)
+            copies.append(
+                msgspec.structs.replace(
+                    copy, every_s=max(1, each.frequency_s), named=not each.path.endswith("/*")
+                )
+            )
+        return tuple(copies)
+
+    def _find_input(self, each: InputSpec, what: str) -> Path:
+        if each.task is None:
+            if each.url is None:
+                raise Unstartable(f"{what}: write `task:` or `url:`, for where the data is from")
+            return url_folder(self.options, each.url, what)
+        workflow_id = each.workflow or self.workflow_id
+        folder = results_folder(self.options, workflow_id, each.task)
+        if not is_folder(folder):
+            raise Unstartable(
+                f"{what}: the results of task {shown(each.task)} of workflow {shown(workflow_id)} "
+                "are not on this machine; it was not completed here, or they are kept no longer"
+            )
+        return folder
+
+    def _copy(
+        self, source: Path, target: Path, regex: str | None, *, optional: bool = False
+    ) -> Copy:
+        return Copy(str(source), str(target), regex, optional=optional, bounds=self.options.bounds)
+
+
+def checkpointed(checkpoint: CheckpointSpec) -> str:
+    """The path of a checkpoint's folder or file, whether its name is kept or not."""
+    return checkpoint.path.removesuffix("/*")
+
+
+def _check_regex(regex: str | None, what: str) -> None:
+    fault = None if regex is None else regex_fault(regex)
+    if fault is not None:
+        raise Unstartable(f"{what}: {fault}")

@@ -1,0 +1,269 @@
+"""Builds the files that a task sees, in a mount namespace of its own.
+
+The root is a small file system in memory. The machine's top-level folders are mounted into it,
+read-only and with all that is mounted below them, except for those that a task has for itself.
+Nothing is followed that could be a link of somebody's making. Must not know what runs there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from bough.backends.local.command import Mount, View
+from bough.backends.local.data.paths import make_below, open_below
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.sandbox import syscalls as kernel
+from bough.backends.local.sandbox.mount_table import read_mounts
+
+#: Top-level folders that are not the machine's.
+OWN = frozenset({"dev", "proc", "run", "tmp"})
+#: It has room for what a task puts beside the folders, and not for its data.
+ROOT_OPTIONS = "size=256m,mode=755"
+_DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
+#: GPUs, other accelerators, and fast networks between them.
+ACCELERATORS = ("accel", "dri", "gdrdrv", "infiniband", "kfd", "nvidia", "vfio")
+_LINKS = (
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+)
+#: What programs need of the machine's /run; all else there belongs to its services.
+_RUNNING = ("/run/nvidia-persistenced", "/run/nvidia-fabricmanager", "/run/opengl-driver")
+#: Parts of /proc by which root could change the machine.
+_SETTINGS = ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger")
+_RESOLVER = Path("/etc/resolv.conf")
+#: The same numbers as those of mount(2).
+_SAFE = kernel.MOUNT_NOSUID | kernel.MOUNT_NODEV
+#: What a mount keeps when it is mounted anew.
+_FLAGS = {
+    "noexec": kernel.MS_NOEXEC,
+    "noatime": kernel.MS_NOATIME,
+    "nodiratime": kernel.MS_NODIRATIME,
+    "relatime": kernel.MS_RELATIME,
+}
+
+
+def build(view: View) -> None:
+    """Make the view the files of this process, which is in a new mount namespace."""
+    owner = Path(view.root).stat()
+    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+    kernel.mount("none", view.root, "tmpfs", _flags(), ROOT_OPTIONS)
+    # It is below one of the folders that are mounted into it, and not to be mounted with that.
+    kernel.mount("none", view.root, "", kernel.MS_UNBINDABLE)
+    root = _Root(view)
+    try:
+        os.chown(view.root, owner.st_uid, owner.st_gid)
+        root.show_machine()
+        root.hide(view.hidden)
+        root.show_devices()
+        root.show_running()
+        root.bind(view.temporary, ("tmp",), writable=True)
+        root.share_temporary(view.temporary)
+        for each in view.mounts:
+            root.show(each)
+        root.show_processes()
+        os.fchdir(root.descriptor)
+    finally:
+        root.close()
+    kernel.pivot_here()
+
+
+def find_running() -> list[str]:
+    """The folders of the machine's /run that a task needs."""
+    found = {*_RUNNING, str(_RESOLVER.resolve().parent)}
+    return sorted(each for each in found if each.startswith("/run/") and Path(each).is_dir())
+
+
+class _Root:
+    """The new root while it is built."""
+
+    def __init__(self, view: View) -> None:
+        self._path = view.root
+        self.descriptor = open_below("/", Path(view.root).parts[1:])
+        self._taken = OWN | {Path(each.target).parts[1] for each in view.mounts}
+
+    def close(self) -> None:
+        """Forget the root."""
+        os.close(self.descriptor)
+
+    def make(self, parts: tuple[str, ...]) -> str:
+        """The path of a folder of the new root, which is made if it is not there."""
+        os.close(make_below(self.descriptor, parts))
+        return "/".join((self._path, *parts))
+
+    def show_machine(self) -> None:
+        """Mount the machine's folders, and make them read-only."""
+        for entry in sorted(os.scandir("/"), key=lambda each: each.name):
+            if entry.name in self._taken:
+                continue
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), entry.name, dir_fd=self.descriptor)
+            elif entry.is_dir(follow_symlinks=False):
+                target = self.make((entry.name,))
+                kernel.mount(entry.path, target, "", kernel.MS_BIND | kernel.MS_REC)
+        _protect(self.descriptor, self._path)
+
+    def hide(self, hidden: tuple[str, ...]) -> None:
+        """Put emptiness over what is not to be seen."""
+        for each in hidden:
+            parts = Path(each).parts[1:]
+            if not parts or parts[0] in self._taken:
+                continue
+            with contextlib.suppress(FileNotFoundError), self._opened(parts[:-1]) as above:
+                mode = os.stat(parts[-1], dir_fd=above, follow_symlinks=False).st_mode
+                target = "/".join((self._path, *parts))
+                if stat.S_ISDIR(mode):
+                    nothing = _flags(kernel.MS_RDONLY)
+                    kernel.mount("none", target, "tmpfs", nothing, "size=4k,mode=555")
+                elif not stat.S_ISLNK(mode):
+                    kernel.mount(os.devnull, target, "", kernel.MS_BIND)
+
+    def show_devices(self) -> None:
+        """Give it the devices that every program may use, and the accelerators."""
+        kernel.mount("none", self.make(("dev",)), "tmpfs", kernel.MS_NOSUID, "size=1m,mode=755")
+        for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
+            if entry.name in _DEVICES or entry.name.startswith(ACCELERATORS):
+                self._show_device(entry)
+        pseudo_terminals = "newinstance,ptmxmode=0666,mode=620"
+        kernel.mount(
+            "none", self.make(("dev", "pts")), "devpts", kernel.MS_NOSUID, pseudo_terminals
+        )
+        kernel.mount("none", self.make(("dev", "shm")), "tmpfs", _flags(), "mode=1777")
+        with self._opened(("dev",)) as devices:
+            for name, leads in _LINKS:
+                os.symlink(leads, name, dir_fd=devices)
+            _change(devices, kernel.MOUNT_RDONLY)
+
+    def show_running(self) -> None:
+        """Give it what it needs to find other machines and its GPUs."""
+        self.make(("run",))
+        for each in find_running():
+            self.bind(each, Path(each).parts[1:], writable=False)
+
+    def show_processes(self) -> None:
+        """Give it /proc, without what would change the machine."""
+        kernel.mount("proc", self.make(("proc",)), "proc", _flags(kernel.MS_NOEXEC))
+        for name in _SETTINGS:
+            path = "/".join((self._path, "proc", name))
+            if os.path.lexists(path):
+                kernel.mount(path, path, "", kernel.MS_BIND)
+                kept = _flags(kernel.MS_NOEXEC | kernel.MS_RDONLY)
+                kernel.mount("none", path, "", kernel.MS_BIND | kernel.MS_REMOUNT | kept)
+
+    def share_temporary(self, temporary: str) -> None:
+        """Let /var/tmp be the task's own as well, where there is such a folder."""
+        with contextlib.suppress(OSError):
+            self.bind(temporary, ("var", "tmp"), writable=True)
+
+    def show(self, mount: Mount) -> None:
+        """Mount what a view names."""
+        parts = Path(mount.target).parts[1:]
+        try:
+            self.bind(mount.source, parts, writable=mount.writable)
+        except OSError as error:
+            raise Unstartable(
+                f"{mount.source} cannot be shown at {mount.target}: {error.strerror}"
+            ) from error
+
+    def bind(self, source: str, parts: tuple[str, ...], *, writable: bool) -> None:
+        """Mount a folder or file of the machine, whatever links somebody makes meanwhile."""
+        folder = open_below("/", Path(source).parts[1:-1])
+        try:
+            shown = os.open(Path(source).name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+        finally:
+            os.close(folder)
+        try:
+            mode = os.fstat(shown).st_mode
+            is_folder = stat.S_ISDIR(mode)
+            if not is_folder and not stat.S_ISREG(mode):
+                raise OSError(errno.EINVAL, "it is neither a folder nor a file", source)
+            target = self._make_target(parts, is_folder=is_folder)
+            kernel.mount(_of(shown), _of(target), "", kernel.MS_BIND)
+            os.close(target)
+        finally:
+            os.close(shown)
+        with self._opened(parts[:-1]) as above:
+            bound = os.open(parts[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
+        try:
+            _change(bound, _SAFE if writable else _SAFE | kernel.MOUNT_RDONLY)
+        finally:
+            os.close(bound)
+
+    def _make_target(self, parts: tuple[str, ...], *, is_folder: bool) -> int:
+        if is_folder:
+            return make_below(self.descriptor, parts)
+        above = make_below(self.descriptor, parts[:-1])
+        try:
+            made = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            os.close(os.open(parts[-1], made, 0o644, dir_fd=above))
+            return os.open(parts[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
+        finally:
+            os.close(above)
+
+    def _show_device(self, entry: os.DirEntry[str]) -> None:
+        target = "/".join((self._path, "dev", entry.name))
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), target)
+            return
+        if entry.is_dir(follow_symlinks=False):
+            Path(target).mkdir()
+        else:
+            Path(target).touch()
+        kernel.mount(entry.path, target, "", kernel.MS_BIND | kernel.MS_REC)
+
+    @contextlib.contextmanager
+    def _opened(self, parts: tuple[str, ...]) -> Iterator[int]:
+        descriptor = open_below(self.descriptor, parts)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _protect(root: int, path: str) -> None:
+    """Make all that is mounted below the root read-only, but not the root itself."""
+    try:
+        kernel.set_mount(root, add=_SAFE | kernel.MOUNT_RDONLY, recursive=True)
+        kernel.set_mount(root, remove=kernel.MOUNT_RDONLY)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        _remount_all(path)
+
+
+def _change(descriptor: int, attributes: int) -> None:
+    try:
+        kernel.set_mount(descriptor, add=attributes)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        _remount(_of(descriptor), attributes)
+
+
+def _remount_all(path: str) -> None:
+    """The same for kernels before 5.12, one mount at a time."""
+    text = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    for each in read_mounts(text):
+        if each.path.startswith(f"{path}/"):
+            kept = sum(_FLAGS[name] for name in each.options if name in _FLAGS)
+            _remount(each.path, kept | _SAFE | kernel.MS_RDONLY)
+    _remount(path, _SAFE)
+
+
+def _remount(path: str, flags: int) -> None:
+    kernel.mount("none", path, "", kernel.MS_BIND | kernel.MS_REMOUNT | flags)
+
+
+def _of(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _flags(more: int = 0) -> int:
+    return kernel.MS_NOSUID | kernel.MS_NODEV | more

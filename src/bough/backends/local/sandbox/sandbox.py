@@ -1,0 +1,176 @@
+"""A task's own view of the machine: which kind is possible here, and how a process enters it.
+
+A process that enters a view gets a process namespace of its own. Three processes stand in a row:
+the one that entered stays outside and ends as the task ends, the second one is the first process
+of the namespace and passes signals on, and the third one becomes the task, in a session of its own.
+When the task ends, or the outer process is killed, everything that the task has started is killed
+by the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from pathlib import Path
+from typing import NoReturn
+
+from bough.backends.local.command import Account, Command, View, ViewKind
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.sandbox import syscalls as kernel
+from bough.backends.local.sandbox.bubblewrap import outer_environment, wrap
+from bough.backends.local.sandbox.init_process import hold_signals, release_signals, watch
+from bough.backends.local.sandbox.root_filesystem import build
+
+#: What a task of root keeps: to change owners, modes and accounts of what is its own, to use low
+#: ports, and to signal its processes (capabilities 0, 1, 3, 4, 5, 6, 7 and 10).
+_KEPT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
+_STATUS_BYTES = 4
+_REMEDY = "run the server as root, or install bubblewrap"
+_REMEDY_OF_ROOT = "let the server make namespaces (it is root, but without CAP_SYS_ADMIN)"
+_WITHOUT_ROOT = (ViewKind.USER_NAMESPACES, ViewKind.BUBBLEWRAP)
+
+
+def choose_view(options: LocalOptions) -> tuple[ViewKind | None, tuple[str, ...]]:
+    """The kind of view that works on this machine, and what there is to say if none does."""
+    if not options.private:
+        return None, ()
+    # It runs this module in a process of its own, which needs nothing of it.
+    from bough.backends.local.sandbox.sandbox_probe import try_view  # noqa: PLC0415
+
+    kinds = (ViewKind.NAMESPACES,) if os.geteuid() == 0 else _WITHOUT_ROOT
+    faults: list[str] = []
+    for kind in kinds:
+        fault = try_view(kind)
+        if fault is None:
+            return kind, ()
+        faults.append(f"{kind}: {fault}")
+    remedy = _REMEDY_OF_ROOT if os.geteuid() == 0 else _REMEDY
+    warning = (
+        "tasks have no private view of this machine: they share its /tmp, see what this server's "
+        "user sees, its data too, and files in their specs cannot have absolute paths; "
+        f"{remedy} ({'; '.join(faults)})"
+    )
+    return None, (warning,)
+
+
+def enter(command: Command) -> tuple[str, ...]:
+    """Become the process that is to run a task; what to execute, with `environment_of` it.
+
+    Called in a forked process with one thread. It may return in a process that was forked off;
+    the one that called it then stays, and ends as the task does.
+    """
+    try:
+        return _enter(command)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise Unstartable(
+            f"the task's own view of the machine cannot be made: {error.strerror}{where}"
+        ) from error
+
+
+def environment_of(command: Command) -> dict[str, str]:
+    """What to start with that which was entered: the task itself, or what gives it its own."""
+    view = command.view
+    if view is not None and view.kind is ViewKind.BUBBLEWRAP:
+        return outer_environment(command)
+    return command.environment
+
+
+def _enter(command: Command) -> tuple[str, ...]:
+    view = command.view
+    if view is not None:
+        # It may hold what the server's user has logged in to elsewhere.
+        kernel.leave_keyring()
+    if view is not None and view.kind is ViewKind.BUBBLEWRAP:
+        _ignore_signals()
+        return wrap(command, view)
+    if view is not None:
+        _isolate(view)
+        kernel.keep_capabilities(_KEPT if os.geteuid() == 0 else frozenset())
+    if command.account is not None:
+        _switch(command.account)
+    if view is not None:
+        kernel.forbid_new_privileges()
+    os.chdir(command.working_folder)
+    return command.argv
+
+
+def _isolate(view: View) -> None:
+    """Go into new namespaces; returns in a process that is neither the caller nor the first."""
+    if view.kind is ViewKind.USER_NAMESPACES:
+        _become_own_root()
+    kernel.unshare(kernel.CLONE_NEWPID)
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    first = os.fork()
+    if first:
+        os.close(writing)
+        _mirror(first, reading)
+    os.close(reading)
+    kernel.die_with_parent(signal.SIGKILL)
+    kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC)
+    build(view)
+    hold_signals()
+    task = os.fork()
+    if task:
+        _close_all_but(writing)
+        watch(task, _tell)
+        os._exit(0)
+    os.close(writing)
+    # So that it leads its group, as it would without a namespace, and reaches nobody outside.
+    os.setsid()
+    release_signals()
+
+
+def _become_own_root() -> None:
+    """A namespace of users in which this process may mount, and is still the same user."""
+    user, group = os.geteuid(), os.getegid()
+    kernel.unshare(kernel.CLONE_NEWUSER)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        Path("/proc/self", name).write_text(text)
+
+
+def _mirror(first: int, reading: int) -> NoReturn:
+    """Stay outside until the namespace has ended, and end as the task did."""
+    _ignore_signals()
+    _close_all_but(reading)
+    told = os.read(0, _STATUS_BYTES)
+    _, status = os.waitpid(first, 0)
+    if len(told) == _STATUS_BYTES:
+        status = int.from_bytes(told, "little")
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if number not in {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        os._exit(128 + number)
+    os._exit(os.WEXITSTATUS(status))
+
+
+def _tell(status: int) -> None:
+    """Let the process outside know how the task ended."""
+    os.write(0, status.to_bytes(_STATUS_BYTES, "little"))
+
+
+def _ignore_signals() -> None:
+    """Signals to the process group are meant for the task."""
+    for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+        signal.signal(each, signal.SIG_IGN)
+
+
+def _close_all_but(descriptor: int) -> None:
+    """Hold no file open that belongs to others; the one that is kept becomes number 0."""
+    os.dup2(descriptor, 0)
+    os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _switch(account: Account) -> None:
+    os.setgroups(account.groups)
+    os.setresgid(account.group_id, account.group_id, account.group_id)
+    os.setresuid(account.user_id, account.user_id, account.user_id)

@@ -1,0 +1,87 @@
+"""Tries out a view of one kind in a process of its own, as `python -m`.
+
+The program that is run there says by its exit code whether the view is as it should be.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from bough.backends.local.command import Command, Mount, View, ViewKind
+from bough.backends.local.errors import Unstartable
+from bough.backends.local.preparation.layout import SEEN_WORK
+from bough.backends.local.sandbox.sandbox import enter, environment_of
+
+_TIMEOUT_S = 30
+_SECRET = "secret"  # noqa: S105 - the name of a folder
+#: It sees nothing that is hidden, can write its own files and no others, and has /proc and /dev.
+_SCRIPT = """
+test ! -e "$1/file" && touch written /tmp/written && : > /dev/null && test -e /proc/self/status \\
+&& ! { touch /etc/bough-probe 2>/dev/null && rm /etc/bough-probe; }
+"""
+
+
+@functools.cache
+def try_view(kind: ViewKind) -> str | None:
+    """Why a kind of view is not possible on this machine; `None`: it is."""
+    with tempfile.TemporaryDirectory(prefix="bough-") as name:
+        command = _arrange(Path(name).resolve(), kind)
+        program = (sys.executable, "-m", __name__, msgspec.json.encode(command).decode())
+        try:
+            answer = subprocess.run(  # noqa: S603 - this program itself
+                program,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
+            )
+        except subprocess.TimeoutExpired:
+            return f"a trial did not end within {_TIMEOUT_S} seconds"
+        except OSError as error:
+            return f"{sys.executable} cannot be run again: {error.strerror}"
+        if answer.returncode == 0 and Path(name, "work", "written").exists():
+            return None
+    lines = answer.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"a trial ended with exit code {answer.returncode}"
+
+
+def _arrange(folder: Path, kind: ViewKind) -> Command:
+    for name in ("root", "tmp", "work", _SECRET):
+        (folder / name).mkdir()
+    (folder / _SECRET / "file").touch()
+    view = View(
+        temporary=str(folder / "tmp"),
+        root=str(folder / "root"),
+        kind=kind,
+        mounts=(Mount(str(folder / "work"), SEEN_WORK, writable=True),),
+        hidden=(str(folder / _SECRET),),
+    )
+    argv = ("/bin/sh", "-c", _SCRIPT, "probe", str(folder / _SECRET))
+    environment = {"PATH": os.environ.get("PATH", os.defpath)}
+    return Command("probe", "probe", argv, environment, SEEN_WORK, view)
+
+
+def main(text: str) -> None:
+    """Enter the view, and run the program that looks around."""
+    command = msgspec.json.decode(text, type=Command)
+    os.setsid()
+    try:
+        argv = enter(command)
+    except Unstartable as error:
+        sys.exit(error.message)
+    try:
+        os.execve(argv[0], argv, environment_of(command))  # noqa: S606 - this is what it is for
+    except OSError as error:
+        sys.exit(f"{argv[0]}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,92 @@
+"""What is done beside a keeper: preparing tasks, copying data, tidying up. Must not know when."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from bough.backends.local.attempt_folder import AttemptFolder
+from bough.backends.local.command import Copy
+from bough.backends.local.data.copying import copy_files
+from bough.backends.local.data.removal import remove
+from bough.backends.local.errors import NoRoom, lacks_room
+from bough.backends.local.preparation.prepare_task import Place, clean_up, prepare
+from bough.backends.local.supervisor.instructions import Setup
+from bough.backends.local.supervisor.supervised_task import KeptTask
+from bough.errors import BoughError
+
+_COMMAND_S = 60
+#: Files of a task that are written at once, without asking another process.
+_FILE_BYTES = 2**20
+_SECRETS = msgspec.json.Decoder(dict[str, dict[str, str]])
+
+
+def prepare_all(setup: Setup, tasks: Sequence[KeptTask]) -> bytes:
+    """Make everything ready for some tasks; the commands, in the same order."""
+    commands: list[msgspec.Struct] = []
+    for task in tasks:
+        try:
+            commands.append(_prepare(setup, task))
+        except (BoughError, OSError) as error:
+            kind = NoRoom if lacks_room(error) else BoughError
+            raise kind(blame(task, str(error))) from None
+    return msgspec.json.encode(commands)
+
+
+def takes_long(task: KeptTask) -> bool:
+    """Whether its preparation may take so long that nobody should wait for it."""
+    spec = task.order.launch.spec
+    if spec is None:
+        return False
+    return bool(spec.inputs) or sum(len(each.contents) for each in spec.files) > _FILE_BYTES
+
+
+def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
+    """Make copies, one after the other; before that, run a command that ends what is left."""
+    if before:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603 - made by this backend
+                before,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_COMMAND_S,
+                check=False,
+            )
+    for each in copies:
+        copy_files(each)
+    return b""
+
+
+def tidy(folders: Iterable[AttemptFolder]) -> bytes:
+    """Remove what nobody needs after the end."""
+    for each in folders:
+        with contextlib.suppress(OSError):
+            each.secrets.unlink(missing_ok=True)
+            clean_up(each.task)
+    return b""
+
+
+def blame(task: KeptTask, reason: str) -> str:
+    """Say whose fault it is that a gang does not start."""
+    return f"Task {task.name} could not be started: {reason}"
+
+
+def _prepare(setup: Setup, task: KeptTask) -> msgspec.Struct:
+    folder = task.folder
+    # What an earlier keeper has begun is not used.
+    remove(folder.task)
+    folder.task.mkdir(mode=0o700)
+    launch = task.order.launch
+    with contextlib.suppress(FileNotFoundError):
+        secrets = _SECRETS.decode(folder.secrets.read_bytes())
+        launch = msgspec.structs.replace(launch, secrets=secrets)
+    place = Place(setup.options, setup.view, folder.task, task.order.workflow_id)
+    command = prepare(place, launch, task.accepted.gpu_indices)
+    for each in command.inputs:
+        copy_files(each)
+    environment = command.environment | {"BOUGH_ATTEMPT": task.attempt}
+    return msgspec.structs.replace(command, environment=environment)

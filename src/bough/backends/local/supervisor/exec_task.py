@@ -1,0 +1,177 @@
+"""From a forked copy of the keeper to the task's own program.
+
+A copy gets everything ready, says so, and waits; it goes on when it is told to, which is when
+all tasks of its gang are ready. What goes wrong is told in words. Must not know of the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+import signal
+import socket
+import stat
+from pathlib import Path
+
+from bough.backends.local.command import Command, ViewKind
+from bough.backends.local.errors import lacks_room
+from bough.backends.local.sandbox.cgroups import PIDS
+from bough.backends.local.sandbox.limits import Group
+from bough.backends.local.sandbox.sandbox import enter, environment_of
+from bough.backends.local.supervisor.processes import die_with_parent
+from bough.backends.local.supervisor.ptrace import learn_senders
+from bough.errors import BoughError
+
+READY, GO, FAILED, NO_ROOM = b"R", b"G", b"E", b"0"
+_CHANNEL = 3
+#: Where memory runs out, tasks go before the server and others, also if that one is protected.
+_OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
+_MESSAGE_BYTES = 4_000
+#: What Python changes for itself, and a task is to find as usual.
+_SIGNALS = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGCHLD,
+    signal.SIGUSR1,
+)
+
+
+def fork_task(
+    command: Command,
+    group: Group | None,
+    streams: tuple[int, int],
+    limit: tuple[int, int],
+) -> tuple[int, socket.socket]:
+    """Fork a copy that becomes the task; its number, and the channel to it."""
+    ours, theirs = socket.socketpair()
+    learn_senders(ours)
+    pid = os.fork()
+    if pid == 0:
+        _become(command, group, (*streams, theirs.fileno()), limit)
+    theirs.close()
+    ours.setblocking(False)
+    return pid, ours
+
+
+def can_be_held(command: Command) -> bool:
+    """Whether its program is the same when it is held at its beginning.
+
+    One that is to run with the rights of its owner does so only if nobody but root holds it.
+    """
+    if os.geteuid() == 0:
+        return True
+    if command.view is not None and command.view.kind is ViewKind.BUBBLEWRAP:
+        return False
+    program = shutil.which(command.argv[0], path=command.environment.get("PATH"))
+    return program is None or not os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID)
+
+
+def _become(
+    command: Command,
+    group: Group | None,
+    descriptors: tuple[int, int, int],
+    limit: tuple[int, int],
+) -> None:
+    """Never returns."""
+    channel = None
+    try:
+        channel = _arrange(descriptors)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        if group is not None:
+            group.add(os.getpid())
+        if command.limits.processes is not None and (group is None or PIDS not in group.folders):
+            _leave_processes()
+        argv = enter(command)
+        # A change of account has undone it.
+        die_with_parent()
+        channel.sendall(READY)
+        if channel.recv(1) != GO:
+            os._exit(1)
+        _execute(argv, environment_of(command))
+    except BaseException as error:  # whatever it is, it is told, and ends here
+        _tell(channel, error)
+    os._exit(127)
+
+
+def _leave_processes() -> None:
+    """Where nothing else bounds them: a task cannot have all processes that its user may have.
+
+    So the server can still start what it needs. It does not hold for root.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    if most != resource.RLIM_INFINITY:
+        bound = most * 3 // 4
+        resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
+
+
+def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
+    """Be a session of its own, with its own standard streams and nothing else but the channel."""
+    os.setsid()
+    die_with_parent()
+    signal.set_wakeup_fd(-1)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
+    with contextlib.suppress(OSError):
+        _OOM_SCORE_FILE.write_text(_OOM_SCORE)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    # First out of the way of each other, then to where they belong.
+    copies = [os.dup(each) for each in (nothing, *descriptors)]
+    for number, each in enumerate(copies):
+        os.dup2(each, number, inheritable=number < _CHANNEL)
+    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    return socket.socket(fileno=_CHANNEL)
+
+
+def _execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
+    try:
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - this is what it is for
+    except OSError as error:
+        raise BoughError(_explain(argv[0], error)) from None
+    except ValueError as error:
+        raise BoughError(f"{argv[0]}: {error}") from None
+
+
+def _explain(program: str, error: OSError) -> str:
+    """Why a program cannot be run, in words."""
+    if error.errno == errno.ENOENT:
+        if "/" not in program:
+            return f"there is no command {program!r}"
+        interpreter = _interpreter(program)
+        if interpreter is not None:
+            return f"{program}: its interpreter {interpreter!r} does not exist"
+        return f"{program}: there is no such file"
+    if error.errno == errno.ENOEXEC:
+        return f"{program}: it is no program, and does not start with #! and an interpreter"
+    if error.errno == errno.E2BIG:
+        return f"{program}: its arguments and environment together are too long"
+    return f"{program}: {error.strerror}"
+
+
+def _interpreter(program: str) -> str | None:
+    """What a script says that it is to be run by."""
+    try:
+        with Path(program).open("rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return None
+    if not first.startswith(b"#!"):
+        return None
+    words = first[2:].decode(errors="replace").split()
+    return words[0] if words else ""
+
+
+def _tell(channel: socket.socket | None, error: BaseException) -> None:
+    expected = isinstance(error, BoughError | OSError)
+    message = str(error) if expected else f"{type(error).__name__}: {error}"
+    mark = NO_ROOM if lacks_room(error) else FAILED
+    if channel is not None:
+        with contextlib.suppress(OSError):
+            channel.sendall(mark + message.encode(errors="replace")[:_MESSAGE_BYTES])

@@ -1,0 +1,90 @@
+"""Work that takes long, done by a copy of the keeper beside it, so that the keeper never waits.
+
+Must not know what the work is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+
+from bough.backends.local.errors import lacks_room
+from bough.backends.local.supervisor.processes import die_with_parent
+from bough.errors import BoughError
+
+_DONE, _FAILED, _NO_ROOM = b"+", b"-", b"0"
+_READ_BYTES = 65_536
+
+
+class Aside:
+    """One piece of work and what came of it."""
+
+    def __init__(self, work: Callable[[], bytes]) -> None:
+        self.descriptor, writing = os.pipe2(os.O_CLOEXEC)
+        self._content = b""
+        self.pid = os.fork()
+        if self.pid == 0:
+            _work(work, writing)
+        os.close(writing)
+        os.set_blocking(self.descriptor, False)
+
+    def read(self) -> bool:
+        """Read what there is; whether that was all."""
+        try:
+            while chunk := os.read(self.descriptor, _READ_BYTES):
+                self._content += chunk
+        except BlockingIOError:
+            return False
+        return True
+
+    def result(self) -> tuple[bytes | None, str]:
+        """What came of it, or else what went wrong."""
+        if self._content.startswith(_DONE):
+            return self._content[1:], ""
+        if self._content.startswith((_FAILED, _NO_ROOM)):
+            return None, self._content[1:].decode(errors="replace")
+        return None, "it was ended before it was done"
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether it ended without a word: somebody has killed it."""
+        return not self._content.startswith((_DONE, _FAILED, _NO_ROOM))
+
+    @property
+    def lacked_room(self) -> bool:
+        """Whether it failed because the disk was full."""
+        return self._content.startswith(_NO_ROOM)
+
+    def kill(self) -> None:
+        """End it now; only before it was waited for, so the number is its own."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Read no more."""
+        os.close(self.descriptor)
+
+
+def _work(work: Callable[[], bytes], writing: int) -> None:
+    """Do it, in a process of its own, and end."""
+    answer = _FAILED
+    try:
+        os.setpgid(0, 0)
+        die_with_parent()
+        for number in (signal.SIGCHLD, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        answer = _DONE + work()
+    except BaseException as error:  # whatever it is, it is told, and ends here
+        message = error.message if isinstance(error, BoughError) else _shown(error)
+        mark = _NO_ROOM if lacks_room(error) else _FAILED
+        answer = mark + message.encode(errors="replace")
+    with contextlib.suppress(OSError), os.fdopen(writing, "wb") as file:
+        file.write(answer)
+    os._exit(0)
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,341 @@
+"""One task while its keeper has it: its processes, its streams, its end. Must not know the others.
+
+Nothing here waits: everything that takes time is asked again later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import time
+from enum import Enum, auto
+
+import msgspec
+
+from bough.backends.local.attempt_folder import AttemptFolder, write_whole
+from bough.backends.local.attempt_state import Accepted, Begun, Hold, Over, Told
+from bough.backends.local.command import Command, Copy, Limits
+from bough.backends.local.logs.log_writer import ERROR, OUT, Lines, LogWriter
+from bough.backends.local.sandbox.init_process import NOTICE
+from bough.backends.local.sandbox.limits import Group, make_group
+from bough.backends.local.supervisor.exec_task import can_be_held, fork_task
+from bough.backends.local.supervisor.forked_work import Aside
+from bough.backends.local.supervisor.instructions import Order
+from bough.backends.local.supervisor.orphans import is_left
+from bough.backends.local.supervisor.processes import find_process
+from bough.backends.local.supervisor.ptrace import release, seize
+from bough.model.backend import Sight
+from bough.model.workflow import ExitCode
+
+#: Read at once from one stream, so that every task has its turn.
+READ_BYTES = 256 * 1024
+#: Read at most after the end, should something that got away write on and on.
+_REST_READS = 64
+_PIPE_BYTES = 512 * 1024
+
+
+class Phase(Enum):
+    """How far a task is."""
+
+    WAITING = auto()
+    #: There is a process, which gets everything ready.
+    FORKED = auto()
+    READY = auto()
+    #: It was told to go on.
+    GOING = auto()
+    RUNNING = auto()
+    #: Its process is gone; what it has left behind is ended.
+    ENDING = auto()
+    #: Nothing of it runs; its results are copied.
+    COPYING = auto()
+    #: Its end is written down.
+    OVER = auto()
+
+
+#: There is a process.
+ALIVE = (Phase.FORKED, Phase.READY, Phase.GOING, Phase.RUNNING)
+
+
+class KeptTask:
+    """One task."""
+
+    def __init__(
+        self, folder: AttemptFolder, hold: Hold, accepted: Accepted, order: Order, log_bytes: int
+    ) -> None:
+        self.folder = folder
+        self.accepted = accepted
+        self.order = order
+        self.phase = Phase.WAITING
+        self.told: Told | None = None
+        #: When its time is over, by the monotonic clock.
+        self.kill_at: float | None = None
+        self.command: Command | None = None
+        self.group: Group | None = None
+        self.pid = 0
+        self.channel: socket.socket | None = None
+        #: The process that becomes the task, if it is held when it has; and whether it is now.
+        self.traced = 0
+        self.held = False
+        #: Both ends of what it writes, by the descriptor.
+        self.streams: dict[int, Lines] = {}
+        self.log = LogWriter(folder.path, log_bytes)
+        #: Copies that are made now, and when the next ones are due.
+        self.aside: Aside | None = None
+        self.due: dict[int, float] = {}
+        #: How often it was looked for left-overs, and when to look again.
+        self.sweeps = 0
+        self.sweep_at = 0.0
+        self._hold = hold
+        self._since = 0
+        self._exit: tuple[int | None, int | None] = (None, None)
+        self._ran = False
+        self._refused = False
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.order.launch.name
+
+    @property
+    def attempt(self) -> str:
+        """Its identity."""
+        return self.accepted.attempt
+
+    @property
+    def starting(self) -> bool:
+        """Whether it is on its way to run."""
+        return self.phase in (Phase.FORKED, Phase.READY, Phase.GOING)
+
+    def read_told(self) -> Told | None:
+        """Whether it was told to end, as it is written now."""
+        state = self._hold.read()
+        return None if state is None else state.told
+
+    def enclose(self, group: Group, limits: Limits) -> None:
+        """Have limits; written down before, so that they are found after a crash of the keeper."""
+        write_whole(self.folder.group, msgspec.json.encode(group))
+        self.group = group
+        make_group(group, limits)
+
+    def fork(self, command: Command, limit: tuple[int, int]) -> None:
+        """Make the process that becomes the task."""
+        self.command = command
+        if command.clean_up:
+            # For whoever finds it without a keeper.
+            write_whole(self.folder.cleaning, msgspec.json.encode(command.clean_up))
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
+        for reading, writing in pipes:
+            os.set_blocking(reading, False)
+            if os.geteuid() == 0:
+                # Others have only so many pages for all their pipes together.
+                with contextlib.suppress(OSError):
+                    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+                if command.account is not None:
+                    os.fchown(writing, command.account.user_id, command.account.group_id)
+        (out, out_end), (error, error_end) = pipes
+        self.streams = {out: Lines(OUT), error: Lines(ERROR)}
+        try:
+            self.pid, self.channel = fork_task(command, self.group, (out_end, error_end), limit)
+        finally:
+            os.close(out_end)
+            os.close(error_end)
+        process = find_process(self.pid)
+        self._since = 0 if process is None else process.since
+        self.phase = Phase.FORKED
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether something of it was killed because it used more memory than it may."""
+        return self.group is not None and self.group.memory_killed()
+
+    def be_ready(self, pid: int) -> None:
+        """Everything is ready, in the process with this number."""
+        self.phase = Phase.READY
+        held = self.command is not None and can_be_held(self.command) and seize(pid)
+        self.traced = pid if held else 0
+
+    @property
+    def executed(self) -> bool:
+        """Whether its program could be started."""
+        return self.channel is None and (self.held or not self.traced)
+
+    def begin(self) -> None:
+        """Write down that it may run from now on, for good: also if the machine fails, it is known.
+
+        The file is new, so that usual file systems keep with it that it is there at all.
+        """
+        self._hold.write(Begun(self.pid, self._since), durably=True)
+        # It is never started again, so nobody needs them.
+        self.folder.secrets.unlink(missing_ok=True)
+        self.phase = Phase.GOING
+
+    def run(self, now_ms: int) -> None:
+        """It runs."""
+        self._ran = True
+        self._hold.write(Begun(self.pid, self._since, now_ms))
+        if self.held:
+            release(self.traced)
+            self.held = False
+        self.phase = Phase.RUNNING
+        now = time.monotonic()
+        for number, copy in enumerate(self._checkpoints()):
+            if copy.every_s is not None:
+                self.due[number] = now + copy.every_s
+
+    def tell(self, told: Told) -> None:
+        """Let it end in time; again, if it has less time now."""
+        self.told = told
+        if self.phase is Phase.COPYING:
+            return
+        until = time.monotonic() + told.grace_s
+        self.kill_at = until if self.kill_at is None else min(until, self.kill_at)
+        self.sweep_at = 0.0
+        if self.phase is Phase.RUNNING:
+            for number in (NOTICE, signal.SIGCONT):
+                self._signal(number)
+        elif self.phase in ALIVE:
+            self.kill()
+
+    def kill(self) -> None:
+        """End its processes now."""
+        if self.phase in ALIVE:
+            self._signal(signal.SIGKILL)
+            if self.traced and self.phase is not Phase.RUNNING:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.traced, signal.SIGKILL)
+        if self.group is not None:
+            self.group.kill()
+        if self.aside is not None:
+            self.aside.kill()
+
+    def end(self, exit_code: int | None, number: int | None) -> None:
+        """Its process has ended, and is not yet waited for, so that its number is its own."""
+        self._exit = (exit_code, number)
+        # Looked at now, since what is ended from here on may start nothing, either.
+        self._refused = exit_code != 0 and self._group_refused()
+        if not self._ended_by_notice:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        # What has become a task and has ended already did run.
+        self._ran = self._ran or (self.phase is Phase.GOING and self.channel is None)
+        self.phase = Phase.ENDING
+
+    def finishing(self, now: float) -> bool:
+        """Whether others of its group, who had the notice too, are still at work in their time.
+
+        A shell ends by a notice at once, while the program that it runs may still save its work.
+        """
+        in_time = self.kill_at is not None and now < self.kill_at
+        return in_time and self._ended_by_notice and is_left(self.pid)
+
+    def due_copies(self, now: float) -> tuple[Copy, ...]:
+        """The checkpoints that are to be copied now."""
+        due = [number for number, at in self.due.items() if at <= now]
+        checkpoints = self._checkpoints()
+        for number in due:
+            self.due[number] = now + (checkpoints[number].every_s or 0)
+        return tuple(checkpoints[number] for number in due)
+
+    def last_copies(self, *, failed: bool) -> tuple[Copy, ...]:
+        """What is to be copied when it has ended."""
+        if self.command is None or not self._ran or failed:
+            return ()
+        outputs = self.command.outputs if self._exit[0] == 0 else ()
+        return (*self.command.checkpoints, *outputs)
+
+    def note(self, text: str, now_ms: int) -> None:
+        """Say something in its log."""
+        line = Lines(ERROR)
+        self.log.write(line.feed(text.encode(errors="replace") + b"\n", now_ms), now_ms)
+
+    def read(self, descriptor: int, now_ms: int) -> bool:
+        """Take what it has written; whether more can come."""
+        try:
+            chunk = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return True
+        lines = self.streams[descriptor]
+        self.log.write(lines.feed(chunk, now_ms) if chunk else lines.finish(now_ms), now_ms)
+        return bool(chunk)
+
+    def close_streams(self, now_ms: int) -> None:
+        """Take the rest of what it has written."""
+        for descriptor, lines in self.streams.items():
+            for _ in range(_REST_READS):
+                try:
+                    chunk = os.read(descriptor, READ_BYTES)
+                except BlockingIOError:
+                    break
+                if not chunk:
+                    break
+                self.log.write(lines.feed(chunk, now_ms), now_ms)
+            self.log.write(lines.finish(now_ms), now_ms)
+            os.close(descriptor)
+        self.streams = {}
+        self.log.tell_lost(now_ms)
+        self.log.close()
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+
+    def finish(
+        self, sight: Sight, message: str, now_ms: int, *, copies_failed: bool = False
+    ) -> None:
+        """Write down how it ended, for good."""
+        code, number = self._exit if sight is Sight.ENDED and self._ran else (None, None)
+        if copies_failed and code == 0:
+            code = ExitCode.BACKEND
+        over = Over(
+            sight=sight.value,
+            at_ms=now_ms,
+            exit_code=code,
+            signal=number,
+            message=message,
+            lost_lines=self.log.lost_lines,
+        )
+        if self.group is not None:
+            # Nobody looks for it after the end.
+            self.group.remove()
+        with contextlib.suppress(OSError):
+            self._hold.write(over, durably=True)
+        self.phase = Phase.OVER
+
+    def how(self) -> str:
+        """How it ended, in words, where its exit code does not say all."""
+        if not self._ran:
+            return "It was told to end before it was started."
+        number = self._exit[1]
+        if self.out_of_memory:
+            who = "It" if number == signal.SIGKILL else "A process of it"
+            return f"{who} used more memory than it may, and was killed."
+        if number is None:
+            return "It wanted more processes than it may have." if self._refused else ""
+        return f"It was killed by signal {number} ({_signal_name(number)})."
+
+    def _group_refused(self) -> bool:
+        return self.group is not None and self.group.processes_refused()
+
+    @property
+    def _ended_by_notice(self) -> bool:
+        return self.told is not None and self._exit[0] == 128 + NOTICE
+
+    def _checkpoints(self) -> tuple[Copy, ...]:
+        return () if self.command is None else self.command.checkpoints
+
+    def _signal(self, number: int) -> None:
+        """Signal it and all of its process group; it is not yet waited for."""
+        for send in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                send(self.pid, number)
+                # A group is there as soon as the process is ready; until then it is alone.
+                return
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

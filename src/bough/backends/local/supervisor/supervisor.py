@@ -1,0 +1,393 @@
+"""Holds the tasks of one start from their preparation to their end, whatever becomes of the server.
+
+They go on together, when all of them are ready, or none does. What a keeper is to do stands in
+files, and what happened is written into them. It has one thread, and never waits for anything but
+the next event. Must not know the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from functools import partial
+
+import msgspec
+
+from bough.backends.local.attempt_folder import AttemptFolder, Folders
+from bough.backends.local.command import Command
+from bough.backends.local.errors import TOO_LITTLE_MEMORY, lacks_room
+from bough.backends.local.sandbox.limits import plan_group
+from bough.backends.local.supervisor.background_jobs import (
+    blame,
+    copy_all,
+    prepare_all,
+    takes_long,
+    tidy,
+)
+from bough.backends.local.supervisor.event_loop import Events
+from bough.backends.local.supervisor.exec_task import FAILED, GO, NO_ROOM, READY
+from bough.backends.local.supervisor.forked_work import Aside
+from bough.backends.local.supervisor.instructions import Setup
+from bough.backends.local.supervisor.orphans import kill_left
+from bough.backends.local.supervisor.processes import adopt_orphans
+from bough.backends.local.supervisor.ptrace import EXECUTED, go_on, receive
+from bough.backends.local.supervisor.supervised_task import ALIVE, KeptTask, Phase
+from bough.errors import BoughError
+from bough.model.backend import Sight
+
+#: How long a keeper sleeps at most: what it is told is read again then, also without a signal.
+_SLEEP_S = 5.0
+_SWEEP_S = 0.02
+_SWEEP_S_MAX = 1.0
+_GIVE_UP_SWEEPS = 100
+#: How long the data of a task that was told to end is copied at most.
+_COPY_S = 600.0
+_MESSAGE_BYTES = 8_192
+#: How often tasks are made ready again where whoever did that was killed.
+_PREPARATIONS = 3
+_COMMANDS = msgspec.json.Decoder(tuple[Command, ...])
+
+
+class Keeper:
+    """Keeps some tasks."""
+
+    def __init__(self, setup: Setup, tasks: list[KeptTask], limit: tuple[int, int]) -> None:
+        self._setup = setup
+        self._tasks = tasks
+        self._news = Folders(setup.options.folder).news
+        self._events = Events()
+        self._preparing: Aside | None = None
+        self._preparations = 0
+        #: Whose files can be removed, and what is doing that.
+        self._untidy: list[AttemptFolder] = []
+        self._tidying: Aside | None = None
+        #: Why they are not started, and what that is.
+        self._failure: str | None = None
+        self._failed_as = Sight.UNSTARTABLE
+        #: When to read again what the tasks were told.
+        self._look_at = 0.0
+        #: Of open files, as tasks are to have it.
+        self._limit = limit
+
+    def run(self) -> None:
+        """Keep them until all are over."""
+        adopt_orphans()
+        self._events.listen()
+        self._prepare()
+        self._tidy()
+        while self._events.asides or any(task.phase is not Phase.OVER for task in self._tasks):
+            self._events.wait(self._timeout())
+            if self._events.reap(self._ended, self._held):
+                for task in self._tasks:
+                    task.sweep_at = 0.0
+            self._look()
+            self._advance()
+            self._end()
+            self._tidy()
+
+    def give_up(self, message: str, unstarted: Sight) -> None:
+        """The keeper itself has failed: end everything, and say so."""
+        for task in self._tasks:
+            task.kill()
+        for _ in range(_GIVE_UP_SWEEPS):
+            if not kill_left(0, "", (), alone=True):
+                break
+            time.sleep(_SWEEP_S)
+        for task in self._tasks:
+            if task.phase is not Phase.OVER:
+                sight = unstarted if task.phase is Phase.WAITING else Sight.LOST
+                task.finish(sight, message, _now_ms())
+        self._ring(self._tasks)
+
+    @property
+    def _undecided(self) -> bool:
+        """Whether it is not yet known if they start; what has ended meanwhile has to wait."""
+        return self._failure is None and any(task.starting for task in self._tasks)
+
+    def _timeout(self) -> float:
+        now = time.monotonic()
+        times = [self._look_at]
+        for task in self._tasks:
+            if task.phase is Phase.ENDING:
+                times += [] if self._undecided else [task.sweep_at]
+            elif task.phase is not Phase.OVER and task.kill_at is not None:
+                times.append(task.kill_at)
+            if task.phase is Phase.RUNNING and task.aside is None:
+                times += task.due.values()
+        return max(0.0, min(times) - now)
+
+    def _look(self) -> None:
+        """Read what the tasks were told."""
+        now = time.monotonic()
+        for task in self._tasks:
+            if task.kill_at is not None and task.kill_at <= now and task.phase is not Phase.ENDING:
+                task.kill()
+                task.kill_at = now + _SWEEP_S_MAX
+        if now < self._look_at and not self._events.nudged:
+            return
+        self._events.nudged = False
+        self._look_at = now + _SLEEP_S
+        for task in self._tasks:
+            told = None if task.phase is Phase.OVER else task.read_told()
+            if told is not None and told != task.told:
+                task.tell(told)
+        if self._preparing is not None and all(task.told for task in self._tasks):
+            self._preparing.kill()
+
+    def _ring(self, tasks: list[KeptTask]) -> None:
+        """Tell the server, if there is one, that something happened to these."""
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self._news, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                for task in tasks:
+                    os.write(descriptor, task.folder.path.name.encode() + b"\n")
+            finally:
+                os.close(descriptor)
+
+    # The start.
+
+    def _prepare(self) -> None:
+        self._look()
+        self._drop_told()
+        waiting = [task for task in self._tasks if task.phase is Phase.WAITING]
+        if any(takes_long(task) for task in waiting):
+            self._preparations += 1
+            work = partial(prepare_all, self._setup, waiting)
+            self._preparing = self._events.do_aside(work, partial(self._prepared, waiting))
+        elif waiting:
+            try:
+                self._fork(waiting, prepare_all(self._setup, waiting))
+            except BoughError as error:
+                self._fail(error.message, lost=lacks_room(error))
+
+    def _prepared(self, tasks: list[KeptTask], aside: Aside) -> None:
+        """Everything is ready."""
+        self._preparing = None
+        self._look_at = 0.0
+        self._look()
+        self._drop_told()
+        content, fault = aside.result()
+        if content is not None:
+            self._fork(tasks, content)
+        elif aside.cut_off and self._preparations < _PREPARATIONS:
+            # That is no fault of the tasks, and nothing of them has begun.
+            self._prepare()
+        else:
+            self._fail(fault, lost=aside.lacked_room)
+
+    def _fork(self, tasks: list[KeptTask], commands: bytes) -> None:
+        """Make the processes."""
+        for task, command in zip(tasks, _COMMANDS.decode(commands), strict=True):
+            if task.phase is not Phase.WAITING or self._failure is not None:
+                continue
+            try:
+                if self._setup.limits is not None:
+                    task.enclose(plan_group(self._setup.limits, task.attempt), command.limits)
+                task.fork(command, self._limit)
+            except (BoughError, OSError) as error:
+                self._fail(blame(task, str(error)), lost=lacks_room(error))
+                return
+            self._attend(task)
+
+    def _drop_told(self) -> None:
+        """What was told to end before it was started is not started."""
+        dropped = [task for task in self._tasks if task.told and task.phase is Phase.WAITING]
+        for task in dropped:
+            self._finish(task)
+
+    def _attend(self, task: KeptTask) -> None:
+        """Listen to a task."""
+        if task.channel is not None:
+            hear = partial(self._hear_task, task)
+            self._events.add(task.channel, hear)
+        for descriptor in task.streams:
+            read = partial(self._read, task, descriptor)
+            self._events.add(descriptor, read)
+
+    def _read(self, task: KeptTask, descriptor: int) -> None:
+        if not task.read(descriptor, _now_ms()):
+            self._events.remove(descriptor)
+
+    def _hear_task(self, task: KeptTask) -> None:
+        """A process says that it is ready, or what is wrong; or it has become the task."""
+        channel = task.channel
+        if channel is None:
+            return
+        try:
+            said, pid = receive(channel, _MESSAGE_BYTES)
+        except BlockingIOError:
+            return
+        if said.startswith(READY):
+            task.be_ready(pid)
+            return
+        self._events.remove(channel)
+        channel.close()
+        task.channel = None
+        if said.startswith((FAILED, NO_ROOM)):
+            reason = said[1:].decode(errors="replace")
+            self._fail(blame(task, reason), lost=said.startswith(NO_ROOM))
+
+    def _advance(self) -> None:
+        """Let all go on as soon as all are ready; they run as soon as all have become tasks."""
+        starting = [task for task in self._tasks if task.starting]
+        if not starting or self._failure is not None:
+            return
+        if all(task.phase is Phase.READY for task in starting):
+            try:
+                for task in starting:
+                    task.begin()
+            except OSError as error:
+                reason = f"nothing can be written: {error.strerror}"
+                self._fail(blame(starting[0], reason), lost=lacks_room(error))
+                return
+            for task in starting:
+                if task.channel is not None:
+                    with contextlib.suppress(OSError):
+                        task.channel.send(GO)
+        elif all(task.phase is Phase.GOING and task.executed for task in starting):
+            now_ms = _now_ms()
+            for task in starting:
+                task.run(now_ms)
+            self._ring(starting)
+
+    def _held(self, found: os.waitid_result) -> None:
+        """A process stands still: it has become a task, or a signal came before that."""
+        task = next((each for each in self._tasks if each.traced == found.si_pid), None)
+        if task is not None and found.si_status == EXECUTED:
+            task.held = True
+        else:
+            go_on(found.si_pid, found.si_status)
+
+    def _fail(self, message: str, *, lost: bool = False) -> None:
+        """One of them cannot be started, so none is; lost: that is not due to what they are."""
+        if self._failure is None:
+            self._failure = message
+            self._failed_as = Sight.LOST if lost else Sight.UNSTARTABLE
+        for task in self._tasks:
+            if task.phase is Phase.WAITING:
+                self._finish(task)
+            else:
+                task.kill()
+
+    # The end.
+
+    def _ended(self, found: os.waitid_result) -> None:
+        """A process has ended; maybe that of a task."""
+        task = next((each for each in self._tasks if each.pid == found.si_pid), None)
+        if task is None or task.phase not in ALIVE:
+            return
+        if task.channel is not None:
+            self._hear_task(task)
+        exited = found.si_code == os.CLD_EXITED
+        if task.phase in (Phase.FORKED, Phase.READY) and not task.told:
+            self._fail_unstarted(task, killed=not exited)
+        code = found.si_status if exited else 128 + found.si_status
+        task.end(code, None if exited else found.si_status)
+
+    def _fail_unstarted(self, task: KeptTask, *, killed: bool) -> None:
+        """A process has ended before it became a task: who was killed may be tried again."""
+        if task.out_of_memory:
+            self._fail(blame(task, TOO_LITTLE_MEMORY))
+        else:
+            reason = "was killed" if killed else "ended"
+            self._fail(blame(task, f"its process {reason} before it was started"), lost=killed)
+
+    def _end(self) -> None:
+        now = time.monotonic()
+        if self._undecided:
+            return
+        for task in self._tasks:
+            if task.phase is Phase.ENDING and task.sweep_at <= now:
+                self._sweep(task, now)
+            elif task.phase is Phase.RUNNING and task.aside is None:
+                self._save(task, now)
+
+    def _sweep(self, task: KeptTask, now: float) -> None:
+        """End what the task has left behind; look again until nothing is there."""
+        if task.finishing(now):
+            self._sweep_later(task, now)
+            return
+        alive = [each.pid for each in self._tasks if each.phase in ALIVE]
+        left = task.group is not None and not task.group.kill()
+        left |= kill_left(task.pid, task.attempt, {*alive, *self._events.asides}, alone=not alive)
+        if left:
+            self._sweep_later(task, now)
+            return
+        if task.aside is not None:
+            # A checkpoint is being copied; it wakes the keeper when that is done.
+            task.sweep_at = now + _SWEEP_S_MAX
+            return
+        self._collect(task, now)
+
+    def _sweep_later(self, task: KeptTask, now: float) -> None:
+        task.sweep_at = now + min(_SWEEP_S * 2**task.sweeps, _SWEEP_S_MAX)
+        task.sweeps = min(task.sweeps + 1, 10)
+
+    def _collect(self, task: KeptTask, now: float) -> None:
+        """Nothing of the task is left: take its last words and its results."""
+        for descriptor in task.streams:
+            self._events.remove(descriptor)
+        task.close_streams(_now_ms())
+        task.phase = Phase.COPYING
+        # Its last checkpoint has a time of its own, as it is what the notice was for.
+        task.kill_at = None if task.told is None else now + _COPY_S
+        copies = task.last_copies(failed=self._failure is not None)
+        before = () if task.command is None else task.command.clean_up
+        if before or not all(each.move for each in copies):
+            work = partial(copy_all, copies, before)
+            task.aside = self._events.do_aside(work, partial(self._copied, task))
+            return
+        fault = ""
+        try:
+            # What is only moved is not worth another process.
+            copy_all(copies)
+        except BoughError as error:
+            fault = error.message
+        self._finish(task, fault)
+
+    def _copied(self, task: KeptTask, aside: Aside) -> None:
+        content, fault = aside.result()
+        task.aside = None
+        self._finish(task, "" if content is not None else fault)
+
+    def _save(self, task: KeptTask, now: float) -> None:
+        """Copy the checkpoints that are due."""
+        copies = task.due_copies(now)
+        if copies:
+            work = partial(copy_all, copies)
+            task.aside = self._events.do_aside(work, partial(self._saved, task))
+
+    def _saved(self, task: KeptTask, aside: Aside) -> None:
+        content, fault = aside.result()
+        task.aside = None
+        if content is None and task.streams:
+            task.note(f"[a checkpoint could not be copied: {fault}]", _now_ms())
+
+    def _finish(self, task: KeptTask, fault: str = "") -> None:
+        """Write the end down and tell it; what nobody needs any more is removed after that."""
+        if self._failure is not None and not task.told:
+            task.finish(self._failed_as, self._failure, _now_ms())
+        else:
+            task.finish(Sight.ENDED, fault or task.how(), _now_ms(), copies_failed=bool(fault))
+        self._ring([task])
+        self._untidy.append(task.folder)
+
+    def _tidy(self) -> None:
+        """Remove what is not needed any more: for all tasks that are over, and one at a time."""
+        if not self._untidy or self._tidying is not None:
+            return
+        folders, self._untidy = self._untidy, []
+        if any(task.phase is not Phase.OVER for task in self._tasks):
+            self._tidying = self._events.do_aside(partial(tidy, folders), self._tidied)
+        else:
+            # Nobody waits for this keeper any more.
+            tidy(folders)
+
+    def _tidied(self, aside: Aside) -> None:
+        del aside
+        self._tidying = None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

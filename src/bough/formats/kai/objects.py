@@ -1,0 +1,119 @@
+"""Objects of KAI (PodGroup, Queue, Topology), plain Pods and PriorityClasses into model types.
+
+Answers for finding the right reader and for what is declared twice; must not know the objects'
+fields, nor the rules that they must obey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from bough.formats.kai.pod import read_pod
+from bough.formats.kai.podgroup import read_pod_group, read_priority_class
+from bough.formats.kai.queue import read_queue, read_topology
+from bough.formats.kubernetes.metadata import Metadata, read_metadata
+from bough.formats.yaml.fields import Fields, Reading
+from bough.model.cluster import Topology
+from bough.model.fairqueue import FairQueue
+from bough.model.podgroup import MemberPod, PodGroup, PriorityClass, qualified
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bough.formats.yaml.documents import Document
+    from bough.model.problem import Problem
+
+KaiObject = PodGroup | MemberPod | FairQueue | Topology | PriorityClass
+
+
+class _Kind(NamedTuple):
+    read: Callable[[Fields, Metadata], KaiObject]
+    versions: tuple[str, ...]
+    namespaced: bool = False
+
+
+_KINDS: dict[str, _Kind] = {
+    "PodGroup": _Kind(read_pod_group, ("scheduling.run.ai/v2alpha2",), namespaced=True),
+    "Queue": _Kind(read_queue, ("scheduling.run.ai/v2",)),
+    "Topology": _Kind(read_topology, ("kai.scheduler/v1alpha1",)),
+    "Pod": _Kind(read_pod, ("v1",), namespaced=True),
+    "PriorityClass": _Kind(read_priority_class, ("scheduling.k8s.io/v1",)),
+}
+#: Objects that stand in the same files and are read elsewhere, or say nothing about gangs.
+_PASSED_OVER = ("Node", "Namespace")
+
+
+class KaiObjects(NamedTuple):
+    """What was read, and everything that is wrong with its form, in the order of the files."""
+
+    pod_groups: tuple[PodGroup, ...]
+    pods: tuple[MemberPod, ...]
+    queues: tuple[FairQueue, ...]
+    topologies: tuple[Topology, ...]
+    priority_classes: tuple[PriorityClass, ...]
+    problems: list[Problem]
+    #: Where each object was written, by its subject (`PodGroup/training`).
+    documents: dict[str, Document]
+
+
+def read_kai(documents: Iterable[Document], *, lenient: bool = False) -> KaiObjects:
+    """Read objects of KAI. An object with errors is there as far as it could be read."""
+    found: list[KaiObject] = []
+    problems: list[Problem] = []
+    first: dict[str, Document] = {}
+    for document in documents:
+        reading = Reading(document, lenient=lenient)
+        each = _read(reading)
+        if each is not None and reading.subject in first:
+            before = first[reading.subject]
+            message = f"is declared twice, first in {before.source}, line {before.line}"
+            reading.error(("metadata", "name"), message)
+        elif each is not None:
+            first[reading.subject] = document
+            found.append(each)
+        problems.extend(reading.problems)
+    return KaiObjects(
+        pod_groups=tuple(each for each in found if isinstance(each, PodGroup)),
+        pods=tuple(each for each in found if isinstance(each, MemberPod)),
+        queues=tuple(each for each in found if isinstance(each, FairQueue)),
+        topologies=tuple(each for each in found if isinstance(each, Topology)),
+        priority_classes=tuple(each for each in found if isinstance(each, PriorityClass)),
+        problems=problems,
+        documents=first,
+    )
+
+
+def _read(reading: Reading) -> KaiObject | None:
+    fields = reading.fields()
+    kind = _find_kind(fields) if fields.names() else None
+    if kind is None:
+        if not fields.names() and not reading.problems:
+            reading.error((), "the document is an empty mapping; say apiVersion and kind")
+        return None
+    metadata = read_metadata(fields)
+    name = qualified(metadata.namespace, metadata.name) if kind.namespaced else metadata.name
+    reading.subject = f"{fields.text('kind')}/{name}"
+    found = kind.read(fields, metadata)
+    fields.finish()
+    return found if metadata.name else None
+
+
+def _find_kind(fields: Fields) -> _Kind | None:
+    """Find out what a document is; where it is nothing that is read here, say so."""
+    version, name = fields.text("apiVersion"), fields.text("kind")
+    if not version or not name:
+        return None
+    fields.reading.subject = name[:63]
+    kind = _KINDS.get(name)
+    if name in _PASSED_OVER:
+        return None
+    groups = {known.rpartition("/")[0] for each in _KINDS.values() for known in each.versions}
+    if kind is None or version.rpartition("/")[0] not in groups:
+        known = ", ".join(f"{each} ({kind.versions[0]})" for each, kind in _KINDS.items())
+        fields.reading.warn((), f"{name} of {version} is passed over; read are {known}")
+        return None
+    if version not in kind.versions:
+        wanted = " or ".join(kind.versions)
+        fields.error("apiVersion", f"{version} is not known for a {name}; known is {wanted}")
+    return kind

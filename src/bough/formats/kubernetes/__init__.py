@@ -1,0 +1,1 @@
+"""Objects of Kubernetes that several readers share."""

@@ -1,0 +1,1 @@
+"""Workflows, as people write them."""

@@ -1,0 +1,1 @@
+"""YAML into typed values that know their lines."""

@@ -1,0 +1,154 @@
+"""From files to gangs, for every tool that needs them.
+
+Joins what formats read to the rules of the core, and gives every problem its file and line.
+Must not know what is asked of the gangs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from bough.core.gang.normalisation import gang_of_one, normalise
+from bough.core.gang.queueing import queue_obstacle
+from bough.core.gang.topology import check_topology
+from bough.core.gang.validation import check_members, check_pod_group, check_pods
+from bough.formats.kai.objects import KaiObjects, read_kai
+from bough.model.gang import PodState
+from bough.model.problem import Problem, Severity
+from bough.tools.load_organisation import in_order, locate_all, read_texts, refuse_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from bough.formats.yaml.documents import Document
+    from bough.model.fairqueue import QueueObstacle
+    from bough.model.gang import Gang, Pod
+    from bough.model.podgroup import MemberPod
+
+
+class Gangs(NamedTuple):
+    """What was read, and everything that is wrong with it, in the order of the files."""
+
+    #: PodGroups without errors, then pods that are on their own.
+    gangs: tuple[Gang, ...]
+    #: By the gang's name: why its queue takes no gangs.
+    obstacles: dict[str, QueueObstacle]
+    objects: KaiObjects
+    problems: list[Problem]
+
+
+def load_gangs(paths: Iterable[str], *, lenient: bool = False) -> Gangs:
+    """Read and validate files and folders; files that are no YAML are among the problems."""
+    texts = read_texts(paths)
+    found = gather(texts.documents, lenient=lenient)
+    return found._replace(problems=in_order([*texts.problems, *found.problems], texts.files))
+
+
+def load_valid_gangs(paths: Iterable[str], *, lenient: bool = False) -> Gangs:
+    """Read files and folders that must have no errors; warnings are allowed."""
+    found = load_gangs(paths, lenient=lenient)
+    refuse_errors(found.problems, lenient=lenient)
+    return found
+
+
+def gather(
+    documents: Iterable[Document], *, elsewhere: Collection[str] = (), lenient: bool = False
+) -> Gangs:
+    """Make gangs of the documents of KAI, and check them against each other.
+
+    elsewhere:  queues of Kueue, which take gangs, too. Where there are any, a pod that waits and
+                belongs to a Workload is no gang: the Workload stands for it.
+    """
+    objects = read_kai(documents, lenient=lenient)
+    known = {pod_group.full_name for pod_group in objects.pod_groups}
+    problems = [*objects.problems, *locate_all(_check(objects, known), objects.documents)]
+    broken = {problem.subject for problem in problems if problem.severity is Severity.ERROR}
+    pods = _pods_by_group(objects)
+    starts = _starts_by_group(objects)
+    gangs = [
+        normalise(
+            pod_group,
+            pods.get(pod_group.full_name, ()),
+            objects.topologies,
+            objects.priority_classes,
+            starts_ms=starts.get(pod_group.full_name, ()),
+        )
+        for pod_group in objects.pod_groups
+        if f"PodGroup/{pod_group.full_name}" not in broken
+    ]
+    gangs += [
+        gang_of_one(member, objects.priority_classes)
+        for member in objects.pods
+        if member.group is None and not (elsewhere and _is_stood_for(member))
+    ]
+    obstacles = _obstacles(objects, elsewhere)
+    problems += locate_all(_queue_problems(obstacles, known), objects.documents)
+    return Gangs(tuple(gangs), obstacles, objects, problems)
+
+
+def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
+    pods = _pods_by_group(objects)
+    for topology in objects.topologies:
+        yield from check_topology(topology)
+    for pod_group in objects.pod_groups:
+        yield from check_pod_group(pod_group, objects.topologies or None)
+        yield from check_pods(pod_group, pods.get(pod_group.full_name, ()))
+    yield from check_members(objects.pods, known)
+
+
+def _is_stood_for(member: MemberPod) -> bool:
+    """Whether a Workload waits in the pod's place; where the pod runs, it holds its room itself."""
+    waits = member.pod.state in {PodState.PENDING, PodState.GATED}
+    return member.has_workload and waits
+
+
+def _pods_by_group(objects: KaiObjects) -> dict[str, list[Pod]]:
+    """The older pod first; pods that do not say how old they are last, as they were written."""
+    pods: dict[str, list[Pod]] = {}
+    for member in sorted(objects.pods, key=_age):
+        if member.group is not None:
+            pods.setdefault(member.group, []).append(member.pod)
+    return pods
+
+
+def _starts_by_group(objects: KaiObjects) -> dict[str, list[int]]:
+    """When the pods that run were started, as far as they say it."""
+    starts: dict[str, list[int]] = {}
+    for member in objects.pods:
+        if member.group is not None and member.started_ms is not None:
+            starts.setdefault(member.group, []).append(member.started_ms)
+    return starts
+
+
+def _age(member: MemberPod) -> tuple[bool, int]:
+    return (member.created_ms is None, member.created_ms or 0)
+
+
+def _obstacles(objects: KaiObjects, elsewhere: Collection[str]) -> dict[str, QueueObstacle]:
+    """Where no queues were read, nothing can be said about them."""
+    queues = {queue.name: queue for queue in objects.queues}
+    named = [(pod_group.full_name, pod_group.queue) for pod_group in objects.pod_groups]
+    named += [
+        (each.pod.name, each.queue)
+        for each in objects.pods
+        if each.group is None and not (elsewhere and each.has_workload)
+    ]
+    found: dict[str, QueueObstacle] = {}
+    for gang, queue in named if queues or elsewhere else ():
+        obstacle = None if queue in elsewhere else queue_obstacle(queue, queues)
+        if obstacle is not None:
+            found[gang] = obstacle
+    return found
+
+
+def _queue_problems(
+    obstacles: Mapping[str, QueueObstacle], pod_groups: set[str]
+) -> Iterator[Problem]:
+    for name, obstacle in obstacles.items():
+        group = name in pod_groups
+        yield Problem(
+            path=("spec", "queue") if group else ("metadata", "labels"),
+            message=f"the gang waits: {obstacle.sentence}",
+            severity=Severity.WARNING,
+            subject=f"{'PodGroup' if group else 'Pod'}/{name}",
+        )

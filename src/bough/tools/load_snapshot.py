@@ -1,0 +1,221 @@
+"""From files to a snapshot and the policy to plan it with, for every tool that plans.
+
+Objects of KAI (PodGroup, Queue, Topology), Pods and Nodes, and objects of Kueue stand together in
+one snapshot. Joins what formats read to the rules of the core. Must not know what is asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from bough.core.gang.from_workload import gang_of_workload
+from bough.core.quota.fairtree import ANY_FLAVOR, FairTree, capacity_of, fair_tree
+from bough.core.quota.references import validate
+from bough.errors import NotFound
+from bough.formats.kubernetes.nodes import read_nodes
+from bough.formats.kueue.organisation import is_kueues, read_organisation, unused_fair_sharing
+from bough.formats.policy_file import preset_for, read_policy
+from bough.formats.yaml.times import parse_time_ms
+from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacleKind
+from bough.model.policy import OrderKey, Policy
+from bough.model.problem import Problem, Severity
+from bough.model.snapshot import Snapshot
+from bough.tools.load_gangs import gather
+from bough.tools.load_organisation import in_order, locate_all, read_texts, refuse_errors
+from bough.tools.remedy_sources import Written, cordoned_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from bough.formats.yaml.documents import Document
+    from bough.model.cluster import Node
+    from bough.model.gang import Gang
+    from bough.model.organisation import Organisation
+    from bough.model.workload import Flavor, Workload
+    from bough.tools.load_gangs import Gangs
+
+
+_UNLIMITED = FairAmount(quota=None, limit=None)
+_HINT = (
+    "read are PodGroup, Queue and Topology of KAI with Pods and Nodes, and ClusterQueue, Cohort, "
+    "ResourceFlavor, LocalQueue and Workload of Kueue"
+)
+
+
+#: Criteria by which a cycle shares by the weights of Kueue's `fairSharing`. There are none yet.
+_FAIR_ORDER: tuple[OrderKey, ...] = ()
+
+
+class Scene(NamedTuple):
+    """What is to be planned, and how."""
+
+    snapshot: Snapshot
+    policy: Policy
+    problems: list[Problem]
+    written: Written = Written()
+
+
+class _Loaded(NamedTuple):
+    snapshot: Snapshot
+    problems: list[Problem]
+    #: Warnings that only count where the policy does not share by weight.
+    fair_sharing: list[Problem]
+    written: Written
+
+
+def load_scene(
+    paths: Iterable[str], *, policy: str | None = None, now_ms: int = 0, lenient: bool = False
+) -> Scene:
+    """Read files and folders that must have no errors.
+
+    policy:  a policy file; without one the preset that suits the objects.
+    now_ms:  the time for which is planned.
+    """
+    texts = read_texts(paths)
+    preset = preset_for(texts.documents)
+    snapshot, found, fair_sharing, written = _load(texts.documents, lenient=lenient)
+    problems = [*texts.problems, *found]
+    chosen = preset
+    if policy is not None:
+        chosen, wrong = read_policy(policy, preset, lenient=lenient)
+        problems += wrong
+    if not uses_fair_sharing(chosen):
+        problems += fair_sharing
+    problems = in_order(problems, texts.files)
+    refuse_errors(problems, lenient=lenient)
+    if not snapshot.queues and not snapshot.local_queues:
+        raise NotFound("there is nothing to plan in what was read", hint=_HINT)
+    return Scene(msgspec.structs.replace(snapshot, now_ms=now_ms), chosen, problems, written)
+
+
+def time_ms(text: str) -> int:
+    """The time for which is planned, as people write it; raise Invalid where it is none."""
+    return parse_time_ms(text)
+
+
+def uses_fair_sharing(policy: Policy) -> bool:
+    """Whether a policy shares by the weights of Kueue's `fairSharing`."""
+    return any(key in _FAIR_ORDER for key in policy.order)
+
+
+def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
+    """Both families in one snapshot; the trees of their queues stand side by side."""
+    kueue = read_organisation(filter(is_kueues, documents), lenient=lenient)
+    organisation = kueue.organisation
+    others = [document for document in documents if not is_kueues(document)]
+    nodes = read_nodes(others, lenient=lenient)
+    taking = {queue.name for queue in organisation.queues}
+    found = gather(others, elsewhere=taking, lenient=lenient)
+    problems = [
+        *kueue.problems,
+        *locate_all(validate(organisation), kueue.documents),
+        *nodes.problems,
+        *found.problems,
+        *locate_all(_name_problems(found.objects.queues, organisation), found.objects.documents),
+        *locate_all(_flavor_problems(nodes.nodes, organisation), kueue.documents),
+    ]
+    errors = any(problem.severity is Severity.ERROR for problem in problems)
+    if found.gangs and not nodes.nodes and not errors:
+        raise NotFound(
+            "there is no Node in what was read",
+            hint="add a file with objects of kind Node, as `kubectl get nodes -o yaml` prints",
+        )
+    queues, more = _queues(found, taking)
+    tree = fair_tree(queues, capacity_of(nodes.nodes)) if queues else FairTree((), ())
+    snapshot = Snapshot(
+        cohorts=(*tree.cohorts, *organisation.cohorts),
+        queues=(*tree.queues, *organisation.queues),
+        flavors=organisation.flavors,
+        nodes=_with_flavors(nodes.nodes, organisation.flavors),
+        topologies=found.objects.topologies,
+        local_queues=organisation.local_queues,
+    )
+    snapshot = _with_work(snapshot, organisation, found.gangs)
+    written = Written(tuple(queues), found.objects.pod_groups, cordoned_nodes(others))
+    return _Loaded(snapshot, [*problems, *more], unused_fair_sharing(kueue), written)
+
+
+def _with_work(snapshot: Snapshot, organisation: Organisation, gangs: Iterable[Gang]) -> Snapshot:
+    """Add what runs and what waits, by queue: workloads of Kueue are gangs like all others."""
+    workloads = (
+        gang_of_workload(each, _queue_of(each, organisation))
+        for each in organisation.workloads
+        if not each.has("Finished")
+    )
+    return msgspec.structs.replace(snapshot, gangs=_by_queue((*gangs, *workloads)))
+
+
+def _with_flavors(nodes: tuple[Node, ...], flavors: Iterable[Flavor]) -> tuple[Node, ...]:
+    """Nodes with the flavor whose labels they carry: the one with most labels, then by name."""
+    order = sorted(flavors, key=lambda flavor: (-len(flavor.node_labels), flavor.name))
+
+    def flavor_of(node: Node) -> str | None:
+        for flavor in order:
+            if flavor.node_labels.items() <= node.labels.items():
+                return flavor.name
+        return None
+
+    if not order:
+        return nodes
+    return tuple(msgspec.structs.replace(node, flavor=flavor_of(node)) for node in nodes)
+
+
+def _name_problems(queues: Iterable[FairQueue], organisation: Organisation) -> Iterator[Problem]:
+    """Queues of KAI called like something in Kueue's tree: a gang could not tell them apart."""
+    taken = {each.parent: "Cohort" for each in organisation.cohorts if each.parent is not None}
+    taken |= {each.cohort: "Cohort" for each in organisation.queues if each.cohort is not None}
+    taken |= {each.name: "Cohort" for each in organisation.cohorts}
+    taken |= {each.name: "ClusterQueue" for each in organisation.queues}
+    for queue in queues:
+        if queue.name in taken:
+            message = f"is the name of a {taken[queue.name]}, too; give one of them another name"
+            yield Problem(("metadata", "name"), message, subject=f"Queue/{queue.name}")
+
+
+def _flavor_problems(nodes: Collection[Node], organisation: Organisation) -> Iterator[Problem]:
+    for flavor in organisation.flavors:
+        if nodes and flavor.name == ANY_FLAVOR:
+            message = f"{ANY_FLAVOR!r} means nodes of every flavor here; give it another name"
+            yield Problem(("metadata", "name"), message, subject=f"ResourceFlavor/{flavor.name}")
+
+
+def _queues(found: Gangs, elsewhere: Collection[str]) -> tuple[list[FairQueue], list[Problem]]:
+    """The queues that take gangs, or lead to such; where none were read, each may use all."""
+    declared = found.objects.queues
+    if not declared and not elsewhere:
+        names = dict.fromkeys(gang.queue for gang in found.gangs if gang.queue)
+        message = "no Queue was read: every queue may use all that there is"
+        problem = Problem((), message, Severity.WARNING)
+        free = [
+            FairQueue(name, gpus=_UNLIMITED, cpu_milli=_UNLIMITED, memory_bytes=_UNLIMITED)
+            for name in names
+        ]
+        return free, [problem] if names else []
+    orphans = {
+        obstacle.queue
+        for obstacle in found.obstacles.values()
+        if obstacle.kind is QueueObstacleKind.ORPHAN
+    }
+    return [queue for queue in declared if queue.name not in orphans], []
+
+
+def _queue_of(workload: Workload, organisation: Organisation) -> str:
+    """The queue whose quota a workload holds, or the one behind its door.
+
+    Where there is no such door, a name that no queue has.
+    """
+    if workload.admission is not None and workload.holds_quota:
+        return workload.admission.queue
+    for door in organisation.local_queues:
+        if (door.namespace, door.name) == (workload.namespace, workload.local_queue):
+            return door.queue
+    return f"{workload.namespace}/{workload.local_queue or ''}"
+
+
+def _by_queue(gangs: Iterable[Gang]) -> dict[str, tuple[Gang, ...]]:
+    found: dict[str, list[Gang]] = {}
+    for gang in gangs:
+        found.setdefault(gang.queue, []).append(gang)
+    return {queue: tuple(members) for queue, members in found.items()}

@@ -1,0 +1,261 @@
+"""Remedies in the objects that files hold: what each step changes there.
+
+Queue, PodGroup, Pod and Node as KAI has them; ClusterQueue, Cohort, LocalQueue and Workload as
+Kueue does. Files may hold both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from bough.core.explain.change import door_to
+from bough.core.explain.judge import find_gang
+from bough.core.explain.source import FairSource, Source
+from bough.core.gang.outline import Form, outline
+from bough.formats import remedy_fields as fields
+from bough.model.podgroup import Preemptibility
+from bough.model.problem import dotted
+from bough.model.quota import NodeKind
+from bough.model.remedy import (
+    AnyNodes,
+    Change,
+    End,
+    Knob,
+    LowerMinimum,
+    Move,
+    Part,
+    Raise,
+    Resume,
+    Step,
+    Tolerate,
+    Untangle,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from bough.formats.yaml.documents import Document
+    from bough.model.fairqueue import FairQueue
+    from bough.model.gang import Gang
+    from bough.model.podgroup import PodGroup
+    from bough.model.snapshot import Snapshot
+
+
+class Written(NamedTuple):
+    """Of what was read, that which a snapshot does not hold as it was written."""
+
+    #: The Queues of KAI that were read.
+    queues: tuple[FairQueue, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
+    #: Nodes that take no pods because they say so, and for no other reason.
+    cordoned: frozenset[str] = frozenset()
+
+
+def source_of(snapshot: Snapshot, written: Written) -> Source:
+    """The source of a scene."""
+    return FileSource(snapshot, written)
+
+
+def cordoned_nodes(documents: Iterable[Document]) -> frozenset[str]:
+    """The nodes that are only cordoned: ready, but told to take no pods."""
+    return frozenset(name for document in documents for name in _cordoned(document.value))
+
+
+def _cordoned(value: object) -> Iterator[str]:
+    node: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if node.get("kind") != "Node":
+        return
+    spec: dict[str, Any] = node.get("spec") or {}
+    status: dict[str, Any] = node.get("status") or {}
+    conditions: list[dict[str, Any]] = status.get("conditions") or []
+    ready = [each.get("status") for each in conditions if each.get("type") == "Ready"]
+    if spec.get("unschedulable") is True and all(str(each) == "True" for each in ready):
+        yield node["metadata"]["name"]
+
+
+class FileSource(FairSource):
+    """Queues, PodGroups, Pods and Nodes of KAI; what is of Kueue is told as Kueue has it."""
+
+    node_kind = "Node"
+    cordoned_field = fields.UNSCHEDULABLE
+
+    def __init__(self, snapshot: Snapshot, written: Written) -> None:
+        super().__init__(snapshot, written.queues, fields.KAI_UNITS)
+        self._groups = {group.full_name: group for group in written.pod_groups}
+        self._cordoned = written.cordoned
+        self._kueue = KueueSource(snapshot)
+
+    def can_uncordon(self, node: str) -> bool:
+        """Whether it is cordoned, and nothing else is in the way."""
+        return node in self._cordoned
+
+    def kind_of(self, workload: str) -> str:
+        """A pod that is on its own has no PodGroup."""
+        if self._is_counted(workload):
+            return self._kueue.kind_of(workload)
+        return "PodGroup" if workload in self._groups else "Pod"
+
+    def bound_field(self, resource: str, knob: Knob) -> str:
+        """The path of a quota or limit."""
+        return fields.fair_field(resource, knob.value)
+
+    def tell_workload(self, name: str, step: Step) -> Iterable[Change]:
+        """What a step changes in a PodGroup, or its Pods."""
+        if self._is_counted(name):
+            yield from self._kueue.tell_workload(name, step)
+            return
+        gang, group = find_gang(self.snapshot, name), self._groups.get(name)
+        kind = self.kind_of(name)
+        match step:
+            case LowerMinimum() if group is not None:
+                yield _minimum(group, step)
+            case Move(queue):
+                field = fields.GROUP_QUEUE if group is not None else fields.POD_QUEUE
+                before = None if gang is None else gang.queue or None
+                yield Change(kind, name, field, before, queue, "queue")
+            case AnyNodes() if gang is not None:
+                yield from _selectors(gang)
+            case Tolerate(key) if gang is not None:
+                for pod in gang.pods:
+                    field = fields.toleration_field(len(pod.tolerations))
+                    yield Change("Pod", pod.name, field, None, fields.toleration(key))
+            case _:
+                said = None if group is None else group.preemptibility
+                before = None if said is None else said.value
+                field = fields.POD_PREEMPTIBILITY if group is None else fields.GROUP_PREEMPTIBILITY
+                yield Change(kind, name, field, before, Preemptibility.PREEMPTIBLE.value)
+
+    def capacity_field(self, resource: str) -> str:
+        """The path of what a node offers."""
+        return fields.capacity_field(resource)
+
+    def tell_cluster(self, step: Step) -> Iterable[Change]:
+        """What a step changes in Queues, Nodes and other PodGroups."""
+        match step:
+            case Untangle(name) if name in self.queues:
+                parent = self.queues[name].parent
+                yield Change("Queue", name, fields.PARENT_QUEUE, parent, None)
+            case Raise(node=node) if node.name in self.queues:
+                yield _of_kind(self.tell_raise(step), "Queue")
+            case Raise() | Untangle() | Resume():
+                yield from self._kueue.tell_cluster(step)
+            case _:
+                yield from super().tell_cluster(step)
+
+    def _is_counted(self, workload: str) -> bool:
+        gang = find_gang(self.snapshot, workload)
+        return gang is not None and bool(gang.pod_sets)
+
+
+class KueueSource(Source):
+    """Cohorts, ClusterQueues, LocalQueues and Workloads."""
+
+    def kind_of(self, workload: str) -> str:  # noqa: ARG002
+        """All that waits is a Workload."""
+        return "Workload"
+
+    def tell_workload(self, name: str, step: Step) -> Iterable[Change]:
+        """What a step changes in a Workload."""
+        workload = find_gang(self.snapshot, name)
+        if workload is None:
+            return
+        match step:
+            case LowerMinimum(subgroup, before, after):
+                for field in fields.pod_set_fields(workload, subgroup, "minCount"):
+                    word = f"minCount of pod set {subgroup}"
+                    yield Change("Workload", name, field, before, after, word)
+            case Move(queue):
+                door = door_to(self.snapshot, workload.namespace, queue)
+                after = queue if door is None else door.name
+                before = workload.local_queue
+                word = "LocalQueue"
+                yield Change("Workload", name, fields.QUEUE_NAME, before, after, word)
+            case Tolerate(key):
+                yield from _template_tolerations(workload, key)
+            case _:
+                yield from _template_selectors(workload)
+
+    def tell_cluster(self, step: Step) -> Iterable[Change]:
+        """What a step changes in ClusterQueues, Cohorts and LocalQueues."""
+        match step:
+            case End(name):
+                yield Change("Workload", name, before=name)
+            case Untangle(name):
+                yield Change("Cohort", name, fields.PARENT_COHORT, self.parent_of(name), None)
+            case _:
+                yield from super().tell_cluster(step)
+
+    def tell_resume(self, part: Part, name: str) -> Change:
+        """A stop policy, or whether a Workload is active."""
+        if part is Part.WORKLOAD:
+            return Change("Workload", name, fields.ACTIVE, False, True)
+        kind = "ClusterQueue" if part is Part.QUEUE else "LocalQueue"
+        return Change(kind, name, fields.STOP_POLICY, self.stop_of(part, name), "None")
+
+    def tell_raise(self, step: Raise) -> Change:
+        """A nominalQuota, or a borrowingLimit."""
+        change = super().tell_raise(step)
+        cohort = step.node.kind is NodeKind.COHORT
+        bound = "nominalQuota" if step.knob is Knob.QUOTA else "borrowingLimit"
+        table = self.snapshot.cohorts if cohort else self.snapshot.queues
+        declared = next(each for each in table if each.name == step.node.name)
+        return Change(
+            "Cohort" if cohort else "ClusterQueue",
+            change.name,
+            fields.quota_field(declared, step.flavor_resource, bound),
+            change.before,
+            change.after,
+            bound,
+            change.resource,
+        )
+
+
+def _minimum(group: PodGroup, step: LowerMinimum) -> Change:
+    """The field in which a PodGroup, or one of its subgroups, says what it needs."""
+    shape = outline(group)
+    entry = next(each for each in shape.entries if each.name == step.subgroup)
+    older = shape.form is Form.OLDER and entry.min_sub_group is None
+    field = "minMember" if entry.is_leaf or older else "minSubGroup"
+    before = entry.min_member if field == "minMember" else entry.min_sub_group
+    word = field if step.subgroup is None else f"{field} of subgroup {step.subgroup}"
+    shown = step.before if before is None else before
+    path = dotted((*entry.path, field))
+    return Change("PodGroup", group.full_name, path, shown, step.after, word)
+
+
+def _selectors(gang: Gang) -> Iterator[Change]:
+    for pod in gang.pods:
+        said = (pod.node_selector, pod.affinity)
+        for field, value in zip(fields.POD_SELECTORS, said, strict=True):
+            if value:
+                yield Change("Pod", pod.name, field, str(value))
+
+
+def _template_selectors(workload: Gang) -> Iterator[Change]:
+    for pod_set in workload.pod_sets:
+        said = (pod_set.template.node_selector, pod_set.template.affinity)
+        for path, value in zip(("nodeSelector", "affinity"), said, strict=True):
+            if value:
+                below = ("template", "spec", path)
+                for field in fields.pod_set_fields(workload, pod_set.name, *below):
+                    yield Change("Workload", workload.name, field, str(value))
+
+
+def _template_tolerations(workload: Gang, key: str) -> Iterator[Change]:
+    for pod_set in workload.pod_sets:
+        number = len(pod_set.template.tolerations)
+        below = ("template", "spec", "tolerations", number)
+        for field in fields.pod_set_fields(workload, pod_set.name, *below):
+            yield Change("Workload", workload.name, field, None, fields.toleration(key))
+
+
+def _of_kind(change: Change, kind: str) -> Change:
+    return Change(
+        kind,
+        change.name,
+        change.field,
+        change.before,
+        change.after,
+        change.word,
+        change.resource,
+    )
