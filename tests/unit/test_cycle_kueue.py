@@ -319,7 +319,8 @@ def test_a_workload_of_a_queue_that_does_not_exist_waits_with_a_reason() -> None
         ({"team": "a"}, (Match("team", "Exists"), Match("old", "DoesNotExist")), True),
         ({}, (), True),
         ({"team": "a"}, None, False),
-        (None, (), False),
+        (None, (), True),
+        (None, (Match("team", "DoesNotExist"),), False),
     ],
 )
 def test_a_queue_lets_in_the_namespaces_that_it_selects(labels, matches, enters) -> None:

@@ -313,6 +313,67 @@ def test_gangs_go_to_the_queues_of_kueue_with_their_cohorts_limits(ask):
     assert [] == warnings(found)
 
 
+SELECTING = cluster_queue("team").replace(
+    "namespaceSelector: {}", "namespaceSelector: {matchLabels: {team: research}}"
+)
+NAMES = ("team", "other")
+IN_NAMESPACES = (
+    kueue("ResourceFlavor", "h100"),
+    SELECTING,
+    SELECTING.replace("name: team", "name: other"),
+    kueue("LocalQueue", "team, namespace: ns", "clusterQueue: team"),
+    kueue("LocalQueue", "team, namespace: bad", "clusterQueue: other"),
+    workload("good", "team"),
+    workload("bad", "team").replace("namespace: ns", "namespace: bad"),
+)
+
+
+def namespace(name: str, labels: str = "") -> str:
+    return (
+        f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{{labels}}}}}, "
+        "spec: {finalizers: [kubernetes]}, status: {phase: Active}}"
+    )
+
+
+def test_a_queue_lets_in_the_namespaces_that_it_selects(ask):
+    found = ask("plan FILE", *IN_NAMESPACES, namespace("ns", "team: research"), namespace("bad"))
+
+    assert ["ns/good"] == [*starts(found)]
+    assert {"bad/bad": "queue other does not let the namespace bad in"} == waits(found)
+    assert [] == warnings(found)
+
+
+def test_a_namespace_has_the_label_that_kubernetes_gives_to_all(ask):
+    by_name = "kubernetes.io/metadata.name: ns"
+    objects = [each.replace("team: research", by_name) for each in IN_NAMESPACES]
+    found = ask("plan FILE", *objects, namespace("ns"), namespace("bad"))
+
+    assert ["ns/good"] == [*starts(found)]
+
+
+def test_selectors_are_named_where_no_namespace_was_read_and_let_all_in(ask):
+    found = ask("plan FILE", *IN_NAMESPACES)
+    again = ask("why FILE ns/good", *IN_NAMESPACES)
+
+    message = "is not looked at: no Namespace was read, so every one may use the queue"
+    expected = [(f"ClusterQueue/{name}", "spec.namespaceSelector", message) for name in NAMES]
+    assert (expected, expected) == (warnings(found), warnings(again))
+    assert ["bad/bad", "ns/good"] == sorted(starts(found))
+
+
+def test_queues_of_kai_take_every_namespace(ask):
+    found = ask("plan FILE", queue(), node(), group("a"), pod("a-0"), namespace("other"))
+
+    assert ({"a": ["n"]}, {}) == (starts(found), waits(found))
+
+
+def test_a_namespace_that_is_declared_twice_is_an_error(tmp_path, capsys):
+    path = tmp_path / "objects.yaml"
+    path.write_text("\n---\n".join([queue(), namespace("a"), namespace("a")]), encoding="utf-8")
+    assert 1 == run(["plan", str(path)])
+    assert "Namespace/a: metadata.name: is declared twice" in capsys.readouterr().err
+
+
 def test_both_families_of_queues_stand_side_by_side(ask):
     found = ask(
         "plan FILE",

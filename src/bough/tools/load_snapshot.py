@@ -14,8 +14,13 @@ from bough.core.gang.from_workload import gang_of_workload
 from bough.core.quota.fairtree import ANY_FLAVOR, FairTree, capacity_of, fair_tree
 from bough.core.quota.references import validate
 from bough.errors import NotFound
-from bough.formats.kubernetes.nodes import read_nodes
-from bough.formats.kueue.organisation import is_kueues, read_organisation, unused_fair_sharing
+from bough.formats.kubernetes.nodes import read_namespaces, read_nodes
+from bough.formats.kueue.organisation import (
+    is_kueues,
+    read_organisation,
+    unused_fair_sharing,
+    unused_selectors,
+)
 from bough.formats.policy_file import preset_for, read_policy
 from bough.formats.yaml.times import parse_time_ms
 from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacleKind
@@ -39,8 +44,8 @@ if TYPE_CHECKING:
 
 _UNLIMITED = FairAmount(quota=None, limit=None)
 _HINT = (
-    "read are PodGroup, Queue and Topology of KAI with Pods and Nodes, and ClusterQueue, Cohort, "
-    "ResourceFlavor, LocalQueue and Workload of Kueue"
+    "read are PodGroup, Queue and Topology of KAI with Pods, Nodes and Namespaces, and "
+    "ClusterQueue, Cohort, ResourceFlavor, LocalQueue and Workload of Kueue"
 )
 
 
@@ -106,22 +111,21 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
     organisation = kueue.organisation
     others = [document for document in documents if not is_kueues(document)]
     nodes = read_nodes(others, lenient=lenient)
+    namespaces = read_namespaces(others, lenient=lenient)
     taking = {queue.name for queue in organisation.queues}
     found = gather(others, elsewhere=taking, lenient=lenient)
     problems = [
         *kueue.problems,
         *locate_all(validate(organisation), kueue.documents),
         *nodes.problems,
+        *namespaces.problems,
+        *([] if namespaces.labels else unused_selectors(kueue)),
         *found.problems,
         *locate_all(_name_problems(found.objects.queues, organisation), found.objects.documents),
         *locate_all(_flavor_problems(nodes.nodes, organisation), kueue.documents),
     ]
-    errors = any(problem.severity is Severity.ERROR for problem in problems)
-    if found.gangs and not nodes.nodes and not errors:
-        raise NotFound(
-            "there is no Node in what was read",
-            hint="add a file with objects of kind Node, as `kubectl get nodes -o yaml` prints",
-        )
+    if found.gangs and not nodes.nodes:
+        _demand_nodes(problems)
     queues, more = _queues(found, taking)
     tree = fair_tree(queues, capacity_of(nodes.nodes)) if queues else FairTree((), ())
     snapshot = Snapshot(
@@ -131,10 +135,20 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
         nodes=_with_flavors(nodes.nodes, organisation.flavors),
         topologies=found.objects.topologies,
         local_queues=organisation.local_queues,
+        namespaces=namespaces.labels or None,
     )
     snapshot = _with_work(snapshot, organisation, found.gangs)
     written = Written(tuple(queues), found.objects.pod_groups, cordoned_nodes(others))
     return _Loaded(snapshot, [*problems, *more], unused_fair_sharing(kueue), written)
+
+
+def _demand_nodes(problems: Iterable[Problem]) -> None:
+    """Without nodes gangs cannot be planned; what is wrong otherwise is told first."""
+    if not any(problem.severity is Severity.ERROR for problem in problems):
+        raise NotFound(
+            "there is no Node in what was read",
+            hint="add a file with objects of kind Node, as `kubectl get nodes -o yaml` prints",
+        )
 
 
 def _with_work(snapshot: Snapshot, organisation: Organisation, gangs: Iterable[Gang]) -> Snapshot:

@@ -68,12 +68,12 @@ def why_unchecked(gang: Gang) -> str | None:
 
 def why_not_let_in(gang: Gang, queue: Queue, namespaces: Namespaces) -> str | None:
     """Why a queue does not let the namespace of a gang in."""
-    if namespaces is None:
+    matches = queue.rules.namespaces
+    if namespaces is None or matches == ():
         return None
     labels = namespaces.get(gang.namespace)
     if labels is None:
         return f"there is no namespace {gang.namespace}"
-    matches = queue.rules.namespaces
     if matches is None or not satisfies(labels, matches):
         return f"queue {queue.name} does not let the namespace {gang.namespace} in"
     return None

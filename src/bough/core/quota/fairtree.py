@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bough.model.admission import AdmissionRules
 from bough.model.cluster import Node
 from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
@@ -102,6 +103,8 @@ class _Mapping:
             resource_groups=self._group(queue),
             weight=self._weight(queue),
             priority=queue.priority,
+            # Its namespaces are not the subject: every one may use it.
+            rules=AdmissionRules(namespaces=()),
             reclaim_min_runtime_ms=self._runtime_ms(queue, _reclaim_s),
             preempt_min_runtime_ms=self._runtime_ms(queue, _preempt_s),
         )

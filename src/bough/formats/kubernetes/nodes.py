@@ -1,22 +1,22 @@
-"""Nodes of Kubernetes into model types.
+"""Nodes and Namespaces of Kubernetes into model types.
 
 Fields of a node that say nothing about what may run on it (addresses, images, versions) are known
-and accepted without a meaning. Must not know what runs there.
+and accepted without a meaning. Of a namespace only its labels count.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from bough.formats.kubernetes.metadata import read_metadata
+from bough.formats.kubernetes.metadata import Metadata, read_metadata
 from bough.formats.kubernetes.pods import read_taints
 from bough.formats.kubernetes.resources import PODS, resources_of
 from bough.formats.yaml.fields import Fields, Reading
 from bough.model.cluster import Node, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from bough.formats.yaml.documents import Document
     from bough.model.problem import Problem
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 #: How many pods a node takes that does not say it, which is what kubelets do.
 DEFAULT_PODS = 110
 
+#: What is made of an object.
+Made = TypeVar("Made")
+
 _VERSION = "v1"
+_NAME_LABEL = "kubernetes.io/metadata.name"
 _SPEC_FIELDS_WITHOUT_MEANING = ("configSource", "externalID", "podCIDR", "podCIDRs", "providerID")
 _STATUS_FIELDS_WITHOUT_MEANING = (
     "addresses",
@@ -56,52 +60,78 @@ class NodesRead(NamedTuple):
     problems: list[Problem]
 
 
+class NamespacesRead(NamedTuple):
+    """The labels of each namespace that was read, and everything that is wrong with their form."""
+
+    labels: dict[str, dict[str, str]]
+    problems: list[Problem]
+
+
 def read_nodes(documents: Iterable[Document], *, lenient: bool = False) -> NodesRead:
     """Read every Node among some documents; other objects are left to their own readers."""
-    nodes: dict[str, Node] = {}
+    found, problems = _read_all(documents, "Node", _read_node, lenient=lenient)
+    return NodesRead(tuple(found.values()), problems)
+
+
+def read_namespaces(documents: Iterable[Document], *, lenient: bool = False) -> NamespacesRead:
+    """Read every Namespace among some documents."""
+    return NamespacesRead(*_read_all(documents, "Namespace", _read_labels, lenient=lenient))
+
+
+def _read_all(
+    documents: Iterable[Document],
+    kind: str,
+    read: Callable[[Fields, Metadata], Made],
+    *,
+    lenient: bool,
+) -> tuple[dict[str, Made], list[Problem]]:
+    """All objects of one kind, by name."""
+    found: dict[str, Made] = {}
     problems: list[Problem] = []
     first: dict[str, Document] = {}
     for document in documents:
-        reading = Reading(document, lenient=lenient)
-        if not _is_node(document):
+        if not isinstance(document.value, dict) or document.value.get("kind") != kind:
             continue
-        node = _read_node(reading)
-        if node is not None and node.name in nodes:
-            before = first[node.name]
+        reading = Reading(document, lenient=lenient)
+        fields = reading.fields()
+        reading.subject = fields.text("kind")
+        version = fields.text("apiVersion")
+        if version != _VERSION:
+            message = f"{version!r} is not known for a {kind}; known is {_VERSION}"
+            fields.error("apiVersion", message)
+        metadata = read_metadata(fields)
+        reading.subject = f"{kind}/{metadata.name}" if metadata.name else kind
+        each = read(fields, metadata)
+        fields.finish()
+        if metadata.name in found:
+            before = first[metadata.name]
             message = f"is declared twice, first in {before.source}, line {before.line}"
             reading.error(("metadata", "name"), message)
-        elif node is not None:
-            nodes[node.name] = node
-            first[node.name] = document
+        elif metadata.name:
+            found[metadata.name] = each
+            first[metadata.name] = document
         problems.extend(reading.problems)
-    return NodesRead(tuple(nodes.values()), problems)
+    return found, problems
 
 
-def _is_node(document: Document) -> bool:
-    return isinstance(document.value, dict) and document.value.get("kind") == "Node"
+def _read_labels(fields: Fields, metadata: Metadata) -> dict[str, str]:
+    """The labels of a namespace, with the one that Kubernetes gives to all."""
+    fields.ignore("spec", "status")
+    return {_NAME_LABEL: metadata.name, **metadata.labels}
 
 
-def _read_node(reading: Reading) -> Node | None:
-    fields = reading.fields()
-    reading.subject = fields.text("kind")
-    version = fields.text("apiVersion")
-    if version != _VERSION:
-        fields.error("apiVersion", f"{version!r} is not known for a Node; known is {_VERSION}")
-    metadata = read_metadata(fields)
-    reading.subject = f"Node/{metadata.name}" if metadata.name else "Node"
+def _read_node(fields: Fields, metadata: Metadata) -> Node:
     spec = fields.optional_child("spec") or fields.nothing("spec")
     spec.ignore(*_SPEC_FIELDS_WITHOUT_MEANING)
     status = fields.child("status")
     ready = _is_ready(status)
-    node = Node(
+    return Node(
         name=metadata.name,
         capacity=_read_capacity(status),
         labels=metadata.labels,
         taints=read_taints(spec, "taints"),
         cordoned=spec.boolean("unschedulable", default=False) or not ready,
     )
-    fields.finish()
-    return node if metadata.name else None
 
 
 def _read_capacity(status: Fields) -> Resources:

@@ -86,12 +86,22 @@ def read_organisation(documents: Iterable[Document], *, lenient: bool = False) -
 
 def unused_fair_sharing(read: Read) -> list[Problem]:
     """A warning for every object with `fairSharing`, where the policy does not share by it."""
-    path: FieldPath = ("spec", "fairSharing")
+    return _unused(read, "fairSharing", "is not looked at: the policy does not share by weight")
+
+
+def unused_selectors(read: Read) -> list[Problem]:
+    """A warning for every queue that selects namespaces, where no Namespace was read."""
+    message = "is not looked at: no Namespace was read, so every one may use the queue"
+    return _unused(read, "namespaceSelector", message)
+
+
+def _unused(read: Read, field: str, message: str) -> list[Problem]:
+    """A warning for every object that says something in a field of its spec."""
+    path: FieldPath = ("spec", field)
     found: list[Problem] = []
     for subject, document in read.documents.items():
         spec = document.value.get("spec") if isinstance(document.value, dict) else None
-        if isinstance(spec, dict) and spec.get("fairSharing") is not None:
-            message = "is not looked at: the policy does not share by weight"
+        if isinstance(spec, dict) and spec.get(field) not in (None, {}):
             problem = Problem(path, message, Severity.WARNING, subject)
             found.append(locate(problem, document))
     return found
