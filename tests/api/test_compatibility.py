@@ -280,6 +280,6 @@ def _read_until(connection: socket.socket, end: bytes) -> bytes:
 
 
 def _moment(at_ms: int) -> str:
-    from bough.server.wire import time_text
+    from bough.server.values import time_text
 
     return (time_text(at_ms) or "").replace("T", " ") + "000"

@@ -37,23 +37,26 @@ from bough.server.routes import (
 from bough.server.settings import MAXIMUM_BODY_BYTES
 from bough.version import VERSION
 
-_MODULES = (
-    cohorts,
-    configs,
-    nodes,
-    people,
-    personal,
-    pools,
-    records,
-    streams,
-    subpools,
-    system,
-    tasks,
-    usage,
-    workflows,
+#: Every route.
+DECLARED = tuple(
+    handler
+    for module in (
+        cohorts,
+        configs,
+        nodes,
+        people,
+        personal,
+        pools,
+        records,
+        streams,
+        subpools,
+        system,
+        tasks,
+        usage,
+        workflows,
+    )
+    for handler in module.HANDLERS
 )
-
-
 #: The character NUL as JSON writes it; an escaped backslash before it makes it plain text.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -70,7 +73,7 @@ def make_application(
 ) -> Litestar:
     """Put all routes together."""
     return Litestar(
-        route_handlers=[each.make() for module in _MODULES for each in module.HANDLERS],
+        route_handlers=[each.make() for each in DECLARED],
         guards=[admit],
         before_request=_check_body,
         exception_handlers=failures.handlers(),

@@ -15,8 +15,8 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
+from bough.api.common import ErrorBody
 from bough.errors import BoughError, Invalid, Refused, Unavailable
-from bough.server.shapes import ErrorBody
 
 LOG = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from anyio import move_on_after
 
-from bough.server.shapes import ErrorBody
+from bough.api.common import ErrorBody
 
 ACCESS_LOG = logging.getLogger("bough.access")
 

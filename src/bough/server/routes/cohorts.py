@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
+from bough.api.common import Json
+from bough.api.pools import CohortAnswer, CohortConfig, CreateCohort, NodeDebt, TreeEffects
 from bough.control import cohorts
 from bough.control.cohorts import CohortChange
+from bough.control.effects import Debt
 from bough.model.access import Action
 from bough.model.pool import PoolCohort
-from bough.server.routes.declare import Visit, caller, route
-from bough.server.shapes import CohortAnswer, CreateCohort
+from bough.server.declare import Visit, caller, route
 
 _ALL = "/api/configs/cohort"
 _ONE = "/api/configs/cohort/{cohort:str}"
 
 
 @route("GET", _ALL, Action.COHORT_READ)
-def list_cohorts(request: Visit) -> list[PoolCohort]:
+def list_cohorts(request: Visit) -> list[CohortConfig]:
     """All cohorts, by name."""
     site, actor = caller(request)
-    return cohorts.list_cohorts(site, actor)
+    return [_config(each) for each in cohorts.list_cohorts(site, actor)]
 
 
 @route("POST", _ALL, Action.COHORT_UPDATE, status=201)
@@ -37,17 +37,17 @@ def create_cohort(
 
 
 @route("GET", _ONE, Action.COHORT_READ)
-def get_cohort(request: Visit, cohort: FromPath[str]) -> PoolCohort:
+def get_cohort(request: Visit, cohort: FromPath[str]) -> CohortConfig:
     """One cohort."""
     site, actor = caller(request)
-    return cohorts.get_cohort(site, actor, cohort)
+    return _config(cohorts.get_cohort(site, actor, cohort))
 
 
 @route("PATCH", _ONE, Action.COHORT_UPDATE)
 def update_cohort(
     request: Visit,
     cohort: FromPath[str],
-    data: JSONBody[dict[str, Any]],
+    data: JSONBody[dict[str, Json]],
     plan: FromQuery[bool] = False,
 ) -> CohortAnswer:
     """Change some fields; its parent is one of them."""
@@ -59,17 +59,40 @@ def update_cohort(
 def delete_cohort(
     request: Visit, cohort: FromPath[str], plan: FromQuery[bool] = False
 ) -> CohortAnswer:
-    """Take the declaration back at once, whoever names it."""
+    """Delete a cohort at once, also where pools or cohorts name it as their parent."""
     site, actor = caller(request)
     return _answer(cohorts.delete_cohort(site, actor, cohort, plan=plan))
 
 
 def _answer(change: CohortChange) -> CohortAnswer:
+    found = change.effects
     return CohortAnswer(
-        cohort=msgspec.to_builtins(change.cohort),
+        cohort=None if change.cohort is None else _config(change.cohort),
         planned=change.planned,
-        effects=msgspec.to_builtins(change.effects),
+        effects=TreeEffects(
+            debts=[_debt(each) for each in found.debts],
+            relieved=[_debt(each) for each in found.relieved],
+            tangled=list(found.tangled),
+            untangled=list(found.untangled),
+            uncounted={},
+        ),
     )
+
+
+def _config(cohort: PoolCohort) -> CohortConfig:
+    return CohortConfig(
+        name=cohort.name,
+        parent=cohort.parent,
+        quota=cohort.quota,
+        borrowing_limit=cohort.borrowing_limit,
+        lending_limit=cohort.lending_limit,
+        weight=cohort.weight,
+        description=cohort.description,
+    )
+
+
+def _debt(debt: Debt) -> NodeDebt:
+    return NodeDebt(debt.node, debt.flavor_resource, debt.before, debt.after)
 
 
 HANDLERS = (list_cohorts, create_cohort, get_cohort, update_cohort, delete_cohort)

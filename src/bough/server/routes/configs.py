@@ -6,63 +6,64 @@ they start themselves, so there are no templates of it, and nothing is validated
 
 from __future__ import annotations
 
-from typing import Any
-
 from litestar.params import FromPath, JSONBody
 
-from bough.control import policy, resources, settings
-from bough.control.recording import Note
-from bough.control.resources import BackendView
-from bough.errors import NotFound
-from bough.model.access import Action
-from bough.server.routes.declare import Visit, caller, route
-from bough.server.shapes import (
-    BackendLine,
-    BackendList,
+from bough.api.common import Json
+from bough.api.configs import (
     PatchPolicy,
     PatchSettings,
     PutPolicy,
     PutSettings,
-    ServiceBody,
+    ServiceAnswer,
+    SettingsAnswer,
 )
-from bough.server.wire import time_text
+from bough.api.nodes import BackendLine, BackendList
+from bough.control import policy, resources, settings
+from bough.control.recording import Note
+from bough.control.resources import BackendView
+from bough.control.settings import duration_text
+from bough.errors import NotFound
+from bough.model.access import Action
+from bough.model.settings import WorkflowSettings
+from bough.server.declare import Visit, caller, route
+from bough.server.values import time_text
 from bough.version import VERSION
 
 
 @route("GET", "/api/configs/workflow", Action.CONFIG_READ)
-def get_settings(request: Visit) -> dict[str, Any]:
+def get_settings(request: Visit) -> SettingsAnswer:
     """The workflow configuration, the interval of drain checks among it."""
     site, actor = caller(request)
-    return settings.settings_document(settings.get_workflow_settings(site, actor))
+    return _settings(settings.get_workflow_settings(site, actor))
 
 
 @route("PUT", "/api/configs/workflow", Action.CONFIG_UPDATE)
-def put_settings(request: Visit, data: JSONBody[PutSettings]) -> dict[str, Any]:
+def put_settings(request: Visit, data: JSONBody[PutSettings]) -> SettingsAnswer:
     """Replace it; what is not sent is as it was at first."""
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
     changed = settings.put_workflow_settings(site, actor, data.configs, note)
-    return settings.settings_document(changed)
+    return _settings(changed)
 
 
 @route("PATCH", "/api/configs/workflow", Action.CONFIG_UPDATE)
-def patch_settings(request: Visit, data: JSONBody[PatchSettings]) -> dict[str, Any]:
+def patch_settings(request: Visit, data: JSONBody[PatchSettings]) -> SettingsAnswer:
     """Change some of it."""
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
     changed = settings.patch_workflow_settings(site, actor, data.configs_dict, note)
-    return settings.settings_document(changed)
+    return _settings(changed)
 
 
 @route("GET", "/api/configs/policy", Action.CONFIG_READ)
-def get_policy(request: Visit) -> dict[str, Any]:
+def get_policy(request: Visit) -> dict[str, Json]:
     """The policy by which cycles decide: every field, and the preset that it began with."""
     site, actor = caller(request)
     return policy.get_policy(site, actor)
 
 
 @route("PUT", "/api/configs/policy", Action.CONFIG_UPDATE)
-def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Any]:
+def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Json]:
     """Replace it; what is not sent is as the preset has it."""
     site, actor = caller(request)
     written = policy.Written(data.configs, data.file, data.file_name)
@@ -70,7 +71,7 @@ def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Any]:
 
 
 @route("PATCH", "/api/configs/policy", Action.CONFIG_UPDATE)
-def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Any]:
+def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Json]:
     """Change some of it, from the next cycle on; with a preset, all of it."""
     site, actor = caller(request)
     written = policy.Written(data.configs_dict, data.file, data.file_name)
@@ -78,11 +79,11 @@ def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Any]:
 
 
 @route("GET", "/api/configs/service", Action.CONFIG_READ)
-def get_service(request: Visit) -> ServiceBody:
+def get_service(request: Visit) -> ServiceAnswer:
     """What the server was started with, as far as others may know it."""
     site, _ = caller(request)
     address = str(request.base_url).rstrip("/")
-    return ServiceBody(service_base_url=address, namespace=site.namespace, version=VERSION)
+    return ServiceAnswer(service_base_url=address, namespace=site.namespace, version=VERSION)
 
 
 @route("GET", "/api/configs/backend", Action.CONFIG_READ)
@@ -103,31 +104,47 @@ def get_backend(request: Visit, backend: FromPath[str]) -> BackendLine:
 
 
 @route("GET", "/api/configs/pod_template", Action.CONFIG_READ)
-def list_pod_templates(request: Visit) -> dict[str, Any]:
+def list_pod_templates(request: Visit) -> dict[str, Json]:
     """There are none."""
     del request
     return {}
 
 
 @route("GET", "/api/configs/group_template", Action.CONFIG_READ)
-def list_group_templates(request: Visit) -> dict[str, Any]:
+def list_group_templates(request: Visit) -> dict[str, Json]:
     """There are none."""
     del request
     return {}
 
 
 @route("GET", "/api/configs/resource_validation", Action.CONFIG_READ)
-def list_resource_validations(request: Visit) -> dict[str, Any]:
+def list_resource_validations(request: Visit) -> dict[str, Json]:
     """There are none."""
     del request
     return {}
 
 
 @route("GET", "/api/configs/backend_test", Action.CONFIG_READ)
-def list_backend_tests(request: Visit) -> dict[str, Any]:
+def list_backend_tests(request: Visit) -> dict[str, Json]:
     """There are none."""
     del request
     return {}
+
+
+def _settings(found: WorkflowSettings) -> SettingsAnswer:
+    return SettingsAnswer(
+        max_num_tasks=found.max_num_tasks,
+        max_num_workflows_per_user=found.max_num_workflows_per_user,
+        max_retry_per_task=found.max_retry_per_task,
+        max_preemption_retries=found.max_preemption_retries,
+        max_lost_retries=found.max_lost_retries,
+        vanished_node=found.vanished_node,
+        default_exit_actions=found.default_exit_actions,
+        subpool_drain_check_interval=duration_text(found.subpool_drain_check_interval_s),
+        termination_grace=duration_text(found.termination_grace_s),
+        default_exec_timeout=duration_text(found.default_exec_timeout_s),
+        default_queue_timeout=duration_text(found.default_queue_timeout_s),
+    )
 
 
 def _backend(view: BackendView) -> BackendLine:

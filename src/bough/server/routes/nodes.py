@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
+from bough.api.nodes import (
+    ExposedFields,
+    NodeAmounts,
+    NodeDrained,
+    NodeLine,
+    NodeList,
+    PlatformRights,
+    ResourceLine,
+    ResourceList,
+    SetCordon,
+)
 from bough.control import machines, nodes, resources
 from bough.control.resources import Amounts, NodeView
 from bough.model.access import Action
-from bough.server.routes.declare import Visit, caller, route
-from bough.server.wire import cores, gibibytes
-from bough.server.workflow_shapes import Cordon, NodeDrained, NodeLine, NodeList, ResourceList
+from bough.server.declare import Visit, caller, route
+from bough.server.values import cores, gibibytes
 
 _NODE = "/api/node/{node:str}"
+#: By how many top-level pools may use a node; by more: SHARED.
+_KINDS = {0: "UNUSED", 1: "RESERVED"}
+_NO_RIGHTS = PlatformRights(
+    host_network=False, privileged=False, default_mounts=[], allowed_mounts=[]
+)
 
 
 @route("GET", "/api/resources", Action.RESOURCE_LIST)
@@ -35,27 +49,21 @@ def get_resource(request: Visit, node: FromPath[str]) -> ResourceList:
     """One node, and how each pool may use it."""
     site, actor = caller(request)
     view = resources.get_node(site, actor, node)
-    document = _node(view)
-    document["pool_platform_labels"] = {
-        pool: list(platforms) for pool, platforms in view.pools.items()
-    }
-    document["config_fields"] = {
-        pool: {
-            platform: {
-                "host_network": False,
-                "privileged": False,
-                "default_mounts": [],
-                "allowed_mounts": [],
-            }
-            for platform in platforms
-        }
-        for pool, platforms in view.pools.items()
-    }
-    return ResourceList([document])
+    return ResourceList(
+        [
+            msgspec.structs.replace(
+                _node(view),
+                pool_platform_labels={pool: list(found) for pool, found in view.pools.items()},
+                config_fields={
+                    pool: dict.fromkeys(found, _NO_RIGHTS) for pool, found in view.pools.items()
+                },
+            )
+        ]
+    )
 
 
 @route("PATCH", "/api/resources/{node:str}", Action.NODE_UPDATE)
-def cordon_node(request: Visit, node: FromPath[str], data: JSONBody[Cordon]) -> ResourceList:
+def cordon_node(request: Visit, node: FromPath[str], data: JSONBody[SetCordon]) -> ResourceList:
     """Let nothing new onto a node, or let it again; what runs goes on."""
     site, actor = caller(request)
     machines.set_cordoned(site, actor, node, cordoned=data.cordoned)
@@ -115,36 +123,43 @@ def _line(view: NodeView) -> NodeLine:
     )
 
 
-def _node(view: NodeView) -> dict[str, Any]:
+def _node(view: NodeView) -> ResourceLine:
     machine = view.machine
     capacity = _amounts(
         Amounts(machine.gpus, machine.cpu_milli, machine.memory_bytes, machine.storage_bytes)
     )
-    pairs = [f"{pool}/{platform}" for pool, found in view.pools.items() for platform in found]
-    kinds = {0: "UNUSED", 1: "RESERVED"}
-    return {
-        "hostname": machine.name,
-        "exposed_fields": {**capacity, "node": machine.name, "pool/platform": pairs},
-        "allocatable_fields": capacity,
-        "platform_allocatable_fields": {
+    return ResourceLine(
+        hostname=machine.name,
+        exposed_fields=ExposedFields(
+            gpu=capacity.gpu,
+            cpu=capacity.cpu,
+            memory=capacity.memory,
+            storage=capacity.storage,
+            node=machine.name,
+            pool_platforms=[
+                f"{pool}/{platform}" for pool, found in view.pools.items() for platform in found
+            ],
+        ),
+        allocatable_fields=capacity,
+        platform_allocatable_fields={
             pool: dict.fromkeys(found, capacity) for pool, found in view.pools.items()
         },
-        "usage_fields": _amounts(view.used),
-        "non_workflow_usage_fields": _amounts(Amounts()),
-        "resource_type": kinds.get(view.sharing, "SHARED"),
-        "backend": machine.backend,
-        "label_fields": machine.labels,
-        "cordoned": machine.cordoned,
-    }
+        usage_fields=_amounts(view.used),
+        non_workflow_usage_fields=_amounts(Amounts()),
+        resource_type=_KINDS.get(view.sharing, "SHARED"),
+        backend=machine.backend,
+        label_fields=machine.labels,
+        cordoned=machine.cordoned,
+    )
 
 
-def _amounts(amounts: Amounts) -> dict[str, Any]:
-    return {
-        "gpu": amounts.gpus,
-        "cpu": cores(amounts.cpu_milli),
-        "memory": gibibytes(amounts.memory_bytes),
-        "storage": gibibytes(amounts.storage_bytes),
-    }
+def _amounts(amounts: Amounts) -> NodeAmounts:
+    return NodeAmounts(
+        gpu=amounts.gpus,
+        cpu=cores(amounts.cpu_milli),
+        memory=gibibytes(amounts.memory_bytes),
+        storage=gibibytes(amounts.storage_bytes),
+    )
 
 
 HANDLERS = (list_resources, get_resource, cordon_node, list_nodes, cordon, uncordon, drain)

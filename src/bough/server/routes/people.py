@@ -6,28 +6,28 @@ import msgspec
 from litestar import MediaType, Response
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import people, tokens
-from bough.control.people import UserView
-from bough.control.tokens import NewToken
-from bough.model.access import Action, Token, User
-from bough.server.identity import origin_of
-from bough.server.people_shapes import (
+from bough.api.people import (
     ChangeRoles,
     CreateUser,
-    LoginBody,
-    PassBody,
+    LoginMethods,
+    PassAnswer,
     RoleAssignment,
     RoleName,
     RoleUsers,
     TokenLine,
     TokenRoles,
     TokenSecret,
-    UserBody,
+    UserAnswer,
     UserLine,
     UserList,
 )
-from bough.server.routes.declare import Limit, Visit, caller, route
-from bough.server.wire import read_date_ms, time_text
+from bough.control import people, tokens
+from bough.control.people import UserView
+from bough.control.tokens import NewToken
+from bough.model.access import Action, Token, User
+from bough.server.declare import Limit, Visit, caller, route
+from bough.server.identity import origin_of
+from bough.server.values import read_date_ms, time_text
 
 _USER = "/api/auth/user/{user:str}"
 _OWN = "/api/auth/access_token"
@@ -38,17 +38,17 @@ _OTHERS = f"{_USER}/access_token"
 
 
 @route("GET", "/api/auth/login", Action.AUTH_LOGIN)
-def login(request: Visit) -> LoginBody:
+def login(request: Visit) -> LoginMethods:
     """How to log in: with a personal token."""
     del request
-    return LoginBody(methods=["token"])
+    return LoginMethods(methods=["token"])
 
 
 @route("POST", "/api/auth/jwt/access_token", Action.AUTH_LOGIN)
-def make_pass(request: Visit, data: JSONBody[TokenSecret]) -> PassBody:
+def make_pass(request: Visit, data: JSONBody[TokenSecret]) -> PassAnswer:
     """A short-lived token in exchange for a personal one."""
     made = request.app.state.desk.make_pass(data.token, origin_of(request))
-    return PassBody(made.text, made.expires_ms // 1_000)
+    return PassAnswer(made.text, made.expires_ms // 1_000)
 
 
 # Users
@@ -73,21 +73,21 @@ def list_users(
 
 
 @route("POST", "/api/auth/user", Action.USER_UPDATE)
-def create_user(request: Visit, data: JSONBody[CreateUser]) -> UserBody:
+def create_user(request: Visit, data: JSONBody[CreateUser]) -> UserAnswer:
     """Add a user."""
     site, actor = caller(request)
     return _user(people.create_user(site, actor, data.id, data.roles))
 
 
 @route("GET", _USER, Action.USER_READ)
-def get_user(request: Visit, user: FromPath[str]) -> UserBody:
+def get_user(request: Visit, user: FromPath[str]) -> UserAnswer:
     """One user with the roles that were given."""
     site, actor = caller(request)
     return _user(people.get_user(site, actor, user))
 
 
 @route("PATCH", _USER, Action.USER_UPDATE)
-def change_user(request: Visit, user: FromPath[str], data: JSONBody[ChangeRoles]) -> UserBody:
+def change_user(request: Visit, user: FromPath[str], data: JSONBody[ChangeRoles]) -> UserAnswer:
     """Give roles and take some away, from the user's tokens too."""
     site, actor = caller(request)
     return _user(people.change_roles(site, actor, user, data.add, data.remove))
@@ -101,14 +101,14 @@ def delete_user(request: Visit, user: FromPath[str]) -> None:
 
 
 @route("POST", f"{_USER}/roles", Action.USER_UPDATE)
-def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> UserBody:
+def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> UserAnswer:
     """Give a role to a user."""
     site, actor = caller(request)
     return _user(people.change_roles(site, actor, user, add=(data.role_name,)))
 
 
 @route("DELETE", f"{_USER}/roles/{{role:str}}", Action.USER_UPDATE)
-def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserBody:
+def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserAnswer:
     """Take a role from a user."""
     site, actor = caller(request)
     return _user(people.change_roles(site, actor, user, remove=(role,)))
@@ -224,8 +224,8 @@ def _user_line(user: User) -> UserLine:
     return UserLine(user.name, time_text(user.created_ms), user.created_by)
 
 
-def _user(view: UserView) -> UserBody:
-    return UserBody(
+def _user(view: UserView) -> UserAnswer:
+    return UserAnswer(
         id=view.user.name,
         created_at=time_text(view.user.created_ms),
         created_by=view.user.created_by,

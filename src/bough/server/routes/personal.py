@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from litestar.params import FromPath, JSONBody
 
-from bough.control import personal
-from bough.errors import Invalid
-from bough.model.access import Action, Credential, CredentialType, Profile
-from bough.server.people_shapes import (
+from bough.api.common import Json
+from bough.api.people import (
     CredentialLine,
     CredentialList,
-    ProfileBody,
+    ProfileAnswer,
     ProfileChoices,
     ProfileToken,
     SetCredential,
 )
-from bough.server.routes.declare import Visit, caller, route
-from bough.server.wire import time_text
+from bough.control import personal
+from bough.errors import Invalid
+from bough.model.access import Action, Credential, CredentialType, Profile
+from bough.server.declare import Visit, caller, route
+from bough.server.values import time_text
 
 _PROFILE = "/api/profile/settings"
 _CREDENTIAL = "/api/credentials/{credential:str}"
 
 
 @route("GET", _PROFILE, Action.PROFILE_READ)
-def get_profile(request: Visit) -> ProfileBody:
+def get_profile(request: Visit) -> ProfileAnswer:
     """What one has chosen, and where one may submit."""
     site, actor = caller(request)
     view = personal.get_profile(site, actor)
     token = view.token
-    return ProfileBody(
+    return ProfileAnswer(
         profile=_choices(view.profile),
         pools=list(view.pools),
         roles=list(view.roles),
@@ -41,7 +40,7 @@ def get_profile(request: Visit) -> ProfileBody:
 
 
 @route("POST", _PROFILE, Action.PROFILE_UPDATE)
-def set_profile(request: Visit, data: JSONBody[dict[str, Any]]) -> ProfileChoices:
+def set_profile(request: Visit, data: JSONBody[dict[str, Json]]) -> ProfileChoices:
     """Choose a pool, or which notifications one wants."""
     site, actor = caller(request)
     return _choices(personal.set_profile(site, actor, data))

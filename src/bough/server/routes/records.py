@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
+from bough.api.common import Json
+from bough.api.configs import (
+    AuditLine,
+    AuditPage,
+    ConfigDiff,
+    ConfigHistory,
+    Rollback,
+)
+from bough.api.people import PutRole, RoleAnswer, RolePolicy
 from bough.control import history, people
 from bough.control.recording import Note, differences
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Effect, Role, Statement
 from bough.model.record import AuditEntry, ConfigType, Revision
-from bough.server.people_shapes import AuditLine, AuditPage
-from bough.server.routes.declare import Limit, Number, Offset, OptionalNumber, Visit, caller, route
-from bough.server.shapes import ConfigDiff, ConfigHistory, ConfigRevision, RoleBody, Rollback
-from bough.server.wire import read_time_ms, time_text
+from bough.server.declare import Limit, Number, Offset, OptionalNumber, Visit, caller, route
+from bough.server.documents import config_revision, field_difference
+from bough.server.values import read_time_ms, time_text
 
 
 @route("GET", "/api/configs/role", Action.ROLE_READ)
-def list_roles(request: Visit) -> list[dict[str, Any]]:
+def list_roles(request: Visit) -> list[RoleAnswer]:
     """The roles that administrators wrote; those of pools and `osmo-admin` are always there."""
     site, actor = caller(request)
     return [_role(role) for role in people.list_roles(site, actor)]
 
 
 @route("GET", "/api/configs/role/{role:str}", Action.ROLE_READ)
-def get_role(request: Visit, role: FromPath[str]) -> dict[str, Any]:
+def get_role(request: Visit, role: FromPath[str]) -> RoleAnswer:
     """One role that an administrator wrote."""
     site, actor = caller(request)
     for each in people.list_roles(site, actor):
@@ -37,7 +44,7 @@ def get_role(request: Visit, role: FromPath[str]) -> dict[str, Any]:
 
 
 @route("PUT", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
-def put_role(request: Visit, role: FromPath[str], data: JSONBody[RoleBody]) -> dict[str, Any]:
+def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> RoleAnswer:
     """Write a role, or write it anew."""
     site, actor = caller(request)
     note, description, policies = Note(), data.description, data.policies
@@ -91,7 +98,7 @@ def config_history(
             limit=limit,
             offset=offset,
         )
-    return ConfigHistory([revision_body(each, omit_data=omit_data) for each in found])
+    return ConfigHistory([config_revision(each, omit_data=omit_data) for each in found])
 
 
 @route("GET", "/api/configs/diff", Action.CONFIG_READ)
@@ -103,8 +110,8 @@ def config_diff(
     kind = _config_type(config_type)
     first = history.config_at(site, actor, kind, first_revision)
     second = history.config_at(site, actor, kind, second_revision)
-    found = [msgspec.to_builtins(each) for each in differences(first, second)]
-    return ConfigDiff(kind.value, first_revision, second_revision, first, second, found)
+    found = [field_difference(each) for each in differences(first, second)]
+    return ConfigDiff(kind, first_revision, second_revision, first, second, found)
 
 
 @route("POST", "/api/configs/history/rollback", Action.CONFIG_UPDATE)
@@ -143,21 +150,6 @@ _ABSENT = ("POD_TEMPLATE", "GROUP_TEMPLATE", "RESOURCE_VALIDATION", "BACKEND_TES
 _STATEMENT = msgspec.json.Decoder(Statement).type
 
 
-def revision_body(revision: Revision, *, omit_data: bool = False) -> ConfigRevision:
-    """A change as it is sent."""
-    return ConfigRevision(
-        config_type=revision.config_type.value,
-        revision=revision.revision,
-        name=revision.name,
-        username=revision.username,
-        created_at=time_text(revision.created_ms) or "",
-        description=revision.description,
-        tags=list(revision.tags),
-        data=None if omit_data else revision.data,
-        differences=[msgspec.to_builtins(each) for each in revision.differences],
-    )
-
-
 def _audit_line(entry: AuditEntry) -> AuditLine:
     return AuditLine(
         number=entry.number,
@@ -180,20 +172,24 @@ def _config_type(text: str) -> ConfigType:
         raise Invalid(f"There is no configuration {text[:40]!r}; there is {known}.") from None
 
 
-def _statement(role: str, policy: Any) -> Statement:
+def _statement(role: str, policy: Json) -> Statement:
+    fields = policy if isinstance(policy, Mapping) else {}
     try:
-        return msgspec.convert({"effect": Effect.ALLOW.value, **policy}, _STATEMENT)
-    except (msgspec.ValidationError, TypeError) as error:
+        return msgspec.convert({"effect": Effect.ALLOW.value, **fields}, _STATEMENT)
+    except msgspec.ValidationError as error:
         raise Invalid(f"Role {role}: a policy has effect, actions and resources: {error}") from None
 
 
-def _role(role: Role) -> dict[str, Any]:
-    return {
-        "name": role.name,
-        "description": role.description,
-        "policies": [msgspec.to_builtins(each) for each in role.statements],
-        "immutable": role.immutable,
-    }
+def _role(role: Role) -> RoleAnswer:
+    return RoleAnswer(
+        name=role.name,
+        description=role.description,
+        policies=[
+            RolePolicy(each.effect, list(each.actions), list(each.resources))
+            for each in role.statements
+        ],
+        immutable=role.immutable,
+    )
 
 
 HANDLERS = (

@@ -19,11 +19,11 @@ from bough.control.logs import LogEntry, LogReader, Wanted
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.model.record import EventKind, StoredEvent
+from bough.server.declare import OptionalNumber, Visit, caller, text_route
 from bough.server.engine import Engine
 from bough.server.permission import Scope
-from bough.server.routes.declare import OptionalNumber, Visit, caller, text_route
 from bough.server.turns import check_streams, counted
-from bough.server.wire import moment_text
+from bough.server.values import moment_text
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
 #: How many threads read for all who watch.

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 from litestar import Response
 from litestar.params import FromPath, FromQuery, JSONBody
 
+from bough.api.common import Json
+from bough.api.configs import ConfigHistory
+from bough.api.pools import CreateSubpool, PoolConfig, SubpoolAnswer, SubpoolList
 from bough.control import subpools
-from bough.control.subpools import SubpoolChange
 from bough.model.access import Action
+from bough.server.declare import Visit, caller, route
+from bough.server.documents import config_revision
 from bough.server.permission import Scope
-from bough.server.routes.declare import Visit, caller, route
-from bough.server.routes.records import revision_body
-from bough.server.shapes import ConfigHistory, CreateSubpool, SubpoolList
+from bough.server.pool_documents import pool_config, subpool_answer
 
 _ALL = "/api/configs/pool/{pool:str}/subpool"
 _ONE = "/api/configs/pool/{pool:str}/subpool/{subpool:str}"
@@ -27,7 +26,7 @@ def list_subpools(
     """The subpools of a pool, by name; archived ones only if they are asked for."""
     site, actor = caller(request)
     views = subpools.list_subpools(site, actor, pool, include_archived=include_archived)
-    return SubpoolList([view.document for view in views])
+    return SubpoolList([pool_config(view) for view in views])
 
 
 @route("POST", _ALL, Action.SUBPOOL_CREATE, Scope.POOL, status=201)
@@ -36,7 +35,7 @@ def create_subpool(
     pool: FromPath[str],
     data: JSONBody[CreateSubpool],
     plan: FromQuery[bool] = False,
-) -> Response[dict[str, Any]]:
+) -> Response[SubpoolAnswer]:
     """Give a part of a pool to a new subpool, or to one that was archived.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
@@ -44,14 +43,14 @@ def create_subpool(
     """
     site, actor = caller(request)
     change = subpools.create_subpool(site, actor, pool, data.name, data.quota, plan=plan)
-    return Response(_changed(change), status_code=200 if plan else 201)
+    return Response(subpool_answer(change), status_code=200 if plan else 201)
 
 
 @route("GET", _ONE, Action.SUBPOOL_READ, Scope.POOL)
-def get_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> dict[str, Any]:
+def get_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> PoolConfig:
     """One subpool, whatever its state; `drain` says what keeps one open that is being deleted."""
     site, actor = caller(request)
-    return subpools.get_subpool(site, actor, pool, subpool).document
+    return pool_config(subpools.get_subpool(site, actor, pool, subpool))
 
 
 @route("PATCH", _ONE, Action.SUBPOOL_UPDATE, Scope.POOL)
@@ -59,29 +58,29 @@ def update_subpool(
     request: Visit,
     pool: FromPath[str],
     subpool: FromPath[str],
-    data: JSONBody[dict[str, Any]],
+    data: JSONBody[dict[str, Json]],
     plan: FromQuery[bool] = False,
-) -> dict[str, Any]:
+) -> SubpoolAnswer:
     """Change the quota, which is all that can be changed; a decrease ends nothing.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
     """
     site, actor = caller(request)
-    return _changed(subpools.update_subpool(site, actor, pool, subpool, data, plan=plan))
+    return subpool_answer(subpools.update_subpool(site, actor, pool, subpool, data, plan=plan))
 
 
 @route("DELETE", _ONE, Action.SUBPOOL_DELETE, Scope.POOL)
 def delete_subpool(
     request: Visit, pool: FromPath[str], subpool: FromPath[str], plan: FromQuery[bool] = False
-) -> dict[str, Any]:
+) -> SubpoolAnswer:
     """Give the quota back at once; the subpool is archived when nothing is left in it.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
     """
     site, actor = caller(request)
-    return _changed(subpools.delete_subpool(site, actor, pool, subpool, plan=plan))
+    return subpool_answer(subpools.delete_subpool(site, actor, pool, subpool, plan=plan))
 
 
 @route("GET", f"{_ONE}/history", Action.SUBPOOL_READ, Scope.POOL)
@@ -89,16 +88,7 @@ def subpool_history(request: Visit, pool: FromPath[str], subpool: FromPath[str])
     """Everything that was ever changed, over all lives of the name, in order."""
     site, actor = caller(request)
     found = subpools.subpool_history(site, actor, pool, subpool)
-    return ConfigHistory([revision_body(each) for each in found])
-
-
-def _changed(change: SubpoolChange) -> dict[str, Any]:
-    return {
-        **change.view.document,
-        "reactivated": change.reactivated,
-        "planned": change.planned,
-        **msgspec.to_builtins(change.consequences),
-    }
+    return ConfigHistory([config_revision(each) for each in found])
 
 
 HANDLERS = (

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 from anyio import sleep, to_thread
 from litestar import MediaType, Response
 from litestar.response import Stream
 
+from bough.api.common import Json
+from bough.api.system import EventLine, HealthAnswer, VersionAnswer
 from bough.control import history
 from bough.control.naming import PoolNames
 from bough.control.watching import follow
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
 from bough.model.record import StoredEvent
+from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.engine import Engine
-from bough.server.people_shapes import HealthBody, VersionBody
-from bough.server.routes.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.turns import check_streams, counted
-from bough.server.wire import time_text
+from bough.server.values import time_text
 from bough.version import VERSION
 
 #: How often to look for something new, and how many looks there are between two signs of life.
@@ -32,22 +32,22 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @route("GET", "/api/version", Action.SYSTEM_VERSION)
-def version(request: Visit) -> VersionBody:
+def version(request: Visit) -> VersionAnswer:
     """The version of the server."""
     del request
     major, minor, revision = VERSION.split(".")[:3]
-    return VersionBody(major, minor, revision)
+    return VersionAnswer(major, minor, revision)
 
 
 @route("GET", "/health", Action.SYSTEM_HEALTH)
-def health(request: Visit) -> HealthBody:
+def health(request: Visit) -> HealthAnswer:
     """Whether the server can answer: the database does, and the scheduler is alive."""
     site, _ = caller(request)
     engine: Engine = request.app.state.engine
     history.last_event(site)
     if not engine.alive or engine.stopping.is_set():
         raise Unavailable("The scheduler does not run.")
-    return HealthBody("ok", engine.leads)
+    return HealthAnswer("ok", engine.leads)
 
 
 @route("GET", "/metrics", Action.METRICS_READ, media_type=MediaType.TEXT)
@@ -57,7 +57,7 @@ def metrics(request: Visit) -> Response[str]:
 
 
 @route("GET", "/api/openapi.json", Action.SYSTEM_VERSION, include_in_schema=False)
-def openapi(request: Visit) -> dict[str, Any]:
+def openapi(request: Visit) -> dict[str, Json]:
     """The whole interface, described for programs."""
     return request.app.openapi_schema.to_schema()
 
@@ -105,15 +105,15 @@ async def _events(request: Visit, number: int) -> AsyncIterator[str]:
 
 
 def _framed(event: StoredEvent, names: PoolNames) -> str:
-    body = {
-        "number": event.number,
-        "kind": event.kind.value,
-        "at": time_text(event.at_ms),
-        "subject": event.subject,
-        "pool": event.pool,
-        "message": event.message,
-        "data": names.in_data(event.data),
-    }
+    body = EventLine(
+        number=event.number,
+        kind=event.kind,
+        at=time_text(event.at_ms),
+        subject=event.subject,
+        pool=event.pool,
+        message=event.message,
+        data=names.in_data(event.data),
+    )
     text = msgspec.json.encode(body).decode()
     return f"id: {event.number}\nevent: {event.kind.value}\ndata: {text}\n\n"
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from litestar.params import FromQuery
 
+from bough.api.workflows import TagList, TaskLine, TaskList, TaskSummary
 from bough.control import tags, tasks
 from bough.control.tasks import Held, TaskFilter, TaskRow
 from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
-from bough.server.routes.declare import Limit, Offset, Visit, caller, route
-from bough.server.routes.workflows import chosen_pools
-from bough.server.wire import read_time_ms, time_text
-from bough.server.workflow_shapes import Tags, TaskLine, TaskList, TaskSummary
+from bough.server.declare import Limit, Offset, Visit, caller, route
+from bough.server.values import chosen_pools, read_time_ms, time_text
 
 _GIB = 2**30
 #: What is on its way or on a node.
@@ -101,10 +100,10 @@ def _summary(held: Held) -> TaskSummary:
 
 
 @route("GET", "/api/tag", Action.WORKFLOW_LIST)
-def list_tags(request: Visit) -> Tags:
+def list_tags(request: Visit) -> TagList:
     """The tags that workflows have."""
     site, actor = caller(request)
-    return Tags(tags.list_tags(site, actor))
+    return TagList(tags.list_tags(site, actor))
 
 
 HANDLERS = (list_tasks, list_tags)

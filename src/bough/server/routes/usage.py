@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from litestar.params import FromQuery
 
+from bough.api.nodes import UsageLine, UsageReport
 from bough.control import usage
 from bough.control.usage import By, Use
 from bough.model.access import Action
-from bough.server.routes.declare import Visit, caller, route
-from bough.server.wire import read_moment_ms, time_text
-from bough.server.workflow_shapes import UsageBody, UsageLine
+from bough.server.declare import Visit, caller, route
+from bough.server.values import read_moment_ms, time_text
 
 
 @route("GET", "/api/usage", Action.RESOURCE_LIST)
@@ -18,14 +18,14 @@ def get_usage(
     since: FromQuery[str] = "7d",
     until: FromQuery[str | None] = None,
     by: FromQuery[By] = By.POOL,
-) -> UsageBody:
+) -> UsageReport:
     """GPU-hours from a time on, or of the last days or hours, by pool or by user."""
     site, actor = caller(request)
     now_ms = site.clock.now_ms()
     since_ms = read_moment_ms("since", since, now_ms)
     until_ms = None if until is None else read_moment_ms("until", until, now_ms)
     report = usage.get_usage(site, actor, since_ms, until_ms, by)
-    return UsageBody(
+    return UsageReport(
         since=time_text(report.since_ms) or "",
         until=time_text(report.until_ms) or "",
         by=report.by.value,

@@ -5,33 +5,30 @@ from __future__ import annotations
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.control import moving, personal, sending, submission, workflows
+from bough.api.why import CertificateAnswer, RemedyList, WhyAnswer, WhyGroup, WhyRunning
+from bough.api.workflows import (
+    Submission,
+    TemplateSpec,
+    UpdateWorkflow,
+    WorkflowDocument,
+    WorkflowName,
+    WorkflowPage,
+)
+from bough.control import moving, sending, submission, workflows
 from bough.control.explanation import Explained, Explainer, Runs
-from bough.control.site import Site
 from bough.control.submission import Accepted, Mode
 from bough.errors import Invalid
-from bough.model.access import Action, Actor
+from bough.model.access import Action
 from bough.model.workflow import Priority, WorkflowStatus
-from bough.server.permission import Scope
-from bough.server.routes.declare import Limit, Offset, Visit, caller, route
-from bough.server.routes.documents import (
+from bough.server.declare import Limit, Offset, Visit, caller, route
+from bough.server.documents import (
     Links,
     preemption_lines,
     workflow_document,
     workflow_line,
 )
-from bough.server.wire import read_pairs, read_time_ms, time_text
-from bough.server.workflow_shapes import (
-    Named,
-    Submission,
-    TemplateSpec,
-    UpdateWorkflow,
-    WhyBody,
-    WhyGroup,
-    WhyRunning,
-    WorkflowDocument,
-    WorkflowPage,
-)
+from bough.server.permission import Scope
+from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
 
 VALIDATED = "Workflow validation succeeded."
 #: Of one user at one time: templates may take long, and others wait for theirs.
@@ -166,7 +163,8 @@ def update_workflow(
     It is checked as a submission to that pool, and keeps its submit time.
     """
     site, actor = caller(request)
-    moved = moving.move_workflow(site, actor, workflow, data.pool, data.priority)
+    priority = None if data.priority is None else Priority(data.priority)
+    moved = moving.move_workflow(site, actor, workflow, data.pool, priority)
     view = workflows.get_workflow(site, actor, moved.uuid)
     return workflow_document(view, Links(request), site)
 
@@ -177,10 +175,12 @@ def cancel(
     workflow: FromPath[str],
     message: FromQuery[str] = "",
     force: FromQuery[bool] = False,
-) -> Named:
+) -> WorkflowName:
     """End a workflow. What is on a node is told to end."""
     site, actor = caller(request)
-    return Named(workflows.cancel(site, actor, workflow, message=message, force=force).workflow_id)
+    return WorkflowName(
+        workflows.cancel(site, actor, workflow, message=message, force=force).workflow_id
+    )
 
 
 @route("POST", "/api/workflow/{workflow:str}/tag", Action.WORKFLOW_UPDATE, Scope.WORKFLOW)
@@ -201,7 +201,7 @@ def why(
     workflow: FromPath[str],
     remedies: FromQuery[bool] = False,
     queues: FromQuery[bool] = False,
-) -> WhyBody:
+) -> WhyAnswer:
     """Why it waits, group by group, with certificates; what runs; what would help, if asked for."""
     explainer: Explainer = request.app.state.explainer
     found = explainer.explain(request.user, workflow, with_remedies=remedies, queues=queues)
@@ -212,13 +212,21 @@ def why(
     elif found.running:
         message = "\n".join([message, *(each.message for each in found.running)])
     groups = [_why_group(each) for each in found.groups]
-    return WhyBody(name, status, message, groups, [_why_running(each) for each in found.running])
+    return WhyAnswer(name, status, message, groups, [_why_running(each) for each in found.running])
 
 
 def _why_group(found: Explained) -> WhyGroup:
-    fields = msgspec.structs.asdict(found)
-    lines = preemption_lines(found.preemptions)
-    return WhyGroup(**{**fields, "alike": list(found.alike), "preemptions": lines})
+    return WhyGroup(
+        group=found.group,
+        status=found.status,
+        reason=found.reason,
+        message=found.message,
+        alike=list(found.alike),
+        tasks=found.tasks,
+        certificate=msgspec.convert(found.certificate, CertificateAnswer | None),
+        remedies=msgspec.convert(found.remedies, RemedyList | None),
+        preemptions=preemption_lines(found.preemptions),
+    )
 
 
 def _why_running(found: Runs) -> WhyRunning:
@@ -231,25 +239,9 @@ def _why_running(found: Runs) -> WhyRunning:
         guaranteed=found.guaranteed,
         preemptible=found.preemptible,
         waiting_tasks=found.waiting_tasks,
-        certificate=found.certificate,
+        certificate=msgspec.convert(found.certificate, CertificateAnswer | None),
         preemptions=preemption_lines(found.preemptions),
     )
-
-
-def chosen_pools(
-    site: Site, actor: Actor, pools: list[str] | None, *, all_pools: bool
-) -> tuple[str, ...] | None:
-    """The pools to list: those that are named, or all, or the one that the user has chosen."""
-    if all_pools:
-        return None
-    if pools:
-        return tuple(pools)
-    chosen = personal.get_profile(site, actor).profile.pool
-    if chosen is None:
-        raise Invalid(
-            "No pool selected!", hint="send pools or all_pools, or choose a pool in the profile"
-        )
-    return (chosen,)
 
 
 def _page(request: Visit, wanted: workflows.Filter) -> WorkflowPage:

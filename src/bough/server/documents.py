@@ -1,23 +1,26 @@
-"""Workflows, groups and tasks as documents. Must not know how they are found."""
+"""Workflows, groups, tasks and revisions of configuration as they are sent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bough.control.naming import PoolNames
-from bough.control.preemptions import Preemption
-from bough.control.site import Site
-from bough.control.workflows import WorkflowView
-from bough.model.workflow import Group, Task, TaskStatus, Workflow
-from bough.server.routes.declare import Visit
-from bough.server.wire import duration_text, seconds_between, time_text
-from bough.server.workflow_shapes import (
+from bough.api.configs import ConfigRevision, FieldDifference
+from bough.api.workflows import (
     GroupDocument,
     PreemptionLine,
     TaskDocument,
     WorkflowDocument,
     WorkflowLine,
 )
+from bough.control.naming import PoolNames
+from bough.control.preemptions import Preemption
+from bough.control.settings import duration_text
+from bough.control.site import Site
+from bough.control.workflows import WorkflowView
+from bough.model.record import Difference, Revision
+from bough.model.workflow import Group, Task, TaskStatus, Workflow
+from bough.server.declare import Visit
+from bough.server.values import seconds_between, time_text
 
 
 class Links:
@@ -95,8 +98,8 @@ def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowD
         submit_time=time_text(workflow.submitted_ms) or "",
         start_time=time_text(workflow.started_ms),
         end_time=time_text(workflow.ended_ms),
-        exec_timeout=duration_text(workflow.exec_timeout_s),
-        queue_timeout=duration_text(workflow.queue_timeout_s),
+        exec_timeout=_timeout(workflow.exec_timeout_s),
+        queue_timeout=_timeout(workflow.queue_timeout_s),
         duration=_duration(workflow, now_ms),
         queued_time=_queued(workflow, now_ms),
         status=workflow.status,
@@ -185,6 +188,10 @@ def _parent(workflow: Workflow) -> tuple[str | None, int | None]:
     return (name, int(number)) if name and number.isdigit() else (None, None)
 
 
+def _timeout(seconds: int | None) -> str | None:
+    return None if seconds is None else duration_text(seconds)
+
+
 def _queued(workflow: Workflow, now_ms: int) -> float | None:
     until = workflow.started_ms or workflow.ended_ms or now_ms
     return seconds_between(workflow.submitted_ms, until)
@@ -192,3 +199,26 @@ def _queued(workflow: Workflow, now_ms: int) -> float | None:
 
 def _duration(workflow: Workflow, now_ms: int) -> float | None:
     return seconds_between(workflow.started_ms, workflow.ended_ms or now_ms)
+
+
+# Configuration
+
+
+def config_revision(revision: Revision, *, omit_data: bool = False) -> ConfigRevision:
+    """One change of one configured object."""
+    return ConfigRevision(
+        config_type=revision.config_type,
+        revision=revision.revision,
+        name=revision.name,
+        username=revision.username,
+        created_at=time_text(revision.created_ms) or "",
+        description=revision.description,
+        tags=list(revision.tags),
+        data=None if omit_data else revision.data,
+        differences=[field_difference(each) for each in revision.differences],
+    )
+
+
+def field_difference(difference: Difference) -> FieldDifference:
+    """One field before and after a change."""
+    return FieldDifference(difference.field, difference.before, difference.after)

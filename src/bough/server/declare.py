@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from litestar import MediaType, Request, delete, get, patch, post, put
+from litestar import MediaType, Request, Response, delete, get, patch, post, put
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import ResponseSpec
 from litestar.params import QueryParameter
 
+from bough.api.common import ErrorBody
 from bough.control.site import Site
 from bough.model.access import Action, Actor
 from bough.server.permission import Scope, permit
-from bough.server.shapes import ErrorBody
 from bough.server.turns import AT_ONCE, take_turn
 
 Visit = Request[Actor, Any, State]
@@ -54,15 +54,22 @@ class Declared:
         self, fn: Callable[..., Any], method: str, path: str, options: Any, at_once: int = AT_ONCE
     ) -> None:
         self.fn = fn
-        self._method = method
-        self._path = path
+        self.method = method
+        self.path = path
         self._options = options
         self._at_once = at_once
 
+    @property
+    def answer(self) -> Any:
+        """The type of what is sent: one of `bough.api`, `None`, or a stream of the framework."""
+        declared = self._options["responses"].get(self._options["status_code"])
+        found = get_type_hints(self.fn)["return"] if declared is None else declared.data_container
+        return get_args(found)[0] if get_origin(found) is Response else found
+
     def make(self) -> HTTPRouteHandler:
         """A handler of the framework, which registers one only once."""
-        return _METHODS[self._method](
-            self._path,
+        return _METHODS[self.method](
+            self.path,
             operation_id=self.fn.__name__,
             summary=(self.fn.__doc__ or "").partition("\n")[0],
             **self._options,

@@ -1,4 +1,4 @@
-"""Times, durations and amounts as they are sent. Must not know what they are of.
+"""Times, amounts and query parameters as they are sent.
 
 Times are UTC without a zone, which is what existing clients read.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
+from bough.control import personal
+from bough.control.site import Site
 from bough.errors import Invalid
+from bough.model.access import Actor
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 
@@ -68,16 +71,6 @@ def read_date_ms(what: str, text: str | None) -> int | None:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1_000)
 
 
-def duration_text(seconds: int | None) -> str | None:
-    """A duration with a unit."""
-    if seconds is None:
-        return None
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds and seconds % size == 0:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
-
-
 def seconds_between(start_ms: int | None, end_ms: int | None) -> float | None:
     """How long something took."""
     return None if start_ms is None or end_ms is None else max(0, end_ms - start_ms) / 1_000
@@ -102,3 +95,19 @@ def read_pairs(what: str, pairs: list[str] | None) -> dict[str, str]:
             raise Invalid(f"{what} must be like key=value, not {pair[:60]!r}.")
         found[key] = value
     return found
+
+
+def chosen_pools(
+    site: Site, actor: Actor, pools: list[str] | None, *, all_pools: bool
+) -> tuple[str, ...] | None:
+    """The pools to list: the named ones, all (`None`), or the default pool of the user."""
+    if all_pools:
+        return None
+    if pools:
+        return tuple(pools)
+    chosen = personal.get_profile(site, actor).profile.pool
+    if chosen is None:
+        raise Invalid(
+            "No pool selected!", hint="send pools or all_pools, or choose a pool in the profile"
+        )
+    return (chosen,)

@@ -1,19 +1,16 @@
-"""Bodies about people, records and the server itself. Must not know any rule."""
+"""Users, roles, tokens, credentials, the profile, and logging in."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-Json = Any
+from bough.api.common import Json
 
-
-# People
+# The profile
 
 
 class ProfileChoices(msgspec.Struct, frozen=True):
-    """What a user has chosen."""
+    """The settings of a user."""
 
     username: str
     email_notification: bool
@@ -22,19 +19,22 @@ class ProfileChoices(msgspec.Struct, frozen=True):
 
 
 class ProfileToken(msgspec.Struct, frozen=True):
-    """The token that was used."""
+    """The token of the request."""
 
     name: str
     expires_at: str
 
 
-class ProfileBody(msgspec.Struct, frozen=True):
-    """What a user has chosen, and may use."""
+class ProfileAnswer(msgspec.Struct, frozen=True):
+    """The settings of a user, and the pools and roles that the user has."""
 
     profile: ProfileChoices
     pools: list[str]
     roles: list[str]
     token: ProfileToken | None
+
+
+# Users and roles
 
 
 class UserLine(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class RoleAssignment(msgspec.Struct, frozen=True):
     assigned_at: str | None
 
 
-class UserBody(msgspec.Struct, frozen=True):
+class UserAnswer(msgspec.Struct, frozen=True):
     """A user with the roles that were given."""
 
     id: str
@@ -90,10 +90,41 @@ class RoleName(msgspec.Struct, frozen=True):
 
 
 class RoleUsers(msgspec.Struct, frozen=True):
-    """Who has a role."""
+    """The users that have a role."""
 
     role_name: str
     users: list[str]
+
+
+class RolePolicy(msgspec.Struct, frozen=True):
+    """One line of a role."""
+
+    #: Allow or Deny.
+    effect: str
+    actions: list[str]
+    resources: list[str]
+
+
+class RoleAnswer(msgspec.Struct, frozen=True):
+    """A role that an administrator wrote."""
+
+    name: str
+    description: str
+    policies: list[RolePolicy]
+    immutable: bool
+
+
+class PutRole(msgspec.Struct, frozen=True):
+    """A role to write: as it is or, as existing clients send it, in `configs`."""
+
+    description: str = ""
+    policies: list[Json] = []
+    #: With it, the description above is about the change.
+    configs: dict[str, Json] | None = None
+    tags: list[str] = []
+
+
+# Tokens and logging in
 
 
 class TokenLine(msgspec.Struct, frozen=True):
@@ -108,7 +139,7 @@ class TokenLine(msgspec.Struct, frozen=True):
 
 
 class TokenRoles(msgspec.Struct, frozen=True):
-    """What a token may do."""
+    """The roles of a token."""
 
     token_name: str
     user_name: str
@@ -121,7 +152,7 @@ class TokenSecret(msgspec.Struct, frozen=True):
     token: str
 
 
-class PassBody(msgspec.Struct, frozen=True):
+class PassAnswer(msgspec.Struct, frozen=True):
     """A short-lived token made from a personal one."""
 
     token: str
@@ -129,7 +160,7 @@ class PassBody(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class LoginBody(msgspec.Struct, frozen=True):
+class LoginMethods(msgspec.Struct, frozen=True):
     """How to log in: with a token alone, so every other way is absent."""
 
     methods: list[str]
@@ -140,19 +171,22 @@ class LoginBody(msgspec.Struct, frozen=True):
     token_endpoint: str | None = None
 
 
+# Credentials
+
+
 class CredentialLine(msgspec.Struct, frozen=True):
     """A credential, without what is secret."""
 
     cred_name: str
     cred_type: str
-    #: What it opens, where that is no secret: a registry, or an address of data.
+    #: The registry or the address of data that it is for; `null` for others.
     profile: str | None
     keys: list[str]
     created_at: str | None
 
 
 class CredentialList(msgspec.Struct, frozen=True):
-    """One's credentials."""
+    """The credentials of a user."""
 
     credentials: list[CredentialLine]
 
@@ -163,7 +197,7 @@ class GenericCredential(msgspec.Struct, frozen=True):
     credential: dict[str, str]
 
 
-class SetCredential(msgspec.Struct, frozen=True):
+class SetCredential(msgspec.Struct, frozen=True, omit_defaults=True):
     """A secret to keep: a type with its payload, or one of the three that existing clients send."""
 
     type: str | None = None
@@ -171,43 +205,3 @@ class SetCredential(msgspec.Struct, frozen=True):
     generic_credential: GenericCredential | None = None
     registry_credential: dict[str, str] | None = None
     data_credential: dict[str, str | None] | None = None
-
-
-# Records and the system
-
-
-class AuditLine(msgspec.Struct, frozen=True):
-    """Who changed what, when, from where, before and after."""
-
-    number: int
-    at: str | None
-    actor: str
-    action: str
-    subject: str
-    origin: str
-    token: str | None
-    before: Json
-    after: Json
-
-
-class AuditPage(msgspec.Struct, frozen=True):
-    """Entries of the audit, the latest first."""
-
-    entries: list[AuditLine]
-
-
-class VersionBody(msgspec.Struct, frozen=True):
-    """The version of the server."""
-
-    major: str
-    minor: str
-    revision: str
-    hash: str = ""
-
-
-class HealthBody(msgspec.Struct, frozen=True):
-    """Whether the server can answer."""
-
-    status: str
-    #: Whether this server decides; among several, one does.
-    schedules: bool

@@ -1,0 +1,19 @@
+"""The wire: every request and every answer of the server as one type.
+
+The routes build these types, the Python client decodes into them, and the command line reads them,
+so the type checker sees a field that one side lacks. The description at /api/openapi.json is made
+from them as well.
+
+    common       JSON of any form, and the body of errors
+    pools        pools, subpools, cohorts and queues
+    workflows    submissions, workflows and tasks
+    why          why a workflow waits: certificates and remedies
+    nodes        nodes, backends and GPU-hours
+    people       users, roles, tokens, credentials, the profile, logging in
+    configs      settings, policy, history and audit
+    system       version, health and events
+
+Data enters and leaves here as JSON. Times are UTC without a zone, to the millisecond. A field that
+has a default of `None` in a type with `omit_defaults` is left out of the JSON where it is `None`;
+every other field is always sent.
+"""

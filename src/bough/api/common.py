@@ -1,0 +1,30 @@
+"""JSON of any form, and the body of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+if TYPE_CHECKING:
+    #: JSON of any form. It must be checked before it is used, so it is no `Any`.
+    Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+else:
+    Json = Any
+
+Priority = Literal["HIGH", "NORMAL", "LOW"]
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """Every error."""
+
+    message: str
+    #: The codes of existing clients: USER, USAGE, DATABASE or SERVER.
+    error_code: str
+    #: The record of a workflow that was refused.
+    workflow_id: str | None = None
+    #: For programs; see the reference of error codes.
+    code: str = "invalid"
+    hint: str = ""
+    details: tuple[str, ...] = ()

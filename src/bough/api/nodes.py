@@ -1,0 +1,149 @@
+"""Nodes, backends and GPU-hours."""
+
+from __future__ import annotations
+
+import msgspec
+
+# Nodes as resources, as existing clients list them
+
+
+class NodeAmounts(msgspec.Struct, frozen=True):
+    """What a node has, or what is used there; memory and storage with a suffix."""
+
+    gpu: int
+    cpu: int | float
+    memory: str
+    storage: str
+
+
+class ExposedFields(msgspec.Struct, frozen=True):
+    """What a node has, and which pools and platforms may use it."""
+
+    gpu: int
+    cpu: int | float
+    memory: str
+    storage: str
+    node: str
+    pool_platforms: list[str] = msgspec.field(name="pool/platform")
+
+
+class PlatformRights(msgspec.Struct, frozen=True):
+    """What tasks on a platform may do."""
+
+    host_network: bool
+    privileged: bool
+    default_mounts: list[str]
+    allowed_mounts: list[str]
+
+
+class ResourceLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node with what it has and what is used."""
+
+    hostname: str
+    exposed_fields: ExposedFields
+    allocatable_fields: NodeAmounts
+    #: By pool and platform.
+    platform_allocatable_fields: dict[str, dict[str, NodeAmounts]]
+    usage_fields: NodeAmounts
+    non_workflow_usage_fields: NodeAmounts
+    #: UNUSED, RESERVED or SHARED.
+    resource_type: str
+    backend: str
+    label_fields: dict[str, str]
+    cordoned: bool
+    #: Only of a node that is asked for by its name: its platforms by pool.
+    pool_platform_labels: dict[str, list[str]] | None = None
+    config_fields: dict[str, dict[str, PlatformRights]] | None = None
+
+
+class ResourceList(msgspec.Struct, frozen=True):
+    """Nodes with what they have and what is used."""
+
+    resources: list[ResourceLine]
+
+
+class SetCordon(msgspec.Struct, frozen=True):
+    """Whether a node takes nothing new."""
+
+    cordoned: bool
+
+
+# Nodes as administrators see them
+
+
+class NodeLine(msgspec.Struct, frozen=True):
+    """A node: whether it takes work, what it has, and what is used of it."""
+
+    name: str
+    backend: str
+    #: READY or CORDONED.
+    status: str
+    cordoned: bool
+    #: How many tasks are on it.
+    tasks: int
+    gpu: int
+    used_gpu: int
+    cpu: int | float
+    used_cpu: int | float
+    memory: str
+    used_memory: str
+    pools: list[str]
+    labels: dict[str, str]
+
+
+class NodeList(msgspec.Struct, frozen=True):
+    """All nodes."""
+
+    nodes: list[NodeLine]
+
+
+class NodeDrained(msgspec.Struct, frozen=True):
+    """A node that takes nothing new, and what happens to the tasks on it."""
+
+    node: NodeLine
+    #: How many tasks were told to end, and how many run to their end.
+    told: int
+    left: int
+
+
+class BackendLine(msgspec.Struct, frozen=True):
+    """A backend, and what it has."""
+
+    name: str
+    online: bool
+    last_heartbeat: str | None
+    nodes: int
+    gpus: int
+
+
+class BackendList(msgspec.Struct, frozen=True):
+    """All backends."""
+
+    backends: list[BackendLine]
+
+
+# GPU-hours
+
+
+class UsageLine(msgspec.Struct, frozen=True):
+    """GPU-hours of a pool, of a user, or of all."""
+
+    name: str
+    gpu_hours: float
+    #: Of HIGH and NORMAL, up to the minimum of each gang.
+    guaranteed: float
+    #: Of LOW, and of what gangs had beyond their minimum.
+    preemptible: float
+    #: The part of `preemptible` that was beyond the quota of its pool.
+    borrowed: float
+
+
+class UsageReport(msgspec.Struct, frozen=True):
+    """GPU-hours from one time to another."""
+
+    since: str
+    until: str
+    #: pool or user.
+    by: str
+    rows: list[UsageLine]
+    total: UsageLine

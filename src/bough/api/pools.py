@@ -1,0 +1,397 @@
+"""Pools, subpools, cohorts and queues.
+
+Field names are those of existing clients: the numbers of a quota are text, and "no limit" is -1
+within `resources` and `null` elsewhere.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.api.common import Json
+
+# Parts of a pool
+
+
+class GpuShare(msgspec.Struct, frozen=True):
+    """The GPUs of a pool; -1: no limit."""
+
+    guarantee: int
+    maximum: int
+    weight: int
+
+
+class PoolResources(msgspec.Struct, frozen=True):
+    """The resources of a pool."""
+
+    gpu: GpuShare
+
+
+class TopologyLevel(msgspec.Struct, frozen=True):
+    """A level of the topology: its short name and the label of the nodes."""
+
+    key: str
+    label: str
+
+
+class PlatformSummary(msgspec.Struct, frozen=True):
+    """A kind of hardware within a pool, for those who submit."""
+
+    description: str
+    host_network_allowed: bool
+    privileged_allowed: bool
+    allowed_mounts: list[str]
+    default_mounts: list[str]
+
+
+class PlatformConfig(msgspec.Struct, frozen=True):
+    """A kind of hardware within a pool, with all that is configured for it."""
+
+    description: str
+    host_network_allowed: bool
+    privileged_allowed: bool
+    allowed_mounts: list[str]
+    default_mounts: list[str]
+    default_variables: dict[str, Json]
+    resource_validations: list[str]
+    override_pod_template: list[str]
+
+
+class DrainingWorkflow(msgspec.Struct, frozen=True):
+    """A workflow that keeps a drain open."""
+
+    workflow_id: str
+    status: str
+    priority: str
+    submitted_by: str
+    #: The GPUs that it holds or, where it holds none, that its largest group needs.
+    gpus: int
+    message: str
+
+
+class DrainReport(msgspec.Struct, frozen=True):
+    """What keeps a subpool that is being deleted from being archived."""
+
+    workflow_count: int
+    #: Workflows that cannot start as the pool is divided now, so the drain does not end.
+    stranded_count: int
+    workflows: list[DrainingWorkflow]
+
+
+# Pools as they are configured
+
+
+class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pool, or a subpool with what it inherits."""
+
+    name: str
+    description: str
+    backend: str
+    download_type: str | None
+    enable_maintenance: bool
+    default_platform: str | None
+    default_exec_timeout: str
+    default_queue_timeout: str
+    max_exec_timeout: str
+    max_queue_timeout: str
+    default_exit_actions: dict[str, str]
+    topology_keys: list[TopologyLevel]
+    common_default_variables: dict[str, Json]
+    common_resource_validations: list[str]
+    common_pod_template: list[str]
+    common_group_templates: list[str]
+    platforms: dict[str, PlatformConfig]
+    #: `None`: the cohort above all.
+    cohort: str | None
+    borrowing_limit: int | None
+    lending_limit: int | None
+    #: GPUs that one user may hold with HIGH and NORMAL together.
+    user_gpu_limit: int | None
+    resources: PoolResources
+    #: ONLINE, OFFLINE or MAINTENANCE.
+    status: str
+    #: Of a subpool alone: its pool, its short name, its state (ACTIVE, DELETING or ARCHIVED) and
+    #: its GPUs, which are 0 while it is being deleted.
+    parent_pool: str | None = None
+    subpool_name: str | None = None
+    subpool_state: str | None = None
+    quota: int | None = None
+    drain: DrainReport | None = None
+    #: With `verbose`, for existing clients; nothing is parsed here, so these are empty.
+    parsed_resource_validations: list[Json] | None = None
+    parsed_pod_template: dict[str, Json] | None = None
+    parsed_group_templates: list[Json] | None = None
+
+
+class PoolConfigs(msgspec.Struct, frozen=True):
+    """Pools by name, each with all that is configured for it."""
+
+    pools: dict[str, PoolConfig]
+
+
+class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pool or subpool, for those who submit."""
+
+    name: str
+    description: str
+    status: str
+    download_type: str | None
+    enable_maintenance: bool
+    backend: str
+    default_platform: str | None
+    default_exec_timeout: str
+    default_queue_timeout: str
+    max_exec_timeout: str
+    max_queue_timeout: str
+    default_exit_actions: dict[str, str]
+    resources: PoolResources
+    topology_keys: list[TopologyLevel]
+    platforms: dict[str, PlatformSummary]
+    #: Of a subpool alone.
+    parent_pool: str | None = None
+    subpool_name: str | None = None
+    subpool_state: str | None = None
+
+
+class PoolName(msgspec.Struct, frozen=True):
+    """A pool by its name alone."""
+
+    name: str
+
+
+class NodeSetNames(msgspec.Struct, frozen=True):
+    """The pools of a node set by their names."""
+
+    pools: list[PoolName]
+
+
+class PoolList(msgspec.Struct, frozen=True):
+    """Pools and subpools by name."""
+
+    pools: dict[str, PoolSummary]
+    #: For clients that choose the only pool there is.
+    node_sets: list[NodeSetNames]
+
+
+class PutPools(msgspec.Struct, frozen=True):
+    """Pools to create or to replace; others stay."""
+
+    configs: dict[str, Json]
+    description: str = ""
+    tags: list[str] = []
+
+
+class PutPool(msgspec.Struct, frozen=True):
+    """A pool, or a platform, to create or to replace."""
+
+    configs: dict[str, Json]
+    description: str = ""
+    tags: list[str] = []
+
+
+class CreatePool(msgspec.Struct, frozen=True):
+    """A pool to create."""
+
+    name: str
+    configs: dict[str, Json] = {}
+    description: str = ""
+    tags: list[str] = []
+
+
+class PatchPool(msgspec.Struct, frozen=True):
+    """Fields of a pool to change; objects are merged, `null` removes."""
+
+    configs_dict: dict[str, Json]
+    description: str = ""
+    tags: list[str] = []
+
+
+class RenamePool(msgspec.Struct, frozen=True):
+    """A new name for a pool or a platform."""
+
+    new_name: str
+    description: str = ""
+    tags: list[str] = []
+
+
+# Use of pools
+
+
+class ResourceUsage(msgspec.Struct, frozen=True):
+    """The GPUs that a pool has and uses, as text."""
+
+    #: GPUs of HIGH and NORMAL that run, what is guaranteed, and the difference, which is negative
+    #: while there is something to drain.
+    quota_used: str
+    quota_free: str
+    quota_limit: str
+    #: GPUs of everything that runs, LOW too.
+    total_usage: str
+    #: GPUs of the nodes, and the idle ones among them.
+    total_capacity: str
+    total_free: str
+
+
+class PoolUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool or subpool with what it uses."""
+
+    name: str
+    description: str
+    status: str
+    download_type: str | None
+    enable_maintenance: bool
+    backend: str
+    default_platform: str | None
+    default_exec_timeout: str
+    default_queue_timeout: str
+    max_exec_timeout: str
+    max_queue_timeout: str
+    default_exit_actions: dict[str, str]
+    resources: PoolResources
+    topology_keys: list[TopologyLevel]
+    platforms: dict[str, PlatformSummary]
+    #: `None` for a pool that is no subpool.
+    parent_pool: str | None
+    subpool_name: str | None
+    subpool_state: str | None
+    resource_usage: ResourceUsage
+    #: What a pool has together with its subpools, where it is divided.
+    quota_total: str | None
+    #: GPUs of HIGH and NORMAL that can really start now, and why not all that is left on paper.
+    can_start: str
+    can_start_note: str
+    drain: DrainReport | None
+
+
+class NodeSetUsage(msgspec.Struct, frozen=True):
+    """Pools that share nodes, each followed by its subpools."""
+
+    pools: list[PoolUsage]
+
+
+class PoolQuotas(msgspec.Struct, frozen=True):
+    """What all pools have and use."""
+
+    node_sets: list[NodeSetUsage]
+    resource_sum: ResourceUsage
+
+
+class QueueUsage(msgspec.Struct, frozen=True):
+    """A node of the quota tree."""
+
+    name: str
+    parent: str | None
+    leaf: bool
+    #: `null`: no limit.
+    quota: int | None
+    limit: int | None
+    weight: int
+    used: int
+    used_guaranteed: int
+    #: The pool or subpool whose workflows wait here.
+    pool: str | None
+    state: str | None
+
+
+# Subpools
+
+
+class CreateSubpool(msgspec.Struct, frozen=True):
+    """A part of a pool; a fraction of a GPU is rounded down."""
+
+    name: str
+    quota: int | float
+
+
+class SubpoolList(msgspec.Struct, frozen=True):
+    """The subpools of a pool."""
+
+    subpools: list[PoolConfig]
+
+
+class AffectedWorkflow(msgspec.Struct, frozen=True):
+    """A workflow that a new division of its pool keeps from starting, forever or for longer."""
+
+    workflow_id: str
+    group: str
+    pool: str
+    priority: str
+    gpus: int
+    message: str
+
+
+class SubpoolAnswer(PoolConfig, frozen=True, kw_only=True):
+    """A subpool after a change, or as it would be, and the workflows that the change affects."""
+
+    #: Whether it was archived before.
+    reactivated: bool
+    #: Only planned: nothing was changed.
+    planned: bool
+    #: Workflows that cannot start any more, and workflows that start only later.
+    stranded: list[AffectedWorkflow]
+    delayed: list[AffectedWorkflow]
+    #: How many there are, where not all are named.
+    stranded_count: int
+    delayed_count: int
+
+
+# Cohorts
+
+
+class CohortConfig(msgspec.Struct, frozen=True):
+    """A cohort above pools; limits are `null` where there is none."""
+
+    name: str
+    parent: str | None
+    quota: int
+    borrowing_limit: int | None
+    lending_limit: int | None
+    weight: int
+    description: str
+
+
+class CreateCohort(msgspec.Struct, frozen=True):
+    """A cohort to create, with any of its fields."""
+
+    name: str
+    parent: str | None = None
+    quota: int | float = 0
+    borrowing_limit: int | float | None = None
+    lending_limit: int | float | None = None
+    weight: int | float = 1
+    description: str = ""
+
+
+class NodeDebt(msgspec.Struct, frozen=True):
+    """A node of the quota tree that uses more than it may."""
+
+    #: Its kind and its name.
+    node: tuple[str, str]
+    #: The flavor and the resource.
+    flavor_resource: tuple[str, str]
+    #: By how much, without the change and with it.
+    before: int
+    after: int
+
+
+class TreeEffects(msgspec.Struct, frozen=True):
+    """What a change does to the quota tree."""
+
+    #: Nodes that come into debt or deeper into it, and nodes that owe less.
+    debts: list[NodeDebt]
+    relieved: list[NodeDebt]
+    #: Nodes that the change puts onto a cycle, where nothing new starts, and nodes that leave one.
+    tangled: list[tuple[str, str]]
+    untangled: list[tuple[str, str]]
+    #: Always empty for cohorts: use that would be counted nowhere.
+    uncounted: dict[str, int]
+
+
+class CohortAnswer(msgspec.Struct, frozen=True):
+    """A cohort after a change, or as it would be, and what the change does."""
+
+    #: `null`: it is gone.
+    cohort: CohortConfig | None
+    #: Only planned: nothing was changed.
+    planned: bool
+    effects: TreeEffects

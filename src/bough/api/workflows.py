@@ -1,0 +1,228 @@
+"""Submissions, workflows and tasks."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.api.common import Priority
+
+# Submissions
+
+
+class TemplateSpec(msgspec.Struct, frozen=True):
+    """A workflow to submit."""
+
+    file: str
+    set_variables: list[str] = []
+    set_string_variables: list[str] = []
+    uploaded_templated_spec: str | None = None
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """The answer to a submission."""
+
+    name: str
+    overview: str
+    logs: str | None = None
+    spec: str | None = None
+    dashboard_url: str | None = None
+    warnings: list[str] = []
+
+
+class UpdateWorkflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A new pool or priority for a workflow that holds no GPUs; what is left out stays."""
+
+    pool: str | None = None
+    priority: Priority | None = None
+
+
+class WorkflowName(msgspec.Struct, frozen=True):
+    """A workflow by its name alone."""
+
+    name: str
+
+
+# Lists
+
+
+class WorkflowLine(msgspec.Struct, frozen=True):
+    """A workflow in a list."""
+
+    user: str
+    name: str
+    workflow_uuid: str
+    submit_time: str
+    start_time: str | None
+    end_time: str | None
+    queued_time: float | None
+    duration: float | None
+    status: str
+    overview: str
+    logs: str
+    error_logs: str | None
+    grafana_url: str | None
+    dashboard_url: str | None
+    pool: str
+    priority: str
+    labels: dict[str, str]
+    tags: list[str]
+    #: There are no apps; existing clients look for these.
+    app_owner: str | None = None
+    app_name: str | None = None
+    app_version: str | None = None
+
+
+class WorkflowPage(msgspec.Struct, frozen=True):
+    """A part of the list of workflows."""
+
+    workflows: list[WorkflowLine]
+    more_entries: bool
+
+
+class TaskLine(msgspec.Struct, frozen=True):
+    """A task in a list; memory and storage in GiB."""
+
+    user: str
+    workflow_id: str
+    workflow_uuid: str
+    task_name: str
+    retry_id: int
+    status: str
+    pool: str
+    priority: str
+    node: str | None
+    start_time: str | None
+    end_time: str | None
+    storage: float
+    cpu: float
+    memory: float
+    gpu: int
+
+
+class TaskSummary(msgspec.Struct, frozen=True):
+    """What several tasks ask for together; memory and storage in GiB."""
+
+    user: str
+    pool: str
+    priority: str
+    workflow_id: str | None
+    storage: float
+    cpu: float
+    memory: float
+    gpu: int
+
+
+class TaskList(msgspec.Struct, frozen=True):
+    """Tasks, or what they ask for together."""
+
+    tasks: list[TaskLine] = []
+    summaries: list[TaskSummary] = []
+
+
+class TagList(msgspec.Struct, frozen=True):
+    """Tags that are in use."""
+
+    tags: list[str]
+
+
+# One workflow
+
+
+class PreemptionLine(msgspec.Struct, frozen=True):
+    """Tasks that were preempted: for which group, at which level, by which rule."""
+
+    at: str | None
+    tasks: list[str]
+    rule: str
+    message: str
+    #: The group is elastic, gave these back and kept running.
+    given_back: bool
+    #: As `workflow/group`.
+    preemptor: str | None
+    preemptor_user: str | None
+    preemptor_pool: str | None
+    preemptor_priority: str | None
+    level: str | None
+
+
+class TaskDocument(msgspec.Struct, frozen=True):
+    """One attempt of a task."""
+
+    name: str
+    retry_id: int
+    status: str
+    failure_message: str | None
+    exit_code: int | None
+    logs: str
+    error_logs: str | None
+    processing_start_time: str | None
+    scheduling_start_time: str | None
+    initializing_start_time: str | None
+    start_time: str | None
+    end_time: str | None
+    pod_name: str | None
+    pod_ip: str | None
+    task_uuid: str
+    node_name: str | None
+    lead: bool
+    gpus: int
+
+
+class GroupDocument(msgspec.Struct, frozen=True):
+    """A group with its tasks."""
+
+    name: str
+    status: str
+    processing_start_time: str | None
+    scheduling_start_time: str | None
+    initializing_start_time: str | None
+    start_time: str | None
+    end_time: str | None
+    remaining_upstream_groups: list[str]
+    downstream_groups: list[str]
+    failure_message: str | None
+    wait_reason: str | None
+    wait_message: str | None
+    tasks: list[TaskDocument]
+    #: The latest last.
+    preemptions: list[PreemptionLine] = []
+
+
+class WorkflowDocument(msgspec.Struct, frozen=True):
+    """A workflow with everything below it."""
+
+    name: str
+    uuid: str
+    submitted_by: str
+    cancelled_by: str | None
+    spec: str
+    template_spec: str | None
+    logs: str
+    events: str
+    overview: str
+    parent_name: str | None
+    parent_job_id: int | None
+    dashboard_url: str | None
+    grafana_url: str | None
+    tags: list[str]
+    submit_time: str
+    start_time: str | None
+    end_time: str | None
+    exec_timeout: str | None
+    queue_timeout: str | None
+    duration: float | None
+    queued_time: float | None
+    status: str
+    failure_message: str | None
+    outputs: str
+    groups: list[GroupDocument]
+    pool: str
+    backend: str
+    plugins: dict[str, bool]
+    priority: str
+    labels: dict[str, str]
+    warnings: list[str]
+    #: There are no apps; existing clients look for these.
+    app_owner: str | None = None
+    app_name: str | None = None
+    app_version: str | None = None

@@ -1,0 +1,222 @@
+"""Pools, subpools and their use as they are sent.
+
+Inside, "no limit" is `None`; within `resources` it is sent as -1. The numbers of a quota are text.
+"""
+
+from __future__ import annotations
+
+from bough.api.pools import (
+    AffectedWorkflow,
+    DrainingWorkflow,
+    DrainReport,
+    GpuShare,
+    PlatformConfig,
+    PlatformSummary,
+    PoolConfig,
+    PoolResources,
+    PoolSummary,
+    PoolUsage,
+    ResourceUsage,
+    SubpoolAnswer,
+    TopologyLevel,
+)
+from bough.control.drain import Drain
+from bough.control.pools import PoolView
+from bough.control.quotas import PoolRow, Usage
+from bough.control.subpools import SubpoolChange
+from bough.control.waiting import Affected
+from bough.model.pool import Platform, Pool
+from bough.model.subpool import Subpool
+
+
+def pool_config(view: PoolView, *, verbose: bool = False) -> PoolConfig:
+    """A pool, or a subpool with what it inherits, with all that is configured for it."""
+    pool, subpool = view.pool, view.subpool
+    return PoolConfig(
+        name=view.name,
+        description=pool.description,
+        backend=pool.backend,
+        download_type=pool.download_type,
+        enable_maintenance=pool.enable_maintenance,
+        default_platform=pool.default_platform,
+        default_exec_timeout=pool.default_exec_timeout,
+        default_queue_timeout=pool.default_queue_timeout,
+        max_exec_timeout=pool.max_exec_timeout,
+        max_queue_timeout=pool.max_queue_timeout,
+        default_exit_actions=pool.default_exit_actions,
+        topology_keys=_topology(pool),
+        common_default_variables=pool.common_default_variables,
+        common_resource_validations=list(pool.common_resource_validations),
+        common_pod_template=list(pool.common_pod_template),
+        common_group_templates=list(pool.common_group_templates),
+        platforms={name: platform_config(each) for name, each in pool.platforms.items()},
+        cohort=pool.cohort,
+        borrowing_limit=pool.borrowing_limit,
+        lending_limit=pool.lending_limit,
+        user_gpu_limit=pool.user_gpu_limit,
+        resources=_resources(pool, subpool),
+        status=view.status,
+        parent_pool=None if subpool is None else subpool.parent,
+        subpool_name=None if subpool is None else subpool.subpool,
+        subpool_state=None if subpool is None else subpool.state,
+        quota=None if subpool is None else subpool.counted,
+        drain=drain_report(view.drain),
+        parsed_resource_validations=[] if verbose else None,
+        parsed_pod_template={} if verbose else None,
+        parsed_group_templates=[] if verbose else None,
+    )
+
+
+def platform_config(platform: Platform) -> PlatformConfig:
+    """A platform with all that is configured for it."""
+    return PlatformConfig(
+        description=platform.description,
+        host_network_allowed=platform.host_network_allowed,
+        privileged_allowed=platform.privileged_allowed,
+        allowed_mounts=list(platform.allowed_mounts),
+        default_mounts=list(platform.default_mounts),
+        default_variables=platform.default_variables,
+        resource_validations=list(platform.resource_validations),
+        override_pod_template=list(platform.override_pod_template),
+    )
+
+
+def pool_summary(view: PoolView) -> PoolSummary:
+    """A pool or subpool, for those who submit."""
+    pool, subpool = view.pool, view.subpool
+    return PoolSummary(
+        name=view.name,
+        description=pool.description,
+        status=view.status,
+        download_type=pool.download_type,
+        enable_maintenance=pool.enable_maintenance,
+        backend=pool.backend,
+        default_platform=pool.default_platform,
+        default_exec_timeout=pool.default_exec_timeout,
+        default_queue_timeout=pool.default_queue_timeout,
+        max_exec_timeout=pool.max_exec_timeout,
+        max_queue_timeout=pool.max_queue_timeout,
+        default_exit_actions=pool.default_exit_actions,
+        resources=_resources(pool, subpool),
+        topology_keys=_topology(pool),
+        platforms=_platforms(pool),
+        parent_pool=None if subpool is None else subpool.parent,
+        subpool_name=None if subpool is None else subpool.subpool,
+        subpool_state=None if subpool is None else subpool.state,
+    )
+
+
+def pool_usage(row: PoolRow) -> PoolUsage:
+    """A pool or subpool with what it uses, and what can really start."""
+    pool, subpool = row.pool, row.subpool
+    return PoolUsage(
+        name=row.name,
+        description=pool.description,
+        status=row.status,
+        download_type=pool.download_type,
+        enable_maintenance=pool.enable_maintenance,
+        backend=pool.backend,
+        default_platform=pool.default_platform,
+        default_exec_timeout=pool.default_exec_timeout,
+        default_queue_timeout=pool.default_queue_timeout,
+        max_exec_timeout=pool.max_exec_timeout,
+        max_queue_timeout=pool.max_queue_timeout,
+        default_exit_actions=pool.default_exit_actions,
+        resources=_resources(pool, subpool),
+        topology_keys=_topology(pool),
+        platforms=_platforms(pool),
+        parent_pool=None if subpool is None else subpool.parent,
+        subpool_name=None if subpool is None else subpool.subpool,
+        subpool_state=None if subpool is None else subpool.state,
+        resource_usage=resource_usage(row.usage),
+        quota_total=None if row.quota_total is None else str(row.quota_total),
+        can_start=str(row.can_start),
+        can_start_note=row.can_start_note,
+        drain=drain_report(row.drain),
+    )
+
+
+def resource_usage(usage: Usage) -> ResourceUsage:
+    """Numbers as text."""
+    return ResourceUsage(
+        quota_used=str(usage.quota_used),
+        quota_free=str(usage.quota_free),
+        quota_limit=str(usage.quota_limit),
+        total_usage=str(usage.total_usage),
+        total_capacity=str(usage.total_capacity),
+        total_free=str(usage.total_free),
+    )
+
+
+def subpool_answer(change: SubpoolChange) -> SubpoolAnswer:
+    """A subpool after a change, or as it would be."""
+    shown, found = pool_config(change.view), change.consequences
+    return SubpoolAnswer(
+        **{name: getattr(shown, name) for name in PoolConfig.__struct_fields__},
+        reactivated=change.reactivated,
+        planned=change.planned,
+        stranded=[_affected(each) for each in found.stranded],
+        delayed=[_affected(each) for each in found.delayed],
+        stranded_count=found.stranded_count,
+        delayed_count=found.delayed_count,
+    )
+
+
+def drain_report(drain: Drain | None) -> DrainReport | None:
+    """What keeps a subpool that is being deleted from being archived."""
+    if drain is None:
+        return None
+    return DrainReport(
+        workflow_count=drain.workflow_count,
+        stranded_count=drain.stranded_count,
+        workflows=[
+            DrainingWorkflow(
+                workflow_id=each.workflow_id,
+                status=each.status,
+                priority=each.priority,
+                submitted_by=each.submitted_by,
+                gpus=each.gpus,
+                message=each.message,
+            )
+            for each in drain.workflows
+        ],
+    )
+
+
+def _affected(found: Affected) -> AffectedWorkflow:
+    return AffectedWorkflow(
+        workflow_id=found.workflow_id,
+        group=found.group,
+        pool=found.pool,
+        priority=found.priority,
+        gpus=found.gpus,
+        message=found.message,
+    )
+
+
+def _resources(pool: Pool, subpool: Subpool | None) -> PoolResources:
+    guarantee = pool.gpu.guarantee if subpool is None else subpool.counted
+    return PoolResources(
+        GpuShare(_or_unlimited(guarantee), _or_unlimited(pool.gpu.maximum), pool.gpu.weight)
+    )
+
+
+def _topology(pool: Pool) -> list[TopologyLevel]:
+    return [TopologyLevel(each.key, each.label) for each in pool.topology_keys]
+
+
+def _platforms(pool: Pool) -> dict[str, PlatformSummary]:
+    return {
+        name: PlatformSummary(
+            description=each.description,
+            host_network_allowed=each.host_network_allowed,
+            privileged_allowed=each.privileged_allowed,
+            allowed_mounts=list(each.allowed_mounts),
+            default_mounts=list(each.default_mounts),
+        )
+        for name, each in pool.platforms.items()
+    }
+
+
+def _or_unlimited(number: int | None) -> int:
+    return -1 if number is None else number
