@@ -10,7 +10,8 @@ turn one path is put in order again. A contender is a queue's next request.
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from itertools import pairwise
 from typing import NamedTuple
 
 from bough.core.quota.tree import QuotaTree
@@ -34,104 +35,142 @@ class Contender(NamedTuple):
     nominated: bool = False
 
 
+#: The rank of an only child: it is compared with none.
+_ALONE: Rank = (False, False, 0, False, 0, 0, (0, 0, 0, ""))
+
+
+class _Seat:
+    """A node of the quota tree below which turns are given."""
+
+    __slots__ = (
+        "above",
+        "accounts",
+        "below",
+        "children",
+        "contender",
+        "number",
+        "priority",
+        "queue",
+        "rank",
+        "weight",
+    )
+
+    def __init__(self, number: int, tree: QuotaTree, node: TreeNode) -> None:
+        #: In the order of the nodes: the last of all differences.
+        self.number = number
+        self.queue = node.name if node.kind is NodeKind.QUEUE else None
+        self.accounts = tree.accounts(node)
+        self.priority = tree.priority(node)
+        self.weight = tree.weight(node)
+        #: What it would start next, and the rank that this has; `None`: nothing wants a turn.
+        self.contender: Contender | None = None
+        self.rank: Rank | None = None
+        #: `None`: it is a root.
+        self.above: _Seat | None = None
+        self.children = 0
+        #: Children by rank. Entries that are out of date stay until met.
+        self.below: list[tuple[Rank, int]] = []
+
+
 class Contest:
     """Gives turns to queues. `head` names a queue's next request, or `None` if it has no more."""
 
     def __init__(
         self, tree: QuotaTree, queues: list[str], head: Callable[[str], Contender | None]
     ) -> None:
-        self._tree = tree
         self._head = head
-        #: For each inner node: its children by rank. Entries that are out of date stay until met.
-        self._heaps: dict[TreeNode | None, list[tuple[Rank, TreeNode]]] = {}
-        #: What counts for each node now; `None`: nothing below it wants a turn.
-        self._ranks: dict[TreeNode, Rank | None] = {}
-        self._enter(queues)
+        paths = {name: tree.path(TreeNode(NodeKind.QUEUE, name)) for name in queues}
+        nodes = sorted({node for path in paths.values() for node in path})
+        self._seats = [_Seat(number, tree, node) for number, node in enumerate(nodes)]
+        seats = dict(zip(nodes, self._seats, strict=True))
+        self._queues = {name: seats[path[0]] for name, path in paths.items()}
+        #: Roots by rank.
+        self._roots: list[tuple[Rank, int]] = []
+        for path in paths.values():
+            for node, above in pairwise(path):
+                seats[node].above = seats[above]
+        for seat in self._seats:
+            if seat.above is not None:
+                seat.above.children += 1
+        self._only_root = sum(seat.above is None for seat in self._seats) == 1
+        self._enter([[seats[node] for node in path] for path in paths.values()])
 
     def next(self) -> str | None:
         """The queue whose turn it is; `None` when none wants one."""
-        node: TreeNode | None = None
-        while True:
-            best = self._best(node)
-            if best is None:
-                return None
-            if best[1].kind is NodeKind.QUEUE:
-                return best[1].name
-            node = best[1]
+        best = self._best(self._roots)
+        while best is not None and best.queue is None:
+            best = self._best(best.below)
+        return None if best is None else best.queue
 
     def settle(self, queue: str) -> None:
         """Put a queue in order again after its use, or its head, has changed."""
-        child = TreeNode(NodeKind.QUEUE, queue)
-        contender = self._head(queue)
-        self._rank(child, contender)
-        for node in self._tree.path(child)[1:]:
-            best = self._best(node)
-            contender = None if best is None else self._contender_of(best[1])
-            self._rank(node, contender)
+        seat = self._queues[queue]
+        self._rank(seat, self._head(queue))
+        while seat.above is not None:
+            seat = seat.above
+            self._rank_inner(seat)
 
-    def _enter(self, queues: list[str]) -> None:
-        inner: dict[TreeNode, None] = {}
-        for name in queues:
-            path = self._tree.path(TreeNode(NodeKind.QUEUE, name))
-            self._rank(path[0], self._head(name))
-            # Deeper nodes come first: a node is ranked when all below it are.
-            for node in path[1:]:
-                inner.pop(node, None)
-                inner[node] = None
-        for heap in self._heaps.values():
-            heapify(heap)
-        for node in inner:
-            best = self._best(node)
-            self._rank(node, None if best is None else self._contender_of(best[1]))
+    def _enter(self, paths: list[list[_Seat]]) -> None:
+        inner: dict[_Seat, None] = {}
+        for seat, *above in paths:
+            self._rank(seat, self._head(seat.queue or ""))
+            # Deeper ones come first: a node is ranked when all below it are.
+            for each in above:
+                inner.pop(each, None)
+                inner[each] = None
+        for seat in inner:
+            self._rank_inner(seat)
 
-    def _contender_of(self, node: TreeNode) -> Contender | None:
-        while node.kind is not NodeKind.QUEUE:
-            best = self._best(node)
-            if best is None:
-                return None
-            node = best[1]
-        return self._head(node.name)
+    def _rank_inner(self, seat: _Seat) -> None:
+        """A node wants what the first of its children wants."""
+        best = self._best(seat.below)
+        self._rank(seat, None if best is None else best.contender)
 
-    def _rank(self, node: TreeNode, contender: Contender | None) -> None:
+    def _rank(self, seat: _Seat, contender: Contender | None) -> None:
+        before, seat.contender = seat.rank, contender
         if contender is None:
-            self._ranks[node] = None
+            seat.rank = None
             return
-        excess = filled = before = 0
-        for what, amount in contender.request.items():
-            account = self._tree.account(node, what)
-            if account is None:
-                continue
-            if amount > account.balance:
-                # Of what the parent has, so that one resource can be compared with another.
-                whole = max(1, (account.parent or account).subtree_quota)
-                excess = max(excess, PARTS * (amount - account.balance) // whole + 1)
-            elif amount > 0:
-                quota = account.subtree_quota
-                filled = max(filled, PARTS * (account.usage + amount) // quota)
-                before = max(before, PARTS * account.usage // quota)
-        weight = self._tree.weight(node)
-        relative = filled
-        if excess:
-            relative = excess * weight.denominator // weight.numerator if weight else excess
-        borrows = excess > 0
-        rank: Rank = (
-            not contender.nominated,
-            borrows,
-            -self._tree.priority(node),
-            borrows and not weight,
-            relative,
-            before,
-            contender.order,
-        )
-        if self._ranks.get(node) != rank:
-            self._ranks[node] = rank
-            heappush(self._heaps.setdefault(self._tree.parent(node), []), (rank, node))
+        above = seat.above
+        alone = self._only_root if above is None else above.children == 1
+        seat.rank = _ALONE if alone else _rank_of(seat, contender)
+        if seat.rank != before:
+            heappush(self._roots if above is None else above.below, (seat.rank, seat.number))
 
-    def _best(self, node: TreeNode | None) -> tuple[Rank, TreeNode] | None:
-        heap = self._heaps.get(node, [])
-        while heap:
-            rank, child = heap[0]
-            if self._ranks.get(child) == rank:
-                return heap[0]
-            heappop(heap)
+    def _best(self, ranked: list[tuple[Rank, int]]) -> _Seat | None:
+        while ranked:
+            rank, number = ranked[0]
+            seat = self._seats[number]
+            if seat.rank == rank:
+                return seat
+            heappop(ranked)
         return None
+
+
+def _rank_of(seat: _Seat, contender: Contender) -> Rank:
+    excess = filled = before = 0
+    for what, amount in contender.request.items():
+        account = seat.accounts.get(what)
+        if account is None:
+            continue
+        quota, usage = account.subtree_quota, account.usage
+        if usage + amount > quota:
+            # Of what the parent has, so that one resource can be compared with another.
+            whole = max(1, (account.parent or account).subtree_quota)
+            excess = max(excess, PARTS * (usage + amount - quota) // whole + 1)
+        elif amount > 0:
+            filled = max(filled, PARTS * (usage + amount) // quota)
+            before = max(before, PARTS * usage // quota)
+    weight = seat.weight
+    relative = filled
+    if excess:
+        relative = excess * weight.denominator // weight.numerator if weight else excess
+    return (
+        not contender.nominated,
+        excess > 0,
+        -seat.priority,
+        excess > 0 and not weight,
+        relative,
+        before,
+        contender.order,
+    )

@@ -53,16 +53,15 @@ class Part:
     """One node of the demand: `count` of its candidates are wanted."""
 
     __slots__ = (
+        "_least",
+        "_signature",
         "children",
         "count",
-        "least",
         "node",
         "open",
         "run_of_pod",
         "runs",
         "sets",
-        "signature",
-        "uniform",
         "zone",
     )
 
@@ -72,17 +71,34 @@ class Part:
         self.runs = runs
         #: For each pod, in pod order: its run. Empty where there is but one.
         self.run_of_pod: tuple[int, ...] = ()
-        self.least = _least(demand.count, runs, children)
         #: In the order in which they are tried.
         self.children = children
         self.zone: Zone | None = None
         self.sets: tuple[ZonedLeaves, ...] = ()
         #: Nothing in it or below it has a constraint.
-        self.open = all(child.open for child in children)
-        #: All children can be placed in the same ways.
-        self.uniform = len({child.signature for child in children}) <= 1
-        #: Equal for parts that can be placed in the same ways.
-        self.signature: Hashable = ()
+        self.open = not children or all(child.open for child in children)
+        # Most parts are placed without either.
+        self._least: Least | None = None
+        self._signature: Hashable | None = None
+
+    @property
+    def least(self) -> Least:
+        """What must be found for it at the very least."""
+        if self._least is None:
+            self._least = _least(self.count, self.runs, self.children)
+        return self._least
+
+    @property
+    def signature(self) -> Hashable:
+        """Equal for parts that can be placed in the same ways."""
+        if self._signature is None:
+            self._signature = _signature(self)
+        return self._signature
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all children can be placed in the same ways."""
+        return len({child.signature for child in self.children}) <= 1
 
 
 class Compiler:
@@ -109,13 +125,13 @@ class Compiler:
 
     def part(self, demand: Demand) -> Part:
         """Prepare a demand and all that is below it."""
-        children = tuple(self.part(child) for child in demand.children)
-        if self._hardest_first and demand.count == len(children):
-            children = _arranged(children)
-        part = Part(demand, self._runs(demand.pods), children)
-        if len(part.runs) > 1:
-            number = {run.shape: at for at, run in enumerate(part.runs)}
-            part.run_of_pod = tuple(number[self._shapes.of(pod)] for pod in demand.pods)
+        if not demand.children:
+            part = leaf_part(demand, self._shapes)
+        else:
+            children = tuple(self.part(child) for child in demand.children)
+            if self._hardest_first and demand.count == len(children):
+                children = _arranged(children)
+            part = Part(demand, (), children)
         node = demand.node
         if node.constraint is not None:
             leaves = range(node.first_leaf, node.end_leaf)
@@ -127,22 +143,7 @@ class Compiler:
                 sets.append(ZonedLeaves(zone, frozenset(group.leaves)))
         part.sets = tuple(sets)
         part.open = part.open and part.zone is None and not sets
-        part.signature = _signature(part)
         return part
-
-    def _runs(self, pods: tuple[Pod, ...]) -> tuple[Run, ...]:
-        if not pods:
-            return ()
-        alike: dict[Shape, list[Pod]] = {}
-        before = pods[0]
-        shape = self._shapes.of(before)
-        for pod in pods:
-            # Most pods are like the one before, and comparing is cheaper than looking up.
-            if not is_alike(pod, before):
-                before = pod
-                shape = self._shapes.of(pod)
-            alike.setdefault(shape, []).append(pod)
-        return tuple(Run(shape, tuple(members)) for shape, members in alike.items())
 
     def _zone(
         self, node: GangNode, constraint: TopologyConstraint, leaves: Iterable[int], least: Least
@@ -171,6 +172,34 @@ class Compiler:
                     at = self._where(pod)
                     mask |= 0 if at is None else 1 << at
         return mask
+
+
+def leaf_part(demand: Demand, shapes: Shapes) -> Part:
+    """Prepare the demand of a leaf, without its constraints."""
+    pods = demand.pods
+    runs = _runs(pods, shapes)
+    part = Part(demand, runs, ())
+    if len(runs) > 1:
+        number = {run.shape: at for at, run in enumerate(runs)}
+        part.run_of_pod = tuple(number[shapes.of(pod)] for pod in pods)
+    return part
+
+
+def _runs(pods: tuple[Pod, ...], shapes: Shapes) -> tuple[Run, ...]:
+    if not pods:
+        return ()
+    before = pods[0]
+    shape = shapes.of(before)
+    if len(pods) == 1:
+        return (Run(shape, pods),)
+    alike: dict[Shape, list[Pod]] = {}
+    for pod in pods:
+        # Most pods are like the one before, and comparing is cheaper than looking up.
+        if not is_alike(pod, before):
+            before = pod
+            shape = shapes.of(pod)
+        alike.setdefault(shape, []).append(pod)
+    return tuple(Run(shape, tuple(members)) for shape, members in alike.items())
 
 
 def _arranged(children: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -12,12 +12,11 @@ from typing import NamedTuple
 from bough.core.gang.demand import Demand, growth, needed
 from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.tree import GangTree, Held, counts_of
-from bough.core.place.bags import Bag, Wanted
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.cluster import Cluster, Hold, Holding
-from bough.core.place.filling import Filler, Taken
+from bough.core.place.filling import Taken
 from bough.core.place.layout import Layout
-from bough.core.place.parts import Compiler, Part, Run
+from bough.core.place.parts import Compiler, Part, Run, leaf_part
 from bough.core.place.result import Assignment, Placement, Refusal, Start, Unresolved
 from bough.core.place.search import Search
 from bough.core.place.shapes import Shape, is_alike
@@ -111,6 +110,9 @@ class Placer(Cluster):
     def compile(self, tree: GangTree, demand: Demand, held: Held) -> Part | Refusal:
         """Prepare a demand for the search; refused are constraints that cannot be looked up."""
         self.index.shapes.forget_some()
+        node = demand.node
+        if node.is_leaf and node.constraint is None and not node.sets:
+            return leaf_part(demand, self.index.shapes)
 
         def position(pod: Pod) -> int | None:
             holding = self._holdings.get((tree.root.name, pod.name))
@@ -133,27 +135,40 @@ class Placer(Cluster):
 
     def find(self, part: Part, nodes: int, *, later: bool) -> list[Taken] | Refusal:
         """Take room for a part: search greedily, then exactly where that may find more."""
+        if part.open and len(part.runs) == 1:
+            return self._find_anywhere(part.runs[0], part.count, nodes, later=later)
         key = (part.signature, nodes, later)
         gave_up = self._refused[0].get(key)
         if gave_up is not None:
             return Refusal(gave_up=gave_up)
         gave_up = False
-        if part.open and len(part.runs) == 1:
-            bag = Bag.of((Wanted(part.runs[0], part.count),), None)
-            taken = Filler(self.index, self.chooser, later=later).fill(bag, nodes, None)
-            if taken is not None:
-                return list(taken)
-        else:
-            layout = Layout.of(part)
-            for exact in (False,) if layout.countable else (False, True):
-                search = Search(part, layout, self.index, self.chooser, later=later, exact=exact)
-                if search.run(nodes):
-                    return search.taken
-                gave_up = search.gave_up
+        layout = Layout.of(part)
+        for exact in (False,) if layout.countable else (False, True):
+            search = Search(part, layout, self.index, self.chooser, later=later, exact=exact)
+            if search.run(nodes):
+                return search.taken
+            gave_up = search.gave_up
         # That a search was given up is no proof, but it would be as long the next time.
         if gave_up or self.index.policy.remember:
             self.log.put_key(self._refused[0], key, gave_up)
         return Refusal(gave_up=gave_up)
+
+    def _find_anywhere(
+        self, run: Run, count: int, nodes: int, *, later: bool
+    ) -> list[Taken] | Refusal:
+        """The same for pods that are alike, and that nothing keeps together."""
+        key = (run.shape, count, nodes, later)
+        if key in self._refused[0]:
+            return Refusal()
+        if self.index.has_room(run.shape, nodes, count):
+            mark = self.log.mark()
+            spots = self.chooser.fill(run.shape, nodes, count, later=later)
+            if sum([spot.pods for spot in spots]) == count:
+                return [Taken(run, tuple(spots))]
+            self.log.undo(mark)
+        if self.index.policy.remember:
+            self.log.put_key(self._refused[0], key, value=False)
+        return Refusal()
 
     def _grow(
         self, tree: GangTree, held: Held, *, later: bool, within: int | None, waits: bool
@@ -209,8 +224,9 @@ class Placer(Cluster):
 
     def _settle(self, gang: str, seats: list[_Seat], mark: int, *, waits: bool) -> Placement:
         """Remember who sits where. Where one pod waits, all of them do."""
-        waits = waits or any(seat.spot.waits for seat in seats)
-        if waits and not all(seat.spot.waits for seat in seats):
+        waiting = sum([seat.spot.waits for seat in seats])
+        waits = waits or waiting > 0
+        if waits and waiting < len(seats):
             self.log.undo(mark)
             for shape, _, spot in seats:
                 self.index.take(spot.at, shape.times(spot.pods), waits=True)

@@ -6,7 +6,7 @@ a cycle, apart until the cycle is broken. A queue's usage is given to it as amou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Self
 
@@ -179,6 +179,10 @@ class QuotaTree:
     def account(self, node: TreeNode, what: FlavorResource) -> Account | None:
         """The account itself, for frequent questions; `None` where nothing is listed or used."""
         return self._members[node].accounts.get(what)
+
+    def accounts(self, node: TreeNode) -> Mapping[FlavorResource, Account]:
+        """All accounts of a node, those among them that are still to come."""
+        return self._members[node].accounts
 
     def quota(self, node: TreeNode, what: FlavorResource) -> Quota | None:
         """What was declared for the node; `None` where it does not list this."""
