@@ -27,6 +27,18 @@ if TYPE_CHECKING:
 _WAITING = (PodState.PENDING, PodState.GATED)
 
 
+class Alike:
+    """What is known of all gangs of one shape in a line, whichever of them was looked at."""
+
+    __slots__ = ("has_nodes", "wants")
+
+    def __init__(self) -> None:
+        #: What they want; the pods are those of one of them.
+        self.wants: Wants | None = None
+        #: Whether nodes are large enough for that, and of which nodes this is known.
+        self.has_nodes: tuple[int, bool] | None = None
+
+
 class Claim:
     """A gang that runs, waits, or both. Its tree is laid out when it is first asked for."""
 
@@ -34,13 +46,13 @@ class Claim:
         "_order",
         "_shape",
         "_tree",
+        "alike",
         "charges",
         "counted",
         "elastic",
         "ending",
         "evicted",
         "gang",
-        "has_nodes",
         "holds",
         "leaf",
         "name",
@@ -69,8 +81,8 @@ class Claim:
         self.wants: Wants | None = None
         #: What its pod sets need of its queue's flavors; see `flavors.needs_of`.
         self.needs: list[Need] | None = None
-        #: Whether nodes are large enough for that, and of which nodes this is known.
-        self.has_nodes: tuple[int, bool] | None = None
+        #: What it has in common with others; `None` where it is in no line.
+        self.alike: Alike | None = None
         #: Its place in line.
         self.standing: Standing = standing_of(gang, policy)
         #: Where it is counted, and what: of all that it held when the cycle began.
@@ -118,6 +130,12 @@ class Claim:
         if self._shape is None:
             self._shape = shape_of(self.gang, self.policy)
         return self._shape
+
+    @property
+    def has_optional_pods(self) -> bool:
+        """Whether it may have more than it needs; known without laying out the tree."""
+        gang = self.gang
+        return bool(gang.subgroups) or len(gang.pods) > _needed(gang)
 
     @property
     def is_stale(self) -> bool:

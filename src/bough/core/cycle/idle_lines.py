@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.contest import Contender, Order
 from bough.core.cycle.line import Placed
-from bough.core.cycle.offers import wanted_at_first, wants_of
+from bough.core.cycle.offers import wants_of, wants_of_shape
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import first_choice, growth
 from bough.core.gang.release import surplus_counts
@@ -70,18 +70,13 @@ class IdleLines:
         order, turn = line[0]
         name = turn.claim.name
         if name not in self._requests:
-            self._requests[name] = self._request(turn)
+            self._requests[name] = self._request(turn.claim)
         return Contender(order, self._requests[name], self._nominated[queue] > 0)
 
-    def _request(self, turn: Turn) -> dict[FlavorResource, int]:
-        claim = turn.claim
+    def _request(self, claim: Claim) -> dict[FlavorResource, int]:
         if claim.counted:
             return _first_flavors(claim)
-        # What the first of its shape wanted need not be worked out again.
-        if turn.kind is None or turn.position == 0:
-            wants = wants_of(self._copy, claim)
-        else:
-            wants = wanted_at_first(self._copy, turn.kind[0][1])
+        wants = wants_of_shape(self._copy, claim)
         if wants.offers:
             return wants.offers[0].request
         unit = next(growth(claim.tree, self._copy.held(claim)), None)

@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import chain
 
-from bough.core.cycle.claim import Claim
+from bough.core.cycle.claim import Alike, Claim
 from bough.core.cycle.queue_order import Standing
 from bough.model.snapshot import Parked
 
@@ -36,8 +36,11 @@ class Line:
         self._known[claim.name] = claim
         kind = self._kinds.get(claim.shape)
         if kind is None:
+            claim.alike = Alike()
             self._kinds[claim.shape] = [(claim.standing, claim)]
-        elif kind[-1][0] < claim.standing:
+            return
+        claim.alike = kind[0][1].alike
+        if kind[-1][0] < claim.standing:
             kind.append((claim.standing, claim))
         else:
             insort(kind, (claim.standing, claim))

@@ -46,8 +46,31 @@ def wants_of(copy: WorkingCopy, claim: Claim) -> Wants:
 def wanted_at_first(copy: WorkingCopy, claim: Claim) -> Wants:
     """What a gang of a known queue wanted when the cycle began."""
     if claim.wants is None:
-        claim.wants = _work_out(copy, claim, claim.tree.held)
+        known = None if claim.alike is None else claim.alike.wants
+        if known is None or not claim.tree.root.is_leaf:
+            claim.wants = _work_out(copy, claim, claim.tree.held)
+        else:
+            claim.wants = _with_pods_of(claim, known)
     return claim.wants
+
+
+def wants_of_shape(copy: WorkingCopy, claim: Claim) -> Wants:
+    """What a gang wants now; the pods may be those of another gang of its shape."""
+    alike = claim.alike
+    if alike is None or copy.has_changed(claim):
+        return wants_of(copy, claim)
+    if alike.wants is None:
+        alike.wants = wanted_at_first(copy, claim)
+    return alike.wants
+
+
+def _with_pods_of(claim: Claim, wants: Wants) -> Wants:
+    """What another gang of the same shape wants, in the pods of this one."""
+    demand = needed(claim.tree, claim.tree.held)
+    if demand is None:
+        return wants
+    offers = [Offer(choice, nodes, demand, request) for choice, nodes, _, request in wants.offers]
+    return Wants(wants.satisfied, tuple(offers))
 
 
 def _work_out(copy: WorkingCopy, claim: Claim, held: Held) -> Wants:

@@ -27,7 +27,9 @@ from bough.model.snapshot import Snapshot
 
 def plan(snapshot: Snapshot, policy: Policy, memo: Memo | None = None) -> Plan:
     """Decide what starts, what ends and what waits, and why."""
-    memo = Memo() if memo is None else memo
+    if memo is None:
+        # What is thrown away need not be undone.
+        return run(Memo().refresh(snapshot, policy)).outcome.plan(snapshot.version)
     known = memo.recall(snapshot, policy)
     if known is not None:
         return known

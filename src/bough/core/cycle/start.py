@@ -12,7 +12,7 @@ from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
 from bough.core.cycle.judge import never_fits
-from bough.core.cycle.offers import Offer, offers_of, wanted_at_first, wants_of
+from bough.core.cycle.offers import Offer, offers_of, wants_of, wants_of_shape
 from bough.core.cycle.preemption import Preemption, Seeker
 from bough.core.cycle.reasons import (
     wait_for_place,
@@ -69,23 +69,19 @@ def free_growth(cycle: Cycle, claim: Claim) -> bool:
     return False
 
 
-def is_hopeless(cycle: Cycle, claim: Claim, like: Claim | None = None) -> bool:
+def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
     """Whether it cannot start in this cycle, even if it were the first to be served.
 
     Such a gang has no turn: it would only keep its queue behind the others.
-    `like`: a gang of the same shape, of which more may be known already.
     """
     copy = cycle.copy
     if not copy.takes_gangs(claim.queue) or not copy.rules.hopeless_aside:
         return False
     if claim.counted:
         return never_fits(copy, claim)
-    known = claim if like is None else like
-    wants = wants_of(copy, claim) if known is claim else wanted_at_first(copy, known)
+    wants = wants_of_shape(copy, claim)
     if wants.satisfied or not wants.offers:
         return False
-    if claim.has_nodes is None:
-        claim.has_nodes = known.has_nodes
     if not has_nodes(cycle, claim, wants.offers):
         return True
     if any(_admits(cycle, claim, offer.request) for offer in wants.offers):
@@ -103,13 +99,13 @@ def takes_victims(cycle: Cycle, claim: Claim) -> bool:
 def has_nodes(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
     """Whether the nodes would be large enough for its pods if they were empty."""
     copy = cycle.copy
-    changed = copy.has_changed(claim)
-    known = None if changed else claim.has_nodes
+    alike = None if copy.has_changed(claim) else claim.alike
+    known = None if alike is None else alike.has_nodes
     if known is not None and known[0] == copy.nodes_seen:
         return known[1]
     found = any(copy.placer.could_take(offer.demand, offer.nodes) for offer in offers)
-    if not changed:
-        claim.has_nodes = (copy.nodes_seen, found)
+    if alike is not None:
+        alike.has_nodes = (copy.nodes_seen, found)
     return found
 
 
@@ -205,8 +201,9 @@ def _place(cycle: Cycle, claim: Claim, offer: Offer, *, waits: bool = False) -> 
         copy.undo(mark)
         return False
     request = _request(cycle, claim, found, offer)
-    too_early = not found.waits and copy.ledgers.must_wait(claim.queue, request)
-    if too_early or not _admits(cycle, claim, request):
+    other = request is not offer.request
+    too_early = other and not found.waits and copy.ledgers.must_wait(claim.queue, request)
+    if too_early or (other and not _admits(cycle, claim, request)):
         copy.undo(mark)
         return too_early and _place(cycle, claim, offer, waits=True)
     copy.start(claim, found, request, guaranteed=not claim.preemptible)

@@ -132,12 +132,12 @@ class _Entrance:
 
     def enter(self, kind: list[Placed], position: int) -> None:
         """Let the next of a shape stand in line; what cannot start has its reason at once."""
-        cycle, first = self._cycle, kind[0][1]
+        cycle = self._cycle
         for at in range(position, len(kind)):
             claim = kind[at][1]
             if claim.name in cycle.outcome.evicted or claim.name in self._alone:
                 continue
-            if cycle.copy.takes_gangs(claim.queue) and not is_hopeless(cycle, claim, first):
+            if cycle.copy.takes_gangs(claim.queue) and not is_hopeless(cycle, claim):
                 self.lines.enter(Turn(claim, kind, at))
                 return
             if not self._serve(cycle, claim) and _is_alike(cycle, claim):
@@ -157,7 +157,9 @@ def share_rest(cycle: Cycle, grower: Grower) -> None:
     served = (copy.claims[name] for name in cycle.outcome.served)
     growing = {**copy.growing, **{claim.name: claim for claim in served if not claim.counted}}
     for claim in growing.values():
-        if may_grow(cycle, claim) and any(claim.tree.waiting(copy.held(claim))):
+        if not claim.has_optional_pods or not may_grow(cycle, claim):
+            continue
+        if any(claim.tree.waiting(copy.held(claim))):
             lines.enter(Turn(claim))
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:

@@ -54,7 +54,9 @@ class Chooser:
             if at < 0:
                 break
             # Best fit stays on a node as long as it can: no other is fuller.
-            several = 1 if self._spreads else min(count, index.copies(at, shape, later=waits))
+            several = 1
+            if count > 1 and not self._spreads:
+                several = min(count, index.copies(at, shape, later=waits))
             index.take(at, shape.times(several), waits=waits)
             spots.append(Spot(at, several, waits))
             count -= several

@@ -71,9 +71,13 @@ class Index:
 
     def take(self, at: int, row: Row, *, waits: bool = False) -> None:
         """Give room on a node away: at once, or (`waits`) when what is ending there has ended."""
-        self._put_later(at, tuple(map(sub, self.later[at], row)))
-        if not waits:
-            self._put_idle(at, tuple(map(sub, self.idle[at], row)))
+        later, idle = self.later[at], self.idle[at]
+        left = tuple(map(sub, later, row))
+        self._put_later(at, left)
+        if idle is later and not waits:
+            self.log.put(self.idle, at, left)
+        elif not waits:
+            self._put_idle(at, tuple(map(sub, idle, row)))
 
     def promise(self, at: int, row: Row) -> None:
         """Something on a node is ending, or does not wait for it any more: room for later."""

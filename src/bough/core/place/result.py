@@ -28,8 +28,8 @@ class Placement(msgspec.Struct, frozen=True):
 
     @property
     def waits(self) -> bool:
-        """Whether any pod waits for others to end."""
-        return any(assignment.waits for assignment in self.assignments)
+        """Whether its pods wait for others to end: where one does, all of them do."""
+        return bool(self.assignments) and self.assignments[0].waits
 
 
 class Start(msgspec.Struct, frozen=True):
