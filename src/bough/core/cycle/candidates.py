@@ -76,7 +76,18 @@ class Level(NamedTuple):
 class Victim:
     """What ends together: a gang, or a part that it can do without."""
 
-    __slots__ = ("charges", "claim", "level", "pods", "reach", "rule", "surplus", "unit", "whole")
+    __slots__ = (
+        "_parts",
+        "charges",
+        "claim",
+        "level",
+        "pods",
+        "reach",
+        "rule",
+        "surplus",
+        "unit",
+        "whole",
+    )
 
     def __init__(
         self,
@@ -103,6 +114,7 @@ class Victim:
         self.whole = unit is None
         #: Of a whole gang: what it would give back before it is broken.
         self.surplus: tuple[Pod, ...] = ()
+        self._parts: frozenset[str] | None = None
 
     @property
     def gang(self) -> str:
@@ -112,7 +124,9 @@ class Victim:
     @property
     def parts(self) -> frozenset[str]:
         """The names of its pods."""
-        return frozenset(pod.name for pod in self.pods)
+        if self._parts is None:
+            self._parts = frozenset(pod.name for pod in self.pods)
+        return self._parts
 
     @property
     def own(self) -> bool:
@@ -202,11 +216,12 @@ class Candidates:
             threshold is not None and priority > threshold
         )
 
-    def allowed(self, victim: Victim, *, borrowing: bool) -> bool:
+    def allowed(self, victim: Victim, surplus: tuple[Pod, ...], *, borrowing: bool) -> bool:
         """Whether a victim may be taken after what was taken before it.
 
         A gang is broken only for what its queue, and every cohort between, has beyond quota without
-        the gang's surplus: if it could shrink so far that one is within its quota, it is spared.
+        the gang's surplus, as far as that is not taken: if it could shrink so far that one is
+        within its quota, it is spared.
         """
         reach = victim.reach
         if reach is None:
@@ -215,10 +230,9 @@ class Candidates:
             return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
             return False
-        if not victim.surplus:
+        if not surplus:
             return not is_out_of_reach(victim, self._preemptor.scarce)
-        left = self._copy.firm(victim.claim, victim.surplus)
-        charges = self._charges(victim.claim, left)
+        charges = self.charges(victim.claim, surplus)
         for account, amount in charges:
             change_usage(account, -amount, None)
         out_of_reach = is_out_of_reach(victim, self._preemptor.scarce)
@@ -251,7 +265,7 @@ class Candidates:
             for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
                 charges = claim.charges
                 if self._copy.has_changed(claim):
-                    charges = self._charges(claim, self._copy.firm(claim, claim.running))
+                    charges = self.charges(claim, self._copy.firm(claim, claim.running))
                 victim = self._victim(claim, claim.running, reach, charges)
                 if claim.elastic:
                     victim.surplus = surplus_pods(claim.tree, self._copy.held(claim))
@@ -386,7 +400,7 @@ class Candidates:
         return all(cost == costs[0] for cost in costs)
 
     def _part(self, claim: Claim, unit: Unit, reach: Level | None) -> Victim:
-        return self._victim(claim, unit.pods, reach, self._charges(claim, unit.pods), unit)
+        return self._victim(claim, unit.pods, reach, self.charges(claim, unit.pods), unit)
 
     def _victim(
         self,
@@ -404,7 +418,8 @@ class Candidates:
             rule = EvictionRule.RECLAIM
         return Victim(claim, pods, reach, rule, reach.inner.node, charges, unit)
 
-    def _charges(self, claim: Claim, pods: tuple[Pod, ...]) -> list[tuple[Account, int]]:
+    def charges(self, claim: Claim, pods: tuple[Pod, ...]) -> list[tuple[Account, int]]:
+        """What some pods of a gang count in the ledger of everything."""
         leaf = claim.leaf
         return [
             (leaf.account(what), amount)

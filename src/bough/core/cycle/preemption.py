@@ -8,23 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from bough.core.cycle.candidates import Candidates, Preemptor, Victim
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.offers import Offer
-from bough.core.cycle.room import Room
+from bough.core.cycle.room import room_for
 from bough.core.cycle.victim_search import MOST_TO_EXCHANGE, MOST_UNITS, Actions, improve
 from bough.core.cycle.victims import search
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import can_spare
 from bough.core.gang.tree import Held
 from bough.core.place.result import Placement
-from bough.core.quota.account import available, change_usage
+from bough.core.quota.account import Account, available, change_usage
 from bough.model.gang import Pod
 from bough.model.gangrules import VictimSearch
 
 #: How many orders of each kind are tried after the first two; what is needed at all is rare.
 MOST_ORDERS = 8
+
+
+class Portion(NamedTuple):
+    """What of a victim is taken."""
+
+    pods: tuple[Pod, ...]
+    #: What it counts in the ledger of everything.
+    charges: list[tuple[Account, int]]
 
 
 class Seeker:
@@ -36,7 +45,7 @@ class Seeker:
         self.copy = copy
         self.claim = claim
         self.offer = offer
-        self.room = Room(copy, claim, offer.demand, offer.nodes)
+        self.room = room_for(copy, claim, offer.demand, offer.nodes)
 
     def nodes(self) -> set[str]:
         """Where the gang would go now; nowhere, where it has no place."""
@@ -63,7 +72,9 @@ class Preemption:
         self._charges = [(leaf.account(what), n) for what, n in preemptor.amounts.items()]
         self._borrowing = True
         #: What each victim took that was not taken before it.
-        self._pods: dict[Victim, tuple[Pod, ...]] = {}
+        self._portions: dict[Victim, Portion] = {}
+        #: Pods of elastic gangs that are taken, by gang and name: their victims may overlap.
+        self._ended: set[tuple[str, str]] = set()
         #: Of elastic gangs, by name: what is left; what is taken that contains other victims; and
         #: such victims that are not taken.
         self._left: dict[str, Held] = {}
@@ -151,13 +162,14 @@ class Preemption:
                 return better
         if found is None:
             found = self._search_otherwise(seeker)
-        else:
+            self._release(found)
+        if found is None:
+            return None
+        if not elastic or not any(victim.whole for victim in found):
             for victim in found:
                 self._take(victim)
-        if found is None or not elastic or not any(victim.whole for victim in found):
             return found
-        nodes = seeker.nodes()
-        self._release(found)
+        nodes = self._goes_to(seeker, found)
         kept = {(victim.gang, victim.parts) for victim in found}
         near = (
             victim
@@ -196,16 +208,22 @@ class Preemption:
     def _nearest_first(self, seeker: Seeker) -> list[Victim]:
         """All that may be taken; first what is where the gang would go if all of it went."""
         units = list(self._units())
-        mark = self._copy.mark()
-        for victim in units:
-            self._copy.evict(victim.claim, self._copy.firm(victim.claim, victim.pods))
-        nodes = seeker.nodes()
-        self._copy.undo(mark)
+        nodes = self._goes_to(seeker, units)
         return sorted(units, key=lambda victim: not _is_on(victim, nodes)) if nodes else []
+
+    def _goes_to(self, seeker: Seeker, victims: Iterable[Victim]) -> set[str]:
+        """Where the gang would go if all of these had ended; none of them is taken."""
+        copy = self._copy
+        mark = copy.mark()
+        for victim in victims:
+            copy.evict(victim.claim, copy.firm(victim.claim, victim.pods))
+        nodes = seeker.nodes()
+        copy.undo(mark)
+        return nodes
 
     def _allowed(self, victim: Victim) -> bool:
         """Whether it may be taken now; whether its queue forbids it is remembered."""
-        allowed = self._candidates.allowed(victim, borrowing=self._borrowing)
+        allowed = self._is_in_reach(victim)
         if not allowed:
             self._spared.append(victim)
         return allowed and (victim.unit is None or self._is_surplus(victim))
@@ -213,7 +231,11 @@ class Preemption:
     def _is_free(self, victim: Victim) -> bool:
         if victim.unit is not None and not self._is_surplus(victim):
             return False
-        return self._candidates.allowed(victim, borrowing=self._borrowing)
+        return self._is_in_reach(victim)
+
+    def _is_in_reach(self, victim: Victim) -> bool:
+        surplus = self._untaken(victim.claim, victim.surplus) if victim.surplus else ()
+        return self._candidates.allowed(victim, surplus, borrowing=self._borrowing)
 
     def _is_surplus(self, victim: Victim) -> bool:
         """Whether its gang can do without it, after what else of it was taken."""
@@ -225,17 +247,13 @@ class Preemption:
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
         self._taken[victim] = None
-        if claim.counted:
-            self._charge(claim, -1)
-            return
-        pods = self._pods[victim] = self._copy.firm(claim, victim.pods)
-        if self._seeker is None:
-            self._copy.evict(claim, pods)
-        else:
-            self._seeker.room.watch(claim, pods)
-            self._copy.evict(claim, pods)
-            self._seeker.room.recount(claim, pods)
+        pods, charges = self._portion(victim)
+        for account, amount in charges:
+            change_usage(account, -amount, None)
+        if self._seeker is not None and pods:
+            self._seeker.room.release(claim, pods)
         if claim.elastic:
+            self._ended.update((claim.name, pod.name) for pod in pods)
             left = self._left.get(claim.name) or self._copy.held(claim)
             self._left[claim.name] = claim.tree.without_pods(left, (pod.name for pod in pods))
             if len(victim.pods) > 1:
@@ -246,14 +264,13 @@ class Preemption:
     def _put_back(self, victim: Victim) -> None:
         claim = victim.claim
         del self._taken[victim]
-        if claim.counted:
-            self._charge(claim, 1)
-            return
-        pods = self._pods[victim]
-        self._copy.spare(claim, pods)
-        if self._seeker is not None:
-            self._seeker.room.recount(claim, pods)
+        pods, charges = self._portions[victim]
+        for account, amount in charges:
+            change_usage(account, amount, None)
+        if self._seeker is not None and pods:
+            self._seeker.room.keep(claim, pods)
         if claim.elastic:
+            self._ended.difference_update((claim.name, pod.name) for pod in pods)
             left = self._left[claim.name]
             self._left[claim.name] = claim.tree.with_pods(left, (pod.name for pod in pods))
             containers = self._containers.get(claim.name, [])
@@ -262,19 +279,28 @@ class Preemption:
             # What ends as a whole keeps nothing: a part of it cannot stay behind.
             self._missing = [each for each in (*self._missing, victim) if self._is_torn(each)]
 
-    def _charge(self, claim: Claim, sign: int) -> None:
-        """Count the pod sets of a gang, or count them no more.
+    def _portion(self, victim: Victim) -> Portion:
+        """What a victim has that is not taken already; only those of elastic gangs overlap."""
+        portion = self._portions.get(victim)
+        if portion is None or victim.claim.elastic:
+            portion = self._portions[victim] = self._work_out(victim)
+        return portion
 
-        Where pods may be taken as well, that is logged as theirs is: an undo log keeps old values,
-        so that all changes of an account go through it, or none.
-        """
-        if not self._copy.snapshot.nodes:
-            for account, amount in claim.charges:
-                change_usage(account, sign * amount, None)
-        elif sign < 0:
-            self._copy.ledgers.total.remove_usage(claim.queue, claim.usage)
-        else:
-            self._copy.ledgers.total.add_usage(claim.queue, claim.usage)
+    def _work_out(self, victim: Victim) -> Portion:
+        claim = victim.claim
+        if claim.counted:
+            return Portion((), claim.charges)
+        pods = self._untaken(claim, victim.pods)
+        if len(pods) == len(victim.pods):
+            return Portion(pods, victim.charges)
+        return Portion(pods, self._candidates.charges(claim, pods))
+
+    def _untaken(self, claim: Claim, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        """Those of these pods that would not end yet."""
+        pods = self._copy.firm(claim, pods)
+        if not self._ended or not claim.elastic:
+            return pods
+        return tuple(pod for pod in pods if (claim.name, pod.name) not in self._ended)
 
     def _is_torn(self, victim: Victim) -> bool:
         """Whether something is taken of which it is part."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.offers import Offer
-from bough.core.cycle.room import Room
+from bough.core.cycle.room import room_for
 from bough.core.cycle.victims import search
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import surplus_pods
@@ -69,30 +69,21 @@ def _foresee(copy: WorkingCopy, claim: Claim, offer: Offer) -> tuple[Placement, 
     """Where a gang will be once enough others have ended, and what these will have given back."""
     mark = copy.log.mark()
     _forget_what_may_be_evicted(copy)
-    room = Room(copy, claim, offer.demand, offer.nodes)
-
-    def take(holding: Holding) -> None:
-        room.watch(*holding)
-        for pod in holding.pods:
-            copy.placer.release(holding.claim.name, pod.name)
-        room.recount(*holding)
-
-    def put_back(holding: Holding) -> None:
-        for pod in holding.pods:
-            copy.placer.keep(holding.claim.name, pod.name)
-        room.recount(*holding)
-
+    room = room_for(copy, claim, offer.demand, offer.nodes)
     ended: list[Holding] | None = []
     if not room.suffices():
         ended = search(
             (Holding(other, copy.firm(other, other.running)) for other in _longest_running(copy)),
             allowed=lambda holding: holding.claim is not claim,
-            take=take,
-            put_back=put_back,
+            take=lambda holding: room.release(*holding),
+            put_back=lambda holding: room.keep(*holding),
             fits=room.suffices,
         )
     found = None
     if ended is not None:
+        for holding in ended:
+            for pod in holding.pods:
+                copy.placer.release(holding.claim.name, pod.name)
         held = copy.held(claim)
         found = copy.placer.place(claim.tree, offer.demand, held, later=True, within=offer.nodes)
     copy.log.undo(mark)

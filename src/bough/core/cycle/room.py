@@ -1,79 +1,123 @@
 """Whether there would be room for a demand, asked again and again while victims come and go.
 
 Where pods are alike and nothing constrains them, room is a number that is kept up to date node by
-node. Elsewhere the number of free GPUs tells when a real search is worth while.
+node, beside the placer. Elsewhere pods are really told to end, and the number of free GPUs tells
+when a search for places is worth while.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import add, sub
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand
-from bough.core.place.columns import GPUS
+from bough.core.place.columns import GPUS, Row
 from bough.core.place.result import Placement
 from bough.core.place.shapes import Shape
 from bough.model.gang import Pod
 
 
-class Room:
+def room_for(
+    copy: WorkingCopy, claim: Claim, demand: Demand, nodes: int
+) -> CountedRoom | SearchedRoom:
     """The room for one demand, once everything that is told to end has ended."""
+    shapes = _shapes(copy, demand)
+    if len(shapes) == 1 and _is_open(claim):
+        return CountedRoom(copy, shapes[0], demand.smallest, nodes)
+    possible = 0
+    for shape in shapes:
+        possible |= shape.possible & nodes
+    return SearchedRoom(copy, claim, demand, nodes, possible)
 
-    def __init__(self, copy: WorkingCopy, claim: Claim, demand: Demand, nodes: int) -> None:
-        self._copy = copy
-        self._claim = claim
-        self._demand = demand
-        shapes = _shapes(copy, demand)
-        self._nodes = nodes
-        possible = 0
-        for shape in shapes:
-            possible |= shape.possible & nodes
-        self._possible = possible
-        #: Set where counting is exact.
-        self._shape = shapes[0] if len(shapes) == 1 and _is_open(claim) else None
-        self._needed = demand.smallest if self._shape else _least_gpus(demand)
-        #: What a node adds to the count, where that is not what it was in the beginning.
-        self._parts: dict[int, int] = {}
-        self._count = self._whole()
 
-    def watch(self, claim: Claim, pods: Iterable[Pod]) -> None:
-        """Remember what nodes add to the count before something happens to their pods."""
-        for pod in pods:
-            holding = self._copy.placer.holding(claim.name, pod.name)
-            if holding is not None and holding.at not in self._parts:
-                self._parts[holding.at] = self._part(holding.at)
+class CountedRoom:
+    """Room for pods that are alike and may be anywhere: how many of them, exactly."""
 
-    def recount(self, claim: Claim, pods: Iterable[Pod]) -> None:
-        """Count again where pods were told to end, or to stay; they were watched before."""
-        for pod in pods:
-            holding = self._copy.placer.holding(claim.name, pod.name)
-            if holding is not None:
-                part = self._part(holding.at)
-                self._count += part - self._parts[holding.at]
-                self._parts[holding.at] = part
+    def __init__(self, copy: WorkingCopy, shape: Shape, needed: int, nodes: int) -> None:
+        self._placer = copy.placer
+        self._wants = shape.wants
+        self._possible = shape.possible & nodes
+        self._needed = needed
+        self._count = copy.placer.index.count(shape, nodes, later=True)
+        #: Where pods were told to end: what is free then, and for how many that is room.
+        self._free: dict[int, tuple[Row, int]] = {}
+
+    def release(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Let pods end."""
+        self._change(claim, pods, add)
+
+    def keep(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Let pods stay that were to end."""
+        self._change(claim, pods, sub)
 
     def suffices(self) -> bool:
         """Whether the demand would have a place."""
-        if self._count < self._needed:
-            return False
-        return self._shape is not None or self._search()
+        return self._count >= self._needed
 
-    def _whole(self) -> int:
-        index = self._copy.placer.index
-        if self._shape is not None:
-            return index.count(self._shape, self._nodes, later=True)
-        return sum(
-            gpus * (nodes & self._possible).bit_count() for gpus, nodes in enumerate(index.by_gpus)
+    def _change(self, claim: Claim, pods: Iterable[Pod], change: Callable[[int, int], int]) -> None:
+        for pod in pods:
+            holding = self._placer.holding(claim.name, pod.name)
+            if holding is None or not self._possible >> holding.at & 1:
+                continue
+            row, before = self._free.get(holding.at) or self._as_it_is(holding.at)
+            row = tuple(map(change, row, holding.row))
+            after = self._copies(row)
+            self._free[holding.at] = (row, after)
+            self._count += after - before
+
+    def _as_it_is(self, at: int) -> tuple[Row, int]:
+        row = self._placer.index.later[at]
+        return row, self._copies(row)
+
+    def _copies(self, row: Row) -> int:
+        count = min([row[column] // amount for column, amount in self._wants])
+        return max(count, 0)
+
+
+class SearchedRoom:
+    """Room for pods that differ, or must be together: free GPUs, then a search for places."""
+
+    def __init__(
+        self, copy: WorkingCopy, claim: Claim, demand: Demand, nodes: int, possible: int
+    ) -> None:
+        self._copy = copy
+        self._claim = claim
+        self._demand = demand
+        self._nodes = nodes
+        self._possible = possible
+        self._needed = _least_gpus(demand)
+        by_gpus = copy.placer.index.by_gpus
+        #: The GPUs that are free where its pods may be.
+        self._gpus = sum(
+            gpus * (nodes & possible).bit_count() for gpus, nodes in enumerate(by_gpus)
         )
 
-    def _part(self, at: int) -> int:
-        if not self._possible >> at & 1:
-            return 0
-        index = self._copy.placer.index
-        if self._shape is not None:
-            return index.copies(at, self._shape, later=True)
-        return max(0, index.later[at][GPUS])
+    def release(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Let pods end."""
+        self._change(claim, pods, self._copy.placer.release)
+
+    def keep(self, claim: Claim, pods: Iterable[Pod]) -> None:
+        """Let pods stay that were to end."""
+        self._change(claim, pods, self._copy.placer.keep)
+
+    def suffices(self) -> bool:
+        """Whether the demand would have a place."""
+        return self._gpus >= self._needed and self._search()
+
+    def _change(
+        self, claim: Claim, pods: Iterable[Pod], change: Callable[[str, str], None]
+    ) -> None:
+        later = self._copy.placer.index.later
+        for pod in pods:
+            holding = self._copy.placer.holding(claim.name, pod.name)
+            if holding is None:
+                continue
+            before = max(0, later[holding.at][GPUS])
+            change(claim.name, pod.name)
+            if self._possible >> holding.at & 1:
+                self._gpus += max(0, later[holding.at][GPUS]) - before
 
     def _search(self) -> bool:
         copy, claim = self._copy, self._claim

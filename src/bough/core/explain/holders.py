@@ -149,7 +149,8 @@ class Holders:
         )
         candidates = Candidates(copy, preemptor)
         for victim in candidates.in_order(borrowing=False):
-            if candidates.allowed(victim, borrowing=False):
+            surplus = copy.firm(victim.claim, victim.surplus)
+            if candidates.allowed(victim, surplus, borrowing=False):
                 pods = found.setdefault(victim.claim.name, set())
                 pods.update(pod.name for pod in victim.pods)
         return found
