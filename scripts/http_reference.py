@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bough.control.loop import Bell
+from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.server.application import make_application, routes
 from bough.server.engine import Engine

@@ -9,8 +9,8 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from bough.backends.virtual import VirtualBackend
-from bough.control import tokens
-from bough.control.loop import Bell
+from bough.control.people import tokens
+from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.server.application import keep, make_application
 from bough.server.engine import Engine
@@ -193,8 +193,8 @@ class House:
 
     def queue_of(self, name: str) -> str:
         """The leaf that a workflow counts against, by what is used in it."""
-        from bough.control import workflows
+        from bough.control.workflows import query
         from bough.model.access import Actor
 
         admin = Actor("root", ("osmo-admin", "osmo-default"))
-        return workflows.get_workflow(self.site, admin, name).groups[0].queue
+        return query.get_workflow(self.site, admin, name).groups[0].queue

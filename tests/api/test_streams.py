@@ -7,9 +7,10 @@ import threading
 import httpx
 import pytest
 
-from bough.control import people, workflows
-from bough.control.logs import LogReader, Wanted
-from bough.control.watching import Recent
+from bough.control.people import users
+from bough.control.records.event_stream import Recent
+from bough.control.workflows import query
+from bough.control.workflows.logs import LogReader, Wanted
 from bough.model.access import Actor
 from bough.model.backend import LogLine
 from bough.store import Store
@@ -201,7 +202,7 @@ def test_one_who_loses_the_right_reads_no_further(house, pair, monkeypatch):
     def forgetful(connection):
         actor = identify(connection)
         if not asked:
-            people.change_roles(house.site, ROOT, "member", remove=("osmo-team-user",))
+            users.change_roles(house.site, ROOT, "member", remove=("osmo-team-user",))
         asked.append(actor)
         return identify(connection) if len(asked) > 1 else actor
 
@@ -275,8 +276,8 @@ def test_many_who_watch_keep_nobody_from_being_answered(tmp_path):
 
 
 def test_many_tasks_with_much_to_say_are_read_in_order_with_little_in_memory(house, monkeypatch):
-    monkeypatch.setattr("bough.control.logs.MOST_KEPT", 100)
-    monkeypatch.setattr("bough.control.logs.LEAST_KEPT", 4)
+    monkeypatch.setattr("bough.control.workflows.logs.MOST_KEPT", 100)
+    monkeypatch.setattr("bough.control.workflows.logs.LEAST_KEPT", 4)
     monkeypatch.setattr(WritingBackend, "part", 50)
     name = house.submit(20, text=spec(20, tasks=20))
     house.settle()
@@ -333,9 +334,9 @@ def test_nothing_is_looked_up_while_nothing_happens(house, pair, monkeypatch):
     reader = _reader(house, name)
     reader.read(ROOT)
     looked: list[str] = []
-    real = workflows.get_workflow
+    real = query.get_workflow
     monkeypatch.setattr(
-        workflows,
+        query,
         "get_workflow",
         lambda *arguments, **options: looked.append("") or real(*arguments, **options),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bough.control import workflows
+from bough.control.workflows import query
 from bough.model.access import Actor
 from bough.store import Store
 from tests.api.house import House
@@ -38,8 +38,8 @@ workflow:
 """
 
 
-def send(house: House, text: str, query: str = "", **body: Any) -> Any:
-    return house.send("POST", f"{PATH}?{query}", {"file": text, **body})
+def send(house: House, text: str, options: str = "", **body: Any) -> Any:
+    return house.send("POST", f"{PATH}?{options}", {"file": text, **body})
 
 
 def running(house: House, name: str) -> list[str]:
@@ -60,7 +60,7 @@ def spec_of(house: House, name: str, *, template: bool = False) -> str:
 
 def recipe(house: House, name: str, task: int = 0) -> Any:
     admin = Actor("root", ("osmo-admin", "osmo-default"))
-    groups = workflows.get_workflow(house.site, admin, name).groups
+    groups = query.get_workflow(house.site, admin, name).groups
     return [each for group in groups for each in group.spec.tasks][task].launch
 
 
@@ -158,8 +158,8 @@ def test_a_file_that_was_not_sent_is_refused_but_not_by_a_dry_run(team: House):
     text = "workflow: {name: x, tasks: [{name: a, files: [{path: f, localpath: here.sh}]}]}"
 
     assert text == send(team, text, "dry_run=True")["spec"]
-    for query in ("", "validation_only=True"):
-        status, message = team.refused("POST", f"{PATH}?{query}", {"file": text})
+    for options in ("", "validation_only=True"):
+        status, message = team.refused("POST", f"{PATH}?{options}", {"file": text})
         assert 400 == status
         assert "localpath: 'here.sh' was not sent along; send its contents" in message
 

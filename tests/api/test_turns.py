@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 import pytest
 
-from bough.control import rendering
+from bough.control.workflows import rendering
 from bough.errors import Throttled
 from bough.server import turns
 from bough.server.routes.workflows import SUBMISSIONS

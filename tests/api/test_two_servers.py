@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from bough.backends.virtual import VirtualBackend
-from bough.control import pools
-from bough.control.loop import Bell
+from bough.control.pools import pools
+from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
-from bough.control.submission import submit
+from bough.control.workflows.submission import submit
 from bough.model.access import Actor
 from bough.model.record import EventKind
 from bough.server.engine import Engine

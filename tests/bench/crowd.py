@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from bough.backends.virtual import VirtualBackend, make_machines
-from bough.control import pools, subpools
-from bough.control.loop import Scheduler
+from bough.control.pools import pools, subpools
+from bough.control.scheduling.loop import Scheduler
 from bough.control.site import Site
-from bough.control.start import start
+from bough.control.startup import start
 from bough.model.access import Actor
 from bough.model.cluster import Resources
 from bough.model.workflow import (

@@ -20,9 +20,9 @@ from statistics import median
 import msgspec
 import pytest
 
-from bough.control.loop import Bell, Scheduler
+from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.site import Site
-from bough.control.submission import Mode, submit
+from bough.control.workflows.submission import Mode, submit
 from bough.server.engine import Engine
 from bough.store import Store
 from tests.api.served import Served

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.accounting import Amount, Quotas, account, merge_quotas
+from bough.control.records.accounting import Amount, Quotas, account, merge_quotas
 from bough.model.usage import Stretch
 
 TIMES = st.integers(0, 20)

@@ -6,9 +6,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control import progress
-from bough.control.case import Case
-from bough.control.lifecycle import CANCEL, DRAIN, EXEC_TIMEOUT, GIVE_BACK, VANISHED, moved
+from bough.control.scheduling import observations
+from bough.control.workflows.lifecycle import (
+    CANCEL,
+    DRAIN,
+    EXEC_TIMEOUT,
+    GIVE_BACK,
+    VANISHED,
+    moved,
+)
+from bough.control.workflows.workflow_changes import Case
 from bough.model.backend import Observation, Sight
 from bough.model.settings import WorkflowSettings
 from bough.model.transitions import TaskEvent
@@ -91,7 +98,7 @@ def see(case: Case, task: Task, draw) -> None:
     code = draw(st.sampled_from(CODES)) if sight is Sight.ENDED else None
     # It may have ended before it was told to.
     at_ms = draw(st.sampled_from((0, 1)))
-    progress._note(case, Observation(task.attempt, sight, at_ms, code), None, SETTINGS)
+    observations._note(case, Observation(task.attempt, sight, at_ms, code), None, SETTINGS)
 
 
 def check(case: Case) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.control.gangs import needed_gpus
-from bough.control.specs import read_spec
+from bough.control.workflows.specs import read_spec
 from bough.core.gang.demand import cheapest, first_choice, needed
 from bough.core.gang.tree import GangTree
 from bough.errors import Invalid

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.control.estate import Estate
-from bough.control.tree import Forest, derive
+from bough.control.pools.pool_config import Estate
+from bough.control.pools.quota_tree import Forest, derive
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.waits import Waits
 from bough.core.gang.release import core_pods

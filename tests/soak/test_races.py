@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bough.control import pools
+from bough.control.pools import pools
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
 from tests.store.world import World
 

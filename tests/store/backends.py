@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bough.backends.virtual import VirtualBackend
-from bough.control.loop import Scheduler
+from bough.control.scheduling.loop import Scheduler
 from bough.model.backend import Observation, Sight, Start, Stop
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from random import Random
 
-from bough.control import machines, nodes, settings, workflows
-from bough.control.loop import Scheduler
-from bough.control.submission import restart, submit
+from bough.control.config import settings
+from bough.control.nodes import node_drain, node_sync
+from bough.control.scheduling.loop import Scheduler
+from bough.control.workflows import query
+from bough.control.workflows.submission import restart, submit
 from bough.errors import BoughError
 from bough.model.backend import Launch, Observation, Sight, Start, Stop
 from bough.model.cluster import Resources
@@ -222,7 +224,7 @@ class History:
     def _cancel(self) -> None:
         if self.submitted:
             name, force = self.random.choice(self.submitted).uuid, self.random.random() < 0.3
-            workflows.cancel(self.world.site, self.world.admin, name, force=force)
+            query.cancel(self.world.site, self.world.admin, name, force=force)
 
     def _restart(self) -> None:
         if self.submitted:
@@ -233,12 +235,12 @@ class History:
 
     def _drain(self) -> None:
         name, leave = self.random.choice(self.all_nodes).name, self.random.random() < 0.3
-        nodes.drain_node(self.world.site, self.world.admin, name, leave=leave)
+        node_drain.drain_node(self.world.site, self.world.admin, name, leave=leave)
 
     def _uncordon(self) -> None:
         site, admin = self.world.site, self.world.admin
-        for each in machines.list_machines(site, admin):
-            machines.set_cordoned(site, admin, each.name, cordoned=False)
+        for each in node_sync.list_machines(site, admin):
+            node_sync.set_cordoned(site, admin, each.name, cordoned=False)
 
     def _lose(self) -> None:
         quietly = self.random.random() < 0.5
@@ -291,7 +293,7 @@ class History:
 
     def _fits(self, workflow: Workflow) -> bool:
         """Whether it can ever run: what may borrow is accepted however large it is."""
-        view = workflows.get_workflow(self.world.site, self.world.admin, workflow.uuid)
+        view = query.get_workflow(self.world.site, self.world.admin, workflow.uuid)
         return all(
             (group.spec.minimum or len(group.spec.tasks)) * group.spec.tasks[0].requests.gpus
             <= self.gpus

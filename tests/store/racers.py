@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from bough.control import subpools, workflows
+from bough.control.pools import subpools
 from bough.control.site import Site
-from bough.control.submission import submit
+from bough.control.workflows import query
+from bough.control.workflows.submission import submit
 from bough.errors import BoughError
 from bough.model.access import Actor
 from bough.model.subpool import SubpoolState
@@ -59,7 +60,7 @@ def race_deletes_with_submissions(world: World, interleavings: int, pairs: int =
                 refused += 1
             else:
                 assert (SubpoolState.DELETING, [accepted]) == (deleted, alive)
-                workflows.cancel(world.site, world.admin, str(accepted))
+                query.cancel(world.site, world.admin, str(accepted))
             assert SubpoolState.ARCHIVED is world.state(name)
         assert {"_shared": 100} == world.leaf_quotas()
         assert world.invariant_holds()
@@ -93,8 +94,8 @@ def _delete_and_submit(world: World, name: str) -> tuple[Callable[[], object], .
 
 
 def _alive(world: World, name: str) -> list[str]:
-    wanted = workflows.Filter(pools=(f"team--{name}",), statuses=ALIVE)
-    found = workflows.list_workflows(world.site, world.admin, wanted).workflows
+    wanted = query.Filter(pools=(f"team--{name}",), statuses=ALIVE)
+    found = query.list_workflows(world.site, world.admin, wanted).workflows
     return [each.workflow_id for each in found]
 
 

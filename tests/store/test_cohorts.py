@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bough.control import cohorts, history, pools, workflows
+from bough.control.pools import cohorts, pools
+from bough.control.records import history
+from bough.control.workflows import query
 from bough.model.record import ConfigType
 from bough.model.workflow import Priority
 from bough.model.workflow import WorkflowStatus as Status
@@ -32,7 +34,7 @@ def test_story_1_production_borrows_from_research_and_not_the_other_way_round(wo
     organisation(world, 8, serving=("production", 4), vision=("research", 2), text=("research", 2))
 
     assert 4 == lows(world, "vision", 6)
-    for each in workflows.list_workflows(world.site, world.admin, workflows.Filter()).workflows:
+    for each in query.list_workflows(world.site, world.admin, query.Filter()).workflows:
         world.cancel(each)
     assert 8 == lows(world, "serving", 9)
 
@@ -103,7 +105,7 @@ def test_a_cycle_stops_what_hangs_on_it_until_it_is_broken(world):
     assert [Status.RUNNING, Status.PENDING, Status.RUNNING] == [
         world.status(each) for each in (running, waiting, elsewhere)
     ]
-    (reason,) = workflows.why(world.site, world.admin, waiting.workflow_id)
+    (reason,) = query.why(world.site, world.admin, waiting.workflow_id)
     assert "its cohorts form a cycle" in reason.message
 
     change = cohorts.move_cohort(world.site, world.admin, "b", None)
@@ -124,7 +126,7 @@ def test_a_deleted_cohort_goes_on_without_quota_and_parent(world):
     assert ("org", 6) in debts
     assert "org" not in world.queues()
     assert "org" == pools.get_pool(world.site, world.admin, "team").pool.cohort
-    for each in workflows.list_workflows(world.site, world.admin, workflows.Filter()).workflows:
+    for each in query.list_workflows(world.site, world.admin, query.Filter()).workflows:
         world.cancel(each)
     assert 2 == lows(world, "team", 4)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bough.control import policy, workflows
-from bough.control.explanation import Explainer
-from bough.control.policy import Written
+from bough.control.config import policy
+from bough.control.config.policy import Written
+from bough.control.scheduling.explanation import Explainer
+from bough.control.workflows import query
 from bough.model.record import EventKind
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from tests.policies import written
@@ -15,7 +16,7 @@ HIGH, LOW = Priority.HIGH, Priority.LOW
 
 
 def happened(world: World, workflow, kind: EventKind) -> list[dict[str, object]]:
-    found = workflows.get_events(world.site, world.admin, workflow.workflow_id)
+    found = query.get_events(world.site, world.admin, workflow.workflow_id)
     return [each.data for each in found if each.kind is kind]
 
 
@@ -59,7 +60,7 @@ def test_who_was_preempted_says_for_whom_at_which_level_and_by_which_rule(divide
         "given_back": False,
     }
     assert expected == {key: event[key] for key in expected}
-    view = workflows.get_workflow(divided.site, divided.admin, low.uuid, every_attempt=True)
+    view = query.get_workflow(divided.site, divided.admin, low.uuid, every_attempt=True)
     (preemption,) = view.preemptions["group"]
     assert (phrase, ("group-task-0",)) == (preemption.message, preemption.tasks)
     assert f"UTC: {phrase}." in (view.tasks["group"][-1].failure_message or "")
@@ -103,7 +104,7 @@ def test_only_the_latest_preemptions_are_told(team):
         team.finish(team.run(10))
         team.settle()
 
-    view = workflows.get_workflow(team.site, team.admin, low.uuid)
+    view = query.get_workflow(team.site, team.admin, low.uuid)
 
     assert 12 == len(happened(team, low, EventKind.PREEMPTED))
     assert 10 == len(view.preemptions["group"])
@@ -134,10 +135,10 @@ def test_a_reason_of_the_same_kind_with_other_numbers_is_no_event(team):
     first = team.run(30)
     second = team.submit(50)
     team.settle()
-    (before,) = workflows.why(team.site, team.admin, second.workflow_id)
+    (before,) = query.why(team.site, team.admin, second.workflow_id)
     team.finish(first)
 
-    (after,) = workflows.why(team.site, team.admin, second.workflow_id)
+    (after,) = query.why(team.site, team.admin, second.workflow_id)
 
     assert (True, True) == ("short of 40" in before.message, "short of 10" in after.message)
     assert 1 == len(happened(team, second, EventKind.WAITING))
@@ -160,7 +161,7 @@ def test_for_whom_room_is_made_is_told(team):
     high = team.submit(10)
     team.settle()
 
-    (group,) = workflows.why(team.site, team.admin, high.workflow_id)
+    (group,) = query.why(team.site, team.admin, high.workflow_id)
 
     assert ("nominated", f"it starts as soon as {low.workflow_id}/group made room for it") == (
         group.reason,

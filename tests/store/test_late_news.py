@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from bough.control import progress, settings, timeouts, workflows
-from bough.control.application import apply
+from bough.control.config import settings
+from bough.control.scheduling import observations, timeouts
+from bough.control.scheduling.apply_plan import apply
+from bough.control.workflows import query
 from bough.core.cycle.plan import plan
 from bough.model.backend import Observation, Sight
 from bough.model.cluster import Resources
@@ -45,7 +47,7 @@ def submit(world, tasks: int = 1, priority: Priority = NORMAL, gpus: int = 2, **
 
 def see(world, attempt: str, code: int, at_ms: int) -> None:
     """A backend tells of an end."""
-    progress.observe(world.site, [Observation(attempt, Sight.ENDED, at_ms, code)])
+    observations.observe(world.site, [Observation(attempt, Sight.ENDED, at_ms, code)])
 
 
 def preempt(world, priority: Priority = HIGH):
@@ -153,7 +155,7 @@ def test_what_was_cancelled_is_cancelled_whenever_it_ended(slow):
     workflow = submit(slow)
     (task,) = slow.tasks(workflow)
     slow.time.pass_minutes(1)
-    workflows.cancel(slow.site, slow.admin, workflow.workflow_id)
+    query.cancel(slow.site, slow.admin, workflow.workflow_id)
 
     see(slow, task.attempt, 0, slow.time.ms - 1)
 
@@ -191,9 +193,9 @@ def test_the_same_end_is_noted_once(slow):
     lost = Observation(task.attempt, Sight.LOST, slow.time.ms)
 
     for _ in range(3):
-        assert (task.attempt,) == progress.observe(slow.site, [lost, lost])
+        assert (task.attempt,) == observations.observe(slow.site, [lost, lost])
     late = Observation(task.attempt, Sight.RUNNING, slow.time.ms - 1)
-    progress.observe(slow.site, [late])
+    observations.observe(slow.site, [late])
 
     assert [(1, T.SCHEDULING), (0, T.FAILED_BACKEND_ERROR)] == [
         (each.retry_id, each.status) for each in slow.tasks(workflow, every=True)
@@ -206,11 +208,11 @@ def test_what_is_cancelled_while_a_plan_is_made_waits_for_nothing(slow):
     picture = slow.scheduler._photographer.take()
     decided = plan(picture.snapshot, OSMO)
     assert [f"{waiting.workflow_id}/group"] == [each.workload for each in decided.waits]
-    workflows.cancel(slow.site, slow.admin, waiting.workflow_id)
+    query.cancel(slow.site, slow.admin, waiting.workflow_id)
 
     apply(slow.site, picture, decided)
 
-    (group,) = workflows.get_workflow(slow.site, slow.admin, waiting.uuid).groups
+    (group,) = query.get_workflow(slow.site, slow.admin, waiting.uuid).groups
     assert (T.FAILED_CANCELED, None, None) == (
         group.status,
         group.wait_reason,
@@ -226,7 +228,7 @@ def test_a_workflow_whose_record_is_broken_stops_no_other(slow, caplog):
         connection.execute(wrong.values(status=T.WAITING))
 
     ends = [Observation(each, Sight.ENDED, slow.time.ms, 0) for each in attempts]
-    known = progress.observe(slow.site, ends)
+    known = observations.observe(slow.site, ends)
 
     assert ((attempts[1],), Status.COMPLETED) == (known, slow.status(other))
     text = f"the record of workflow {one.uuid} is broken: a group that is WAITING cannot become"

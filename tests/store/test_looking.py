@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bough.control import history, tags, workflows
-from bough.control.watching import Recent
+from bough.control.records import history
+from bough.control.records.event_stream import Recent
+from bough.control.workflows import query, tags
 from bough.model.record import ConfigType
 
 
@@ -11,7 +12,7 @@ def test_tags_are_told_once_each_by_name(team):
     site, admin = team.site, team.admin
     for names in (("x", "ü"), ("x", "a b"), ()):
         workflow = team.submit(1)
-        workflows.tag(site, admin, workflow.workflow_id, add=names)
+        query.tag(site, admin, workflow.workflow_id, add=names)
 
     assert ["a b", "x", "ü"] == tags.list_tags(site, admin)
 
@@ -30,7 +31,7 @@ def test_something_that_happens_to_one_is_not_told_to_another(team):
 
 
 def test_when_too_much_happens_everybody_looks_again(team, monkeypatch):
-    monkeypatch.setattr("bough.control.watching.MOST_SUBJECTS", 3)
+    monkeypatch.setattr("bough.control.records.event_stream.MOST_SUBJECTS", 3)
     recent = Recent(team.site, look_s=0)
     one = team.submit(1)
     before = recent.latest(one.workflow_id)

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from bough.control import history, workflows
-from bough.control.start import start
+from bough.control.records import history
+from bough.control.startup import start
+from bough.control.workflows import query
 from bough.errors import Conflict, Unavailable
 from bough.model.record import AuditEntry, EventKind, StoredEvent
 from bough.model.workflow import TaskStatus, WorkflowStatus
@@ -108,7 +109,7 @@ def migrated(old):
 
 
 def of(world: World, number: int):
-    return workflows.get_workflow(world.site, world.admin, f"job-{number}")
+    return query.get_workflow(world.site, world.admin, f"job-{number}")
 
 
 def test_the_last_revision_has_the_tables_that_queries_expect(store):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bough.control import machines, nodes, settings
-from bough.control.submission import submit
+from bough.control.config import settings
+from bough.control.nodes import node_drain, node_sync
+from bough.control.workflows.submission import submit
 from bough.errors import Forbidden, NotFound
 from bough.model.access import Actor
 from bough.model.cluster import Resources
@@ -38,7 +39,7 @@ def test_what_is_on_a_drained_node_comes_again_elsewhere(world):
     world.settle()
     (node,) = {task.node for each in workflows for task in world.tasks(each)}
 
-    drained = nodes.drain_node(world.site, world.admin, node)
+    drained = node_drain.drain_node(world.site, world.admin, node)
     assert (True, 2, 0) == (drained.machine.cordoned, drained.told, drained.left)
     world.settle()
 
@@ -63,7 +64,7 @@ def test_what_is_told_to_leave_gets_its_grace(world):
     world.settle()
     (task,) = world.tasks(workflow)
 
-    nodes.drain_node(world.site, world.admin, task.node)
+    node_drain.drain_node(world.site, world.admin, task.node)
 
     with world.site.store.read() as connection:
         (errand,) = record_store.list_errands(connection, ["default"])
@@ -77,24 +78,24 @@ def test_what_runs_may_be_left_on_a_drained_node(world):
     world.settle()
     (task,) = world.tasks(workflow)
 
-    drained = nodes.drain_node(world.site, world.admin, task.node, leave=True)
+    drained = node_drain.drain_node(world.site, world.admin, task.node, leave=True)
     next_one = world.submit(2, "p", NORMAL)
     world.settle()
 
     assert (0, 1) == (drained.told, drained.left)
     assert task == world.tasks(workflow)[0]
     assert task.node != world.tasks(next_one)[0].node
-    machines.set_cordoned(world.site, world.admin, task.node, cordoned=False)
-    assert not [each for each in machines.list_machines(world.site, world.admin) if each.cordoned]
+    node_sync.set_cordoned(world.site, world.admin, task.node, cordoned=False)
+    assert not [each for each in node_sync.list_machines(world.site, world.admin) if each.cordoned]
 
 
 def test_draining_is_for_administrators_and_for_nodes_that_there_are(world):
     two_nodes(world)
 
     ann = Actor("ann", ("osmo-p-admin", "osmo-default"))
-    assert Forbidden.http_status == refusal(nodes.drain_node, world.site, ann, "one")[0]
+    assert Forbidden.http_status == refusal(node_drain.drain_node, world.site, ann, "one")[0]
     expected = (NotFound.http_status, "Node three not found.")
-    assert expected == refusal(nodes.drain_node, world.site, world.admin, "three")
+    assert expected == refusal(node_drain.drain_node, world.site, world.admin, "three")
 
 
 def test_what_was_on_a_node_that_vanished_comes_again_elsewhere(world):
@@ -138,7 +139,7 @@ def test_a_gang_starts_again_as_a_whole_with_its_lead(world):
     world.settle()
     (lead,) = [task for task in world.tasks(workflow) if task.lead]
 
-    nodes.drain_node(world.site, world.admin, lead.node)
+    node_drain.drain_node(world.site, world.admin, lead.node)
     world.settle()
     assert Status.PENDING is world.status(workflow)
     assert {(1, TaskStatus.SCHEDULING)} == {
@@ -147,7 +148,7 @@ def test_a_gang_starts_again_as_a_whole_with_its_lead(world):
     ended = {t.name: t.status for t in world.tasks(workflow, every=True) if t.status.finished}
     assert {"task-0": TaskStatus.FAILED_EVICTED, "task-1": TaskStatus.RESCHEDULED} == ended
 
-    machines.set_cordoned(world.site, world.admin, lead.node, cordoned=False)
+    node_sync.set_cordoned(world.site, world.admin, lead.node, cordoned=False)
     world.settle()
     assert {TaskStatus.RUNNING} == {task.status for task in world.tasks(workflow)}
 
@@ -177,7 +178,7 @@ def test_a_gang_goes_on_while_one_that_is_not_its_lead_comes_again(world):
     world.settle()
     lead, other = world.tasks(workflow)
 
-    nodes.drain_node(world.site, world.admin, other.node)
+    node_drain.drain_node(world.site, world.admin, other.node)
     world.settle()
 
     assert Status.RUNNING is world.status(workflow)
@@ -194,7 +195,7 @@ def test_a_gang_that_cannot_be_whole_again_gives_up_what_it_has(world):
     world.settle()
     lead, other = world.tasks(workflow)
 
-    nodes.drain_node(world.site, world.admin, other.node)
+    node_drain.drain_node(world.site, world.admin, other.node)
     world.settle()
     assert Status.RUNNING is world.status(workflow)
     world.time.pass_minutes(0.9)
@@ -211,7 +212,7 @@ def test_a_gang_that_cannot_be_whole_again_gives_up_what_it_has(world):
         ended.status,
         (ended.failure_message or "").startswith(text),
     )
-    machines.set_cordoned(world.site, world.admin, other.node, cordoned=False)
+    node_sync.set_cordoned(world.site, world.admin, other.node, cordoned=False)
     world.settle()
     assert Status.RUNNING is world.status(workflow)
 
@@ -223,7 +224,7 @@ def test_an_elastic_gang_that_has_what_it_needs_goes_on_with_less(world):
     lead, other = world.tasks(workflow)
     assert {"one", "two"} == {lead.node, other.node}
 
-    nodes.drain_node(world.site, world.admin, other.node)
+    node_drain.drain_node(world.site, world.admin, other.node)
     world.settle()
     world.time.pass_minutes(10)
     world.settle()
@@ -239,7 +240,7 @@ def test_exit_actions_decide_what_follows_a_drain(world):
     workflow = world.submit(0, "p", NORMAL, spec=spec)
     world.settle()
 
-    nodes.drain_node(world.site, world.admin, world.tasks(workflow)[0].node)
+    node_drain.drain_node(world.site, world.admin, world.tasks(workflow)[0].node)
     world.settle()
 
     assert Status.FAILED_EVICTED is world.status(workflow)
@@ -248,16 +249,16 @@ def test_exit_actions_decide_what_follows_a_drain(world):
 def test_a_node_that_comes_back_takes_nothing_new_where_that_was_said_before(world):
     two_nodes(world)
     one, two = world.backend.machines()
-    nodes.drain_node(world.site, world.admin, "one")
+    node_drain.drain_node(world.site, world.admin, "one")
     for offered in ((two,), (one, two)):
         world.backend.offer(offered)
         world.settle()
 
     def cordoned() -> list[bool]:
-        return [each.cordoned for each in machines.list_machines(world.site, world.admin)]
+        return [each.cordoned for each in node_sync.list_machines(world.site, world.admin)]
 
     assert [True, False] == cordoned()
-    machines.set_cordoned(world.site, world.admin, "one", cordoned=False)
+    node_sync.set_cordoned(world.site, world.admin, "one", cordoned=False)
     for offered in ((two,), (one, two)):
         world.backend.offer(offered)
         world.settle()

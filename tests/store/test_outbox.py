@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bough.control import personal, workflows
+from bough.control.people import profiles
+from bough.control.workflows import query
 from bough.errors import Unavailable
 from bough.model.access import CredentialType
 from bough.model.cluster import Resources
@@ -50,7 +51,7 @@ def test_an_errand_carries_neither_specs_nor_secrets(p):
     ann = p.user("ann", "osmo-p-user")
     for name in ("store", "hub"):
         payload = {"key": f"secret of {name}"}
-        personal.set_credential(p.site, ann, name, CredentialType.GENERIC, payload)
+        profiles.set_credential(p.site, ann, name, CredentialType.GENERIC, payload)
     workflow = secretive(p, ann)
     p.scheduler._decide()
 
@@ -71,7 +72,7 @@ def test_an_errand_carries_neither_specs_nor_secrets(p):
 
 def test_a_credential_that_is_gone_ends_the_gang_before_it_starts(p):
     ann = p.user("ann", "osmo-p-user")
-    personal.set_credential(p.site, ann, "store", CredentialType.GENERIC, {"key": "x"})
+    profiles.set_credential(p.site, ann, "store", CredentialType.GENERIC, {"key": "x"})
     workflow = secretive(p, ann)
     p.settle()
 
@@ -85,10 +86,10 @@ def test_a_credential_that_is_gone_ends_the_gang_before_it_starts(p):
 def test_a_credential_that_goes_while_its_task_runs_is_not_missed_after_a_restart(p):
     ann = p.user("ann", "osmo-p-user")
     for name in ("store", "hub"):
-        personal.set_credential(p.site, ann, name, CredentialType.GENERIC, {"key": "x"})
+        profiles.set_credential(p.site, ann, name, CredentialType.GENERIC, {"key": "x"})
     workflow = secretive(p, ann)
     p.settle()
-    personal.delete_credential(p.site, ann, "hub")
+    profiles.delete_credential(p.site, ann, "hub")
 
     again = p.restarted()
     again.settle()
@@ -99,7 +100,7 @@ def test_a_credential_that_goes_while_its_task_runs_is_not_missed_after_a_restar
 def test_what_was_told_to_end_before_it_was_started_is_not_started(p):
     workflow = later(p, 1, "p", NORMAL)
     p.scheduler._decide()
-    workflows.cancel(p.site, p.admin, workflow.workflow_id)
+    query.cancel(p.site, p.admin, workflow.workflow_id)
     p.settle()
 
     assert [] == p.backend.starts

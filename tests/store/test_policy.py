@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control import history, policy
-from bough.control.explanation import Explainer
-from bough.control.loop import Scheduler
-from bough.control.policy import Written
+from bough.control.config import policy
+from bough.control.config.policy import Written
 from bough.control.recording import Note
+from bough.control.records import history
+from bough.control.scheduling.explanation import Explainer
+from bough.control.scheduling.loop import Scheduler
 from bough.errors import Forbidden, Invalid, NotFound
 from bough.formats.policy_file import policy_document
 from bough.model.access import Actor
@@ -86,7 +87,7 @@ def test_remedies_are_tried_by_the_policy_that_counts(team):
 def test_a_plan_that_was_made_by_the_policy_before_is_discarded(team, monkeypatch):
     low = team.run(100, priority=Priority.LOW)
     team.submit(10)
-    from bough.control import loop
+    from bough.control.scheduling import loop
 
     planned = loop.plan
 

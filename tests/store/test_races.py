@@ -15,15 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.backends.virtual import VirtualBackend
-from bough.control import drain, machines, pools, progress, subpools, workflows
-from bough.control.access import authenticate
-from bough.control.application import apply
-from bough.control.loop import Bell, Scheduler
+from bough.control.nodes import node_sync
+from bough.control.people.access import authenticate
+from bough.control.people.tokens import signing_key
+from bough.control.pools import pools, subpool_drain, subpools
+from bough.control.scheduling import observations
+from bough.control.scheduling.apply_plan import apply
+from bough.control.scheduling.loop import Bell, Scheduler
+from bough.control.scheduling.snapshot import Photographer
 from bough.control.site import Site
-from bough.control.snapshot import Photographer
-from bough.control.start import start
-from bough.control.submission import submit
-from bough.control.tokens import signing_key
+from bough.control.startup import start
+from bough.control.workflows import query
+from bough.control.workflows.submission import submit
 from bough.core.cycle.plan import plan
 from bough.errors import Conflict, Invalid, NotFound, Unavailable
 from bough.model.backend import Observation, Sight
@@ -99,10 +102,10 @@ def test_scenario_106_a_drain_and_a_create_at_once_lose_no_quota(divided):
         divided.delete("a")
         (task,) = divided.tasks(workflow)
         ended = Observation(task.attempt, Sight.ENDED, divided.time.ms, exit_code=0)
-        progress._write(divided.site, {workflow.uuid: [ended]})
+        observations._write(divided.site, {workflow.uuid: [ended]})
 
         archived, created = at_once(
-            lambda: drain.check_drain(divided.site, "team--a"),
+            lambda: subpool_drain.check_drain(divided.site, "team--a"),
             lambda: divided.create("a", 25).quota,
         )
 
@@ -118,9 +121,9 @@ def test_scenario_106_two_checks_at_once_archive_once(divided):
     divided.delete("a")
     (task,) = divided.tasks(workflow)
     ended = Observation(task.attempt, Sight.ENDED, divided.time.ms, exit_code=0)
-    progress._write(divided.site, {workflow.uuid: [ended]})
+    observations._write(divided.site, {workflow.uuid: [ended]})
 
-    results = at_once(*[lambda: drain.check_drain(divided.site, "team--a")] * 4)
+    results = at_once(*[lambda: subpool_drain.check_drain(divided.site, "team--a")] * 4)
 
     assert [False, False, False, True] == sorted(results)
     entries = subpools.subpool_history(divided.site, divided.admin, "team", "a")
@@ -164,7 +167,7 @@ def test_what_was_cancelled_while_it_was_planned_does_not_start(team):
     cancelled, other = team.submit(50), team.submit(50)
     picture = Photographer(team.site).take()
     decided = plan(picture.snapshot, OSMO)
-    workflows.cancel(team.site, team.admin, cancelled.workflow_id)
+    query.cancel(team.site, team.admin, cancelled.workflow_id)
 
     applied = apply(team.site, picture, decided)
 
@@ -251,7 +254,7 @@ def test_a_node_that_changes_makes_a_plan_for_the_old_one_void(team):
     picture = Photographer(team.site).take()
     decided = plan(picture.snapshot, OSMO)
     team.backend.offer((big_machine(10),))
-    machines.sync(team.site, team.backend)
+    node_sync.sync(team.site, team.backend)
 
     assert apply(team.site, picture, decided).stale
 
@@ -321,8 +324,8 @@ def _attempt(world: World, operation: str, name: str, number: int) -> None:
             world.submit(number, f"team--{name}")
             world.settle()
         elif operation == "finish":
-            for each in workflows.list_workflows(
-                world.site, world.admin, workflows.Filter(pools=(f"team--{name}",))
+            for each in query.list_workflows(
+                world.site, world.admin, query.Filter(pools=(f"team--{name}",))
             ).workflows:
                 if not each.status.finished:
                     world.cancel(each)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bough.control.submission import restart
-from bough.control.workflows import get_workflow
+from bough.control.workflows.query import get_workflow
+from bough.control.workflows.submission import restart
 from bough.errors import Invalid
 from bough.model.backend import Sight
 from bough.model.cluster import Resources

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control import (
-    access,
-    history,
-    people,
-    personal,
-    pools,
-    subpools,
-    tokens,
-    workflows,
-)
-from bough.control.start import faults
-from bough.control.submission import submit
+from bough.control.people import access, profiles, tokens, users
+from bough.control.pools import pools, subpools
+from bough.control.records import history
+from bough.control.startup import faults
+from bough.control.workflows import query
+from bough.control.workflows.submission import submit
 from bough.errors import BoughError
 from bough.model.access import (
     DEFAULT_ACTIONS,
@@ -102,8 +96,8 @@ def test_scenario_130_a_role_is_for_one_pool_whatever_other_names_begin_with(wor
 
 def test_scenario_131_a_role_for_a_subpool_alone_grants_nothing(divided):
     role = Role("narrow", "", (Statement(Effect.ALLOW, ("*:*",), ("pool/team--a",)),))
-    people.put_role(divided.site, divided.admin, role)
-    people.create_user(divided.site, divided.admin, "ann", ("narrow",))
+    users.put_role(divided.site, divided.admin, role)
+    users.create_user(divided.site, divided.admin, "ann", ("narrow",))
     user = access.recognise(divided.site, "ann")
 
     for name in ("team", "team--a"):
@@ -112,8 +106,8 @@ def test_scenario_131_a_role_for_a_subpool_alone_grants_nothing(divided):
 
 def test_scenario_131_a_role_for_the_pool_reaches_its_subpools(divided):
     statements = (Statement(Effect.ALLOW, ("workflow:*",), ("pool/team",)),)
-    people.put_role(divided.site, divided.admin, Role("writers", "", statements))
-    people.create_user(divided.site, divided.admin, "ann", ("writers",))
+    users.put_role(divided.site, divided.admin, Role("writers", "", statements))
+    users.create_user(divided.site, divided.admin, "ann", ("writers",))
     user = access.recognise(divided.site, "ann")
 
     divided.submit(1, "team--a", actor=user)
@@ -126,10 +120,10 @@ def test_scenario_132_who_may_submit_where_is_in_the_profile(divided):
     divided.delete("c")
     user = divided.user("ann", "osmo-team-user")
 
-    assert ("team", "team--a", "team--b") == personal.get_profile(divided.site, user).pools
-    every = personal.get_profile(divided.site, divided.admin).pools
+    assert ("team", "team--a", "team--b") == profiles.get_profile(divided.site, user).pools
+    every = profiles.get_profile(divided.site, divided.admin).pools
     assert ("other", "team", "team--a", "team--b") == every
-    assert 403 == refusal(personal.get_profile, divided.site, Actor("eve"))[0]
+    assert 403 == refusal(profiles.get_profile, divided.site, Actor("eve"))[0]
 
 
 def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided):
@@ -139,15 +133,15 @@ def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided)
     site = divided.site
 
     for action in (
-        workflows.get_workflow,
-        workflows.get_events,
-        workflows.why,
-        workflows.get_spec,
-        workflows.cancel,
+        query.get_workflow,
+        query.get_events,
+        query.why,
+        query.get_spec,
+        query.cancel,
     ):
         assert 403 == refusal(action, site, theirs, workflow.workflow_id)[0]
-    assert workflow.uuid == workflows.get_workflow(site, ours, workflow.uuid).workflow.uuid
-    workflows.cancel(site, ours, workflow.workflow_id)
+    assert workflow.uuid == query.get_workflow(site, ours, workflow.uuid).workflow.uuid
+    query.cancel(site, ours, workflow.workflow_id)
 
 
 def test_scenario_140_a_rollback_of_pools_leaves_subpools_alone(team):
@@ -246,7 +240,7 @@ def test_within_a_role_deny_beats_allow_and_another_role_may_still_allow():
 def test_a_role_cannot_be_written_for_a_part_of_a_name(world):
     bad = Role("bad", "", (Statement(Effect.ALLOW, ("workflow:*",), ("pool/team*",)),))
 
-    status, message = refusal(people.put_role, world.site, world.admin, bad)
+    status, message = refusal(users.put_role, world.site, world.admin, bad)
 
     assert (400, True) == (status, "a part of a name is not possible" in message)
 
@@ -291,7 +285,7 @@ def test_a_token_has_no_role_that_its_user_lacks_and_loses_what_the_user_loses(t
 
     wide = tokens.create_token(team.site, narrow, "wide")
     assert ("osmo-team-user",) == wide.token.roles
-    people.change_roles(team.site, team.admin, "ann", remove=("osmo-team-user",))
+    users.change_roles(team.site, team.admin, "ann", remove=("osmo-team-user",))
 
     assert ("osmo-default",) == access.authenticate(team.site, made.secret).roles
 
@@ -334,30 +328,30 @@ def test_a_first_start_that_dies_before_the_secret_is_kept_is_made_good_by_the_n
 
 def test_credentials_are_never_shown_again(world):
     user = world.user("ann")
-    personal.set_credential(
+    profiles.set_credential(
         world.site, user, "registry", CredentialType.REGISTRY, {"auth": "hunter2"}
     )
 
-    (shown,) = personal.list_credentials(world.site, user)
+    (shown,) = profiles.list_credentials(world.site, user)
 
     assert ("registry", ("auth",)) == (shown.name, shown.keys)
     everything = repr([shown, history.list_audit(world.site, world.admin)])
     assert "hunter2" not in everything
-    assert [] == personal.list_credentials(world.site, world.user("ben"))
-    personal.delete_credential(world.site, user, "registry")
-    assert 404 == refusal(personal.delete_credential, world.site, user, "registry")[0]
+    assert [] == profiles.list_credentials(world.site, world.user("ben"))
+    profiles.delete_credential(world.site, user, "registry")
+    assert 404 == refusal(profiles.delete_credential, world.site, user, "registry")[0]
 
 
 def test_a_default_pool_must_exist_and_follows_a_rename(team):
     user = team.user("ann", "osmo-team-user")
-    assert 404 == refusal(personal.set_profile, team.site, user, {"pool": "nope"})[0]
-    personal.set_profile(team.site, user, {"pool": "team"})
+    assert 404 == refusal(profiles.set_profile, team.site, user, {"pool": "nope"})[0]
+    profiles.set_profile(team.site, user, {"pool": "team"})
 
     pools.rename_pool(team.site, team.admin, "team", "crew")
-    assert "crew" == personal.get_profile(team.site, user).profile.pool
+    assert "crew" == profiles.get_profile(team.site, user).profile.pool
     pools.delete_pool(team.site, team.admin, "crew")
 
-    assert personal.get_profile(team.site, user).profile.pool is None
+    assert profiles.get_profile(team.site, user).profile.pool is None
 
 
 def test_people_may_only_do_what_is_theirs(team):
@@ -368,9 +362,9 @@ def test_people_may_only_do_what_is_theirs(team):
         (pools.patch_pool, "team", {}),
         (pools.rename_pool, "team", "x"),
         (pools.delete_pool, "team"),
-        (people.create_user, "eve"),
-        (people.list_users,),
-        (people.put_role, Role("r")),
+        (users.create_user, "eve"),
+        (users.list_users,),
+        (users.put_role, Role("r")),
         (history.list_audit,),
         (history.list_revisions,),
         (history.rollback_pools, 1),
@@ -382,18 +376,18 @@ def test_people_may_only_do_what_is_theirs(team):
 
 
 def test_users_are_made_changed_and_removed(world):
-    people.create_user(world.site, world.admin, "ann@example.com", ("osmo-x-user",))
-    assert 409 == refusal(people.create_user, world.site, world.admin, "ann@example.com")[0]
+    users.create_user(world.site, world.admin, "ann@example.com", ("osmo-x-user",))
+    assert 409 == refusal(users.create_user, world.site, world.admin, "ann@example.com")[0]
     for name in ("", "a b", "-a", "x" * 300):
-        assert 400 == refusal(people.create_user, world.site, world.admin, name)[0]
-    view = people.change_roles(
+        assert 400 == refusal(users.create_user, world.site, world.admin, name)[0]
+    view = users.change_roles(
         world.site, world.admin, "ann@example.com", add=("osmo-y-user",), remove=("osmo-x-user",)
     )
     assert ["osmo-y-user"] == [each.role for each in view.roles]
 
-    people.delete_user(world.site, world.admin, "ann@example.com")
+    users.delete_user(world.site, world.admin, "ann@example.com")
 
-    assert [] == people.list_users(world.site, world.admin)
+    assert [] == users.list_users(world.site, world.admin)
     assert 401 == refusal(access.recognise, world.site, "ann@example.com")[0]
 
 

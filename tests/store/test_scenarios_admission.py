@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control import pools, workflows
-from bough.control.submission import Mode, restart, submit
+from bough.control.pools import pools
+from bough.control.workflows import query
+from bough.control.workflows.submission import Mode, restart, submit
 from bough.errors import Refused
 from bough.model.access import Actor
 from bough.model.subpool import SubpoolState
@@ -167,7 +168,7 @@ def test_scenario_039_a_validation_keeps_nothing(team):
     status, _ = refusal(submit, team.site, team.admin, "team", job(101), mode=Mode.VALIDATE)
 
     assert 400 == status
-    assert () == workflows.list_workflows(team.site, team.admin, Filter()).workflows
+    assert () == query.list_workflows(team.site, team.admin, Filter()).workflows
 
 
 def test_scenario_040_maintenance_is_for_the_pool_and_its_subpools(divided):
@@ -181,14 +182,14 @@ def test_scenario_040_maintenance_is_for_the_pool_and_its_subpools(divided):
         )
         assert (400, expected) == refusal(divided.submit, 1, name, actor=user)
         divided.submit(1, name)
-    mine = workflows.list_workflows(divided.site, user, Filter(users=("ann",)))
+    mine = query.list_workflows(divided.site, user, Filter(users=("ann",)))
     assert () == mine.workflows
 
 
 def test_scenario_041_a_refusal_is_recorded_and_counts_nowhere(divided):
     refusal(divided.submit, 31, "team--a")
 
-    page = workflows.list_workflows(divided.site, divided.admin, Filter())
+    page = query.list_workflows(divided.site, divided.admin, Filter())
     assert [WorkflowStatus.FAILED_SUBMISSION] == [each.status for each in page.workflows]
     assert SubpoolState.ARCHIVED is divided.delete("a").state
 
@@ -222,7 +223,7 @@ def test_a_user_holds_no_more_gpus_in_a_pool_than_one_may(team):
     statuses = [team.status(each) for each in (first, second, other, low)]
     running, pending = WorkflowStatus.RUNNING, WorkflowStatus.PENDING
     assert [running, pending, running, running] == statuses
-    (reason,) = workflows.why(team.site, ann, second.workflow_id)
+    (reason,) = query.why(team.site, ann, second.workflow_id)
     assert "owner_limit" == reason.reason
 
     team.finish(first)
@@ -242,7 +243,7 @@ def test_what_waits_says_why(divided):
     second = divided.submit(5)
     divided.settle()
 
-    (reason,) = workflows.why(divided.site, divided.admin, second.workflow_id)
+    (reason,) = query.why(divided.site, divided.admin, second.workflow_id)
 
     assert ("group", "quota") == (reason.group, reason.reason)
     assert "short of 3" in reason.message

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bough.backends.virtual import VirtualBackend
-from bough.control import pools, workflows
-from bough.control.loop import Scheduler
+from bough.control.pools import pools
+from bough.control.scheduling.loop import Scheduler
+from bough.control.workflows import query
 from bough.errors import Unavailable
 from bough.model.backend import Launch, Start
 from bough.model.cluster import Resources
@@ -242,7 +243,7 @@ def test_scenario_174_workflows_are_listed_by_priority_and_status(world):
     low, normal = later(world, 1, "p", LOW), later(world, 1, "p", NORMAL)
 
     def listed(**fields) -> list[str]:
-        page = workflows.list_workflows(world.site, world.admin, Filter(**fields))
+        page = query.list_workflows(world.site, world.admin, Filter(**fields))
         return [each.workflow_id for each in page.workflows]
 
     assert [low.workflow_id] == listed(priorities=(LOW,))

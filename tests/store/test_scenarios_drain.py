@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from bough.control import drain, history, pools, progress, settings, subpools, workflows
-from bough.control.start import start
-from bough.control.submission import submit
+from bough.control.config import settings
+from bough.control.pools import pools, subpool_drain, subpools
+from bough.control.records import history
+from bough.control.scheduling import observations
+from bough.control.startup import start
+from bough.control.workflows import query
+from bough.control.workflows.submission import submit
 from bough.model.backend import Observation, Sight
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
@@ -23,7 +27,7 @@ def end_unseen(world, workflow) -> None:
     """Let a workflow end, and the server with it before it could look at the subpool."""
     (task,) = world.tasks(workflow)
     ended = Observation(task.attempt, Sight.ENDED, world.time.ms, exit_code=0)
-    progress._write(world.site, {workflow.uuid: [ended]})
+    observations._write(world.site, {workflow.uuid: [ended]})
     world.backend.forget((task.attempt,))
 
 
@@ -112,13 +116,13 @@ def test_scenario_084_there_is_one_monitor_however_often_it_looks(divided):
 
 def test_scenario_085_looking_at_what_is_not_deleting_has_no_effect(divided):
     divided.delete("a")
-    assert not drain.check_drain(divided.site, "team--a")
+    assert not subpool_drain.check_drain(divided.site, "team--a")
     divided.create("a", 30)
     with divided.site.store.write() as connection:
         pool_store.arm_monitor(connection, "team--a", divided.time.ms)
 
     assert [] == divided.check_drains()
-    assert not drain.check_drain(divided.site, "team--a")
+    assert not subpool_drain.check_drain(divided.site, "team--a")
     assert SubpoolState.ACTIVE is divided.state("a")
     assert {} == monitors(divided)
 
@@ -192,7 +196,7 @@ def test_scenario_090_archived_subpools_are_kept_with_all_that_was_in_them(divid
     divided.delete("a")
     divided.finish(workflow)
 
-    page = workflows.list_workflows(divided.site, divided.admin, Filter(pools=("team--a",)))
+    page = query.list_workflows(divided.site, divided.admin, Filter(pools=("team--a",)))
     assert [workflow.workflow_id] == [each.workflow_id for each in page.workflows]
     assert SubpoolState.ARCHIVED is divided.state("a")
     assert 3 == len(subpools.subpool_history(divided.site, divided.admin, "team", "a"))

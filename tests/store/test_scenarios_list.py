@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bough.control import inventory, pools, quotas, subpools
+from bough.control.nodes import inventory
+from bough.control.pools import pools, quotas, subpools
 from bough.model.pool import PoolStatus
 from bough.model.workflow import Priority, TaskStatus
 from bough.store.tasks import TaskFilter

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bough.control import pools, quotas, subpools, workflows
+from bough.control.pools import pools, quotas, subpools
+from bough.control.workflows import query
 from bough.model.pool import TopologyKey
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus
@@ -64,7 +65,7 @@ def test_scenario_007_the_shared_leaf_is_shown_nowhere_but_among_the_queues(divi
         [each.document for each in pools.list_pools(site, admin, subpools=True)],
         subpools.list_subpools(site, admin, "team", include_archived=True),
         quotas.pool_quotas(site, admin),
-        workflows.list_workflows(site, admin, Filter()),
+        query.list_workflows(site, admin, Filter()),
     ]
 
     assert "_shared" not in repr(shown)
@@ -165,7 +166,7 @@ def test_scenario_020_workflows_are_listed_under_the_name_they_were_submitted_to
     inside = divided.submit(5, "team--a")
 
     def listed(pool: str) -> list[str]:
-        page = workflows.list_workflows(divided.site, divided.admin, Filter(pools=(pool,)))
+        page = query.list_workflows(divided.site, divided.admin, Filter(pools=(pool,)))
         return [each.workflow_id for each in page.workflows]
 
     assert [direct.workflow_id] == listed("team")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bough.control import settings, workflows
+from bough.control.config import settings
+from bough.control.workflows import query
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
@@ -118,7 +119,7 @@ def test_scenario_152_what_would_exceed_the_quota_preempts_nobody(world):
     two = later(world, 2, "p", NORMAL)
     world.settle()
     assert [Status.RUNNING, Status.PENDING] == statuses(world, low, two)
-    workflows.cancel(world.site, world.admin, two.workflow_id)
+    query.cancel(world.site, world.admin, two.workflow_id)
 
     one = later(world, 1, "p", NORMAL)
     world.settle()
@@ -161,7 +162,7 @@ def test_scenario_154_exit_actions_decide_what_follows_a_preemption(world):
     for actions, expected in cases:
         low = preempted_with(world, **actions)
         assert expected is world.status(low)
-        page = workflows.list_workflows(
+        page = query.list_workflows(
             world.site, world.admin, Filter(statuses=(Status.RUNNING, Status.PENDING))
         )
         for each in page.workflows:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bough.control import history, pools, subpools
+from bough.control.pools import pools, subpools
+from bough.control.records import history
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus

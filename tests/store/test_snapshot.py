@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.control import machines, pools, workflows
-from bough.control.explanation import Explainer
-from bough.control.snapshot import REREAD_MS, Photographer, Picture
+from bough.control.nodes import node_sync
+from bough.control.pools import pools
+from bough.control.scheduling.explanation import Explainer
+from bough.control.scheduling.snapshot import REREAD_MS, Photographer, Picture
+from bough.control.workflows import query
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
 from bough.store import Store
@@ -52,8 +54,8 @@ def same_pictures(world: World, kept: Photographer | None = None) -> bool:
 
 def same_explanations(world: World, kept: Explainer) -> bool:
     """Whether the one who remembers says why work waits as somebody new does."""
-    waiting = workflows.Filter(statuses=(WorkflowStatus.PENDING,))
-    for each in workflows.list_workflows(world.site, world.admin, waiting).workflows[:3]:
+    waiting = query.Filter(statuses=(WorkflowStatus.PENDING,))
+    for each in query.list_workflows(world.site, world.admin, waiting).workflows[:3]:
         fresh = Explainer(world.site).explain(world.admin, each.workflow_id)
         assert fresh == kept.explain(world.admin, each.workflow_id)
     return True
@@ -215,8 +217,8 @@ def _work(world: World, operation: str, pool: str, number: int) -> None:
     elif operation == "cycle":
         world.settle()
     elif operation in ("finish", "cancel"):
-        wanted = workflows.Filter(pools=(pool,), statuses=ALIVE)
-        found = workflows.list_workflows(world.site, world.admin, wanted).workflows
+        wanted = query.Filter(pools=(pool,), statuses=ALIVE)
+        found = query.list_workflows(world.site, world.admin, wanted).workflows
         for each in found[:2]:
             (world.finish if operation == "finish" else world.cancel)(each)
 
@@ -232,7 +234,7 @@ def _configure(world: World, operation: str, parent: str, number: int) -> None:
         pools.rename_pool(site, admin, "other", "third")
         pools.rename_pool(site, admin, "third", "other")
     elif operation == "cordon":
-        machines.set_cordoned(site, admin, "node-0", cordoned=bool(number % 2))
+        node_sync.set_cordoned(site, admin, "node-0", cordoned=bool(number % 2))
     else:
         world.backend.offer((big_machine(60 + number),))
-        machines.sync(site, world.backend)
+        node_sync.sync(site, world.backend)

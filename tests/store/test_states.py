@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control import settings, workflows
+from bough.control.config import settings
+from bough.control.workflows import query
 from bough.model.backend import Sight
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
@@ -344,7 +345,7 @@ def test_nobody_keeps_a_claim_to_room_that_is_not_made_any_more(slow):
     slow.settle()
     assert slow.scheduler._photographer.take().snapshot.progress
 
-    workflows.cancel(slow.site, slow.admin, normal.workflow_id)
+    query.cancel(slow.site, slow.admin, normal.workflow_id)
     slow.settle()
 
     assert {} == slow.scheduler._photographer.take().snapshot.progress
@@ -372,7 +373,7 @@ def test_what_an_elastic_gang_gives_back_is_no_failure(slow):
 
 def test_what_is_cancelled_has_notice_and_holds_its_gpus_until_it_is_gone(slow):
     workflow = gang(slow, tasks=1, gpus=8)
-    workflows.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
+    query.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
     waiting = later(slow, 1, "p", NORMAL)
     slow.settle()
 
@@ -395,7 +396,7 @@ def test_what_is_cancelled_has_notice_and_holds_its_gpus_until_it_is_gone(slow):
 def test_what_is_cancelled_by_force_has_none(slow):
     workflow = gang(slow, tasks=1)
     for force in (False, True):
-        workflows.cancel(slow.site, slow.admin, workflow.workflow_id, force=force)
+        query.cancel(slow.site, slow.admin, workflow.workflow_id, force=force)
     slow.settle()
 
     assert [30, 0] == [stop.grace_s for stop in slow.backend.stops]
@@ -403,7 +404,7 @@ def test_what_is_cancelled_by_force_has_none(slow):
     slow.backend.let_go()
     slow.settle()
     assert Status.FAILED_CANCELED is slow.status(workflow)
-    again = workflows.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
+    again = query.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
     assert slow.get(workflow) == again
 
 
@@ -411,7 +412,7 @@ def test_what_nobody_will_see_end_is_over_by_force(slow):
     workflow = gang(slow, tasks=1)
     slow.time.pass_minutes(10)
 
-    ended = workflows.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
+    ended = query.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
 
     assert Status.FAILED_CANCELED is ended.status
 
@@ -421,7 +422,7 @@ def test_what_is_cancelled_while_it_is_preempted_does_not_come_again(slow):
     later(slow, 8, "p", NORMAL)
     slow.settle()
 
-    workflows.cancel(slow.site, slow.admin, low.workflow_id)
+    query.cancel(slow.site, slow.admin, low.workflow_id)
     slow.settle()
     slow.backend.let_go()
     slow.settle()
@@ -440,12 +441,12 @@ def test_all_groups_that_are_not_over_are_cancelled(slow):
     slow.settle()
     slow.finish(workflow)
 
-    workflows.cancel(slow.site, slow.admin, workflow.workflow_id)
+    query.cancel(slow.site, slow.admin, workflow.workflow_id)
     slow.settle()
     slow.backend.let_go()
     slow.settle()
 
-    view = workflows.get_workflow(slow.site, slow.admin, workflow.uuid)
+    view = query.get_workflow(slow.site, slow.admin, workflow.uuid)
     assert [T.COMPLETED, T.FAILED_CANCELED, T.FAILED_CANCELED] == [g.status for g in view.groups]
     assert Status.FAILED_CANCELED is view.workflow.status
 
@@ -457,7 +458,7 @@ def test_a_workflow_says_what_it_ended_for(slow):
     slow.settle()
     end(slow, workflow, one=5)
 
-    workflows.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
+    query.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
     slow.settle()
     slow.backend.let_go()
     slow.settle()

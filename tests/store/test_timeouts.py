@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bough.control import timeouts
+from bough.control.scheduling import timeouts
 from bough.model.workflow import Priority, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store.schema import WORKFLOWS

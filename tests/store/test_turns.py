@@ -102,7 +102,7 @@ def test_a_transaction_is_closed_although_the_next_writer_gives_up(store, monkey
     writer = threading.Thread(target=slow)
     writer.start()
     assert began.wait(30)
-    monkeypatch.setattr("bough.store.turns.WAIT_S", 0.1)
+    monkeypatch.setattr("bough.store.write_batches.WAIT_S", 0.1)
     with pytest.raises(Unavailable, match="busy"):
         raise_counter(store)
     go_on.set()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bough.control import pools
-from bough.control.usage import HOUR_MS, By, get_usage
+from bough.control.pools import pools
+from bough.control.records.usage import HOUR_MS, By, get_usage
 from bough.errors import Invalid
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec

@@ -6,11 +6,13 @@ from dataclasses import replace
 from itertools import count
 
 from bough.backends.virtual import VirtualBackend
-from bough.control import cohorts, drain, people, pools, quotas, subpools, workflows
-from bough.control.loop import Cycle, Scheduler
-from bough.control.quotas import PoolRow
+from bough.control.people import users
+from bough.control.pools import cohorts, pools, quotas, subpool_drain, subpools
+from bough.control.pools.quotas import PoolRow
+from bough.control.scheduling.loop import Cycle, Scheduler
 from bough.control.site import Site
-from bough.control.submission import submit
+from bough.control.workflows import query
+from bough.control.workflows.submission import submit
 from bough.errors import BoughError
 from bough.model.access import Actor
 from bough.model.cluster import Resources
@@ -123,7 +125,7 @@ class World:
         cohorts.create_cohort(self.site, self.admin, name, fields)
 
     def user(self, name: str, *roles: str) -> Actor:
-        people.create_user(self.site, self.admin, name, roles)
+        users.create_user(self.site, self.admin, name, roles)
         return Actor(name, tuple(sorted({*roles, "osmo-default"})))
 
     # Work
@@ -166,23 +168,23 @@ class World:
         self.settle()
 
     def cancel(self, workflow: Workflow) -> None:
-        workflows.cancel(self.site, self.admin, workflow.workflow_id)
+        query.cancel(self.site, self.admin, workflow.workflow_id)
         self.settle()
 
     # Looking
 
     def get(self, workflow: Workflow) -> Workflow:
-        return workflows.get_workflow(self.site, self.admin, workflow.uuid).workflow
+        return query.get_workflow(self.site, self.admin, workflow.uuid).workflow
 
     def status(self, workflow: Workflow) -> WorkflowStatus:
         return self.get(workflow).status
 
     def tasks(self, workflow: Workflow, *, every: bool = False):
-        view = workflows.get_workflow(self.site, self.admin, workflow.uuid, every_attempt=every)
+        view = query.get_workflow(self.site, self.admin, workflow.uuid, every_attempt=every)
         return [task for tasks in view.tasks.values() for task in tasks]
 
     def queue_of(self, workflow: Workflow) -> str:
-        return workflows.get_workflow(self.site, self.admin, workflow.uuid).groups[0].queue
+        return query.get_workflow(self.site, self.admin, workflow.uuid).groups[0].queue
 
     def queues(self) -> dict[str, tuple[str | None, bool, int | None]]:
         """Parent, leaf and quota of every queue."""
@@ -227,7 +229,7 @@ class World:
         return shared >= 0 and shared + active == total and all(m.quota >= 0 for m in members)
 
     def check_drains(self) -> list[str]:
-        return drain.check_due_drains(self.site)
+        return subpool_drain.check_due_drains(self.site)
 
     def restarted(self) -> World:
         """The same database under a new server: nothing is remembered but what was written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.cautions import cautions
+from bough.control.workflows.submit_warnings import cautions
 from bough.model.cluster import Resources
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bough.cli.text.workflows import render_why
-from bough.control.naming import PoolNames
+from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
 from bough.formats.certificates import plain
 from bough.model.certificate import (

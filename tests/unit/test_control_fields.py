@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.control.config.settings import _changed, settings_document
 from bough.control.fields import (
     check_exit_actions,
     exit_action,
@@ -14,9 +15,8 @@ from bough.control.fields import (
     read_gpus,
     read_limit,
 )
-from bough.control.pool_fields import merge_pool, pool_document, read_pool, subpool_document
+from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
 from bough.control.recording import differences
-from bough.control.settings import _changed, settings_document
 from bough.errors import Invalid
 from bough.model.pool import GpuQuota, Pool
 from bough.model.record import Difference

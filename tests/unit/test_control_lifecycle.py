@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.control.lifecycle import (
+from bough.control.workflows.lifecycle import (
     CANCEL,
     DRAIN,
     EXEC_TIMEOUT,

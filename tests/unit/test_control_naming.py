@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bough.control.naming import PoolNames
+from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
 
 

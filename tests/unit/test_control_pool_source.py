@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bough.control.estate import Estate
-from bough.control.pool_source import PoolSource
-from bough.control.tree import derive
+from bough.control.pools.pool_config import Estate
+from bough.control.pools.quota_tree import derive
+from bough.control.scheduling.pool_remedies import PoolSource
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
 from bough.model.cluster import Node, Resources

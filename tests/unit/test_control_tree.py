@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.estate import Estate, node_sets, unallocated
-from bough.control.tree import derive
+from bough.control.pools.pool_config import Estate, node_sets, unallocated
+from bough.control.pools.quota_tree import derive
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.quota.tree import QuotaTree
 from bough.model.pool import GpuQuota, Machine, Pool, PoolCohort

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.specs import read_spec
+from bough.control.workflows.specs import read_spec
 from bough.errors import Invalid
 from bough.formats.workflow.inline_files import inline_files
 from bough.formats.yaml.composer import compose

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bough.control.rendering import render
-from bough.control.specs import read_spec
+from bough.control.workflows.rendering import render
+from bough.control.workflows.specs import read_spec
 from bough.errors import Invalid
 from bough.formats.workflow.workflow import read_workflow
 from bough.model.cluster import Resources

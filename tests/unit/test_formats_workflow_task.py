@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bough.control.specs import read_spec
+from bough.control.workflows.specs import read_spec
 from bough.errors import Invalid
 from bough.formats.workflow.workflow import read_workflow
 from bough.model.problem import Severity

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bough.control import rendering
-from bough.control.rendering import render
+from bough.control.workflows import rendering
+from bough.control.workflows.rendering import render
 from bough.errors import Invalid, Unavailable
 
 TEMPLATE = """\

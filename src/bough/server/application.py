@@ -12,7 +12,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import BaseRoute, HTTPRoute
 
-from bough.control.explanation import Explainer
+from bough.control.scheduling.explanation import Explainer
 from bough.errors import Invalid
 from bough.server import failures
 from bough.server.engine import Engine

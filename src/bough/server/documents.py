@@ -12,11 +12,11 @@ from bough.api.workflows import (
     WorkflowDocument,
     WorkflowLine,
 )
-from bough.control.naming import PoolNames
-from bough.control.preemptions import Preemption
-from bough.control.settings import duration_text
+from bough.control.config.settings import duration_text
+from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
-from bough.control.workflows import WorkflowView
+from bough.control.workflows.preemptions import Preemption
+from bough.control.workflows.query import WorkflowView
 from bough.model.record import Difference, Revision
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.server.declare import Visit

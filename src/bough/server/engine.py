@@ -9,9 +9,9 @@ from time import perf_counter
 
 import msgspec
 
-from bough.control.loop import TICK_S, Bell, Cycle, Scheduler
+from bough.control.records.event_stream import Recent
+from bough.control.scheduling.loop import TICK_S, Bell, Cycle, Scheduler
 from bough.control.site import Site
-from bough.control.watching import Recent
 from bough.model.backend import Backend
 from bough.store.notices import Notice, Notices
 

@@ -5,10 +5,12 @@ Made once; a server that is started again finds it as it was left. Must not know
 
 from __future__ import annotations
 
-from bough.control import cohorts, people, pools, submission, subpools
-from bough.control.access import introduce
+from bough.control.people import users
+from bough.control.people.access import introduce
+from bough.control.pools import cohorts, pools, subpools
 from bough.control.site import Site
-from bough.control.specs import read_spec
+from bough.control.workflows import submission
+from bough.control.workflows.specs import read_spec
 from bough.model.access import Actor
 from bough.model.workflow import Priority
 
@@ -81,10 +83,10 @@ def make_example(site: Site, gpus: int) -> None:
 
 
 def _make_people(site: Site, admin: Actor) -> None:
-    known = {user.name for user in people.list_users(site, admin)}
+    known = {user.name for user in users.list_users(site, admin)}
     for name, roles in _USERS.items():
         if name not in known:
-            people.create_user(site, admin, name, roles)
+            users.create_user(site, admin, name, roles)
 
 
 def _spec(name: str, tasks: int, gpus: int) -> str:

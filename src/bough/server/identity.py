@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from litestar.connection import ASGIConnection
 
-from bough.control import access, tokens
+from bough.control.people import access, tokens
 from bough.control.site import Site
 from bough.errors import Unauthenticated
 from bough.model.access import ANONYMOUS, Actor, Token

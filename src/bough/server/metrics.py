@@ -9,10 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from bough.control import history, quotas, tasks
-from bough.control.access import authorise
+from bough.control.people.access import authorise
+from bough.control.pools import quotas
+from bough.control.records import history
+from bough.control.records.event_stream import follow
 from bough.control.site import Site
-from bough.control.watching import follow
+from bough.control.workflows import task_list
 from bough.model.access import Action, Actor
 from bough.model.record import EventKind
 from bough.server.engine import Engine
@@ -46,7 +48,7 @@ class Gauges:
 
     def _waiting(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
         now_ms = self._site.clock.now_ms()
-        depths = tasks.waiting(self._site, self._reader)
+        depths = task_list.waiting(self._site, self._reader)
         labels = [{"pool": each.pool, "priority": each.priority.value} for each in depths]
         counts: list[Sample] = [
             (each, depth.workflows) for each, depth in zip(labels, depths, strict=True)

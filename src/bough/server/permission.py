@@ -13,8 +13,8 @@ import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers.base import BaseRouteHandler
 
-from bough.control.access import DENIED, authorise
-from bough.control.scopes import resource_of_pool, resource_of_workflow
+from bough.control.people.access import DENIED, authorise
+from bough.control.people.role_scopes import resource_of_pool, resource_of_workflow
 from bough.control.site import Site
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor

@@ -20,11 +20,11 @@ from bough.api.pools import (
     SubpoolAnswer,
     TopologyLevel,
 )
-from bough.control.drain import Drain
-from bough.control.pools import PoolView
-from bough.control.quotas import PoolRow, Usage
-from bough.control.subpools import SubpoolChange
-from bough.control.waiting import Affected
+from bough.control.pools.pools import PoolView
+from bough.control.pools.quotas import PoolRow, Usage
+from bough.control.pools.subpool_drain import Drain
+from bough.control.pools.subpools import SubpoolChange
+from bough.control.pools.waiting_work import Affected
 from bough.model.pool import Platform, Pool
 from bough.model.subpool import Subpool
 

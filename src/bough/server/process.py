@@ -20,9 +20,9 @@ import msgspec
 import uvicorn
 from litestar import Litestar
 
-from bough.control.loop import Bell
+from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
-from bough.control.start import Started, start
+from bough.control.startup import Started, start
 from bough.errors import Invalid, Unavailable
 from bough.model.names import plain_name_fault
 from bough.server.application import make_application

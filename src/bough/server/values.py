@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from bough.control import personal
+from bough.control.people import profiles
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Actor
@@ -105,7 +105,7 @@ def chosen_pools(
         return None
     if pools:
         return tuple(pools)
-    chosen = personal.get_profile(site, actor).profile.pool
+    chosen = profiles.get_profile(site, actor).profile.pool
     if chosen is None:
         raise Invalid(
             "No pool selected!", hint="send pools or all_pools, or choose a pool in the profile"

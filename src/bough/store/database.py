@@ -21,7 +21,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, SQLAlchemyError
 
 from bough.errors import Conflict, Invalid, Unavailable
-from bough.store.turns import WAIT_S, Turns
+from bough.store.write_batches import WAIT_S, Turns
 
 #: After so long a connection to PostgreSQL is tried before it is used.
 IDLE_S = 1.0

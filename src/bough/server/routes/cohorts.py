@@ -7,9 +7,9 @@ from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.api.common import Json
 from bough.api.pools import CohortAnswer, CohortConfig, CreateCohort, NodeDebt, TreeEffects
-from bough.control import cohorts
-from bough.control.cohorts import CohortChange
-from bough.control.effects import Debt
+from bough.control.pools import cohorts
+from bough.control.pools.cohorts import CohortChange
+from bough.control.pools.quota_effects import Debt
 from bough.model.access import Action
 from bough.model.pool import PoolCohort
 from bough.server.declare import Visit, caller, route

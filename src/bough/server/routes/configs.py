@@ -18,10 +18,11 @@ from bough.api.configs import (
     SettingsAnswer,
 )
 from bough.api.nodes import BackendLine, BackendList
-from bough.control import policy, resources, settings
+from bough.control.config import policy, settings
+from bough.control.config.settings import duration_text
+from bough.control.nodes import node_list
+from bough.control.nodes.node_list import BackendView
 from bough.control.recording import Note
-from bough.control.resources import BackendView
-from bough.control.settings import duration_text
 from bough.errors import NotFound
 from bough.model.access import Action
 from bough.model.settings import WorkflowSettings
@@ -90,14 +91,14 @@ def get_service(request: Visit) -> ServiceAnswer:
 def list_backends(request: Visit) -> BackendList:
     """The backends that were ever heard of."""
     site, actor = caller(request)
-    return BackendList([_backend(each) for each in resources.list_backends(site, actor)])
+    return BackendList([_backend(each) for each in node_list.list_backends(site, actor)])
 
 
 @route("GET", "/api/configs/backend/{backend:str}", Action.CONFIG_READ)
 def get_backend(request: Visit, backend: FromPath[str]) -> BackendLine:
     """One backend."""
     site, actor = caller(request)
-    for each in resources.list_backends(site, actor):
+    for each in node_list.list_backends(site, actor):
         if each.name == backend:
             return _backend(each)
     raise NotFound(f"Backend {backend} not found.")

@@ -16,8 +16,8 @@ from bough.api.nodes import (
     ResourceList,
     SetCordon,
 )
-from bough.control import machines, nodes, resources
-from bough.control.resources import Amounts, NodeView
+from bough.control.nodes import node_drain, node_list, node_sync
+from bough.control.nodes.node_list import Amounts, NodeView
 from bough.model.access import Action
 from bough.server.declare import Visit, caller, route
 from bough.server.values import cores, gibibytes
@@ -40,7 +40,7 @@ def list_resources(
     """Nodes with what they have and what is used, of some pools or of all."""
     site, actor = caller(request)
     named = None if all_pools or not pools else pools
-    found = resources.list_nodes(site, actor, named, platforms)
+    found = node_list.list_nodes(site, actor, named, platforms)
     return ResourceList([_node(each) for each in found])
 
 
@@ -48,7 +48,7 @@ def list_resources(
 def get_resource(request: Visit, node: FromPath[str]) -> ResourceList:
     """One node, and how each pool may use it."""
     site, actor = caller(request)
-    view = resources.get_node(site, actor, node)
+    view = node_list.get_node(site, actor, node)
     return ResourceList(
         [
             msgspec.structs.replace(
@@ -66,15 +66,15 @@ def get_resource(request: Visit, node: FromPath[str]) -> ResourceList:
 def cordon_node(request: Visit, node: FromPath[str], data: JSONBody[SetCordon]) -> ResourceList:
     """Let nothing new onto a node, or let it again; what runs goes on."""
     site, actor = caller(request)
-    machines.set_cordoned(site, actor, node, cordoned=data.cordoned)
-    return ResourceList([_node(resources.get_node(site, actor, node))])
+    node_sync.set_cordoned(site, actor, node, cordoned=data.cordoned)
+    return ResourceList([_node(node_list.get_node(site, actor, node))])
 
 
 @route("GET", "/api/node", Action.RESOURCE_LIST)
 def list_nodes(request: Visit) -> NodeList:
     """All nodes: whether they take work, and how much they have."""
     site, actor = caller(request)
-    return NodeList([_line(each) for each in resources.list_nodes(site, actor)])
+    return NodeList([_line(each) for each in node_list.list_nodes(site, actor)])
 
 
 @route("POST", f"{_NODE}/cordon", Action.NODE_UPDATE)
@@ -93,15 +93,15 @@ def uncordon(request: Visit, node: FromPath[str]) -> NodeLine:
 def drain(request: Visit, node: FromPath[str], leave: FromQuery[bool] = False) -> NodeDrained:
     """Empty a node: what runs is told to end and comes again elsewhere, or is left to its end."""
     site, actor = caller(request)
-    drained = nodes.drain_node(site, actor, node, leave=leave)
-    line = _line(resources.get_node(site, actor, node))
+    drained = node_drain.drain_node(site, actor, node, leave=leave)
+    line = _line(node_list.get_node(site, actor, node))
     return NodeDrained(line, drained.told, drained.left)
 
 
 def _cordoned(request: Visit, node: str, *, cordoned: bool) -> NodeLine:
     site, actor = caller(request)
-    machines.set_cordoned(site, actor, node, cordoned=cordoned)
-    return _line(resources.get_node(site, actor, node))
+    node_sync.set_cordoned(site, actor, node, cordoned=cordoned)
+    return _line(node_list.get_node(site, actor, node))
 
 
 def _line(view: NodeView) -> NodeLine:

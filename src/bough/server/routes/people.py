@@ -21,9 +21,9 @@ from bough.api.people import (
     UserLine,
     UserList,
 )
-from bough.control import people, tokens
-from bough.control.people import UserView
-from bough.control.tokens import NewToken
+from bough.control.people import tokens, users
+from bough.control.people.tokens import NewToken
+from bough.control.people.users import UserView
 from bough.model.access import Action, Token, User
 from bough.server.declare import Limit, Visit, caller, route
 from bough.server.identity import origin_of
@@ -65,7 +65,7 @@ def list_users(
     site, actor = caller(request)
     found: dict[str, User] = {}
     for role in roles or (None,):
-        for user in people.list_users(site, actor, id_prefix, role):
+        for user in users.list_users(site, actor, id_prefix, role):
             found[user.name] = user
     ordered = [found[name] for name in sorted(found)]
     shown = [_user_line(user) for user in ordered[:count]]
@@ -76,49 +76,49 @@ def list_users(
 def create_user(request: Visit, data: JSONBody[CreateUser]) -> UserAnswer:
     """Add a user."""
     site, actor = caller(request)
-    return _user(people.create_user(site, actor, data.id, data.roles))
+    return _user(users.create_user(site, actor, data.id, data.roles))
 
 
 @route("GET", _USER, Action.USER_READ)
 def get_user(request: Visit, user: FromPath[str]) -> UserAnswer:
     """One user with the roles that were given."""
     site, actor = caller(request)
-    return _user(people.get_user(site, actor, user))
+    return _user(users.get_user(site, actor, user))
 
 
 @route("PATCH", _USER, Action.USER_UPDATE)
 def change_user(request: Visit, user: FromPath[str], data: JSONBody[ChangeRoles]) -> UserAnswer:
     """Give roles and take some away, from the user's tokens too."""
     site, actor = caller(request)
-    return _user(people.change_roles(site, actor, user, data.add, data.remove))
+    return _user(users.change_roles(site, actor, user, data.add, data.remove))
 
 
 @route("DELETE", _USER, Action.USER_UPDATE)
 def delete_user(request: Visit, user: FromPath[str]) -> None:
     """Remove a user with roles, tokens and credentials."""
     site, actor = caller(request)
-    people.delete_user(site, actor, user)
+    users.delete_user(site, actor, user)
 
 
 @route("POST", f"{_USER}/roles", Action.USER_UPDATE)
 def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> UserAnswer:
     """Give a role to a user."""
     site, actor = caller(request)
-    return _user(people.change_roles(site, actor, user, add=(data.role_name,)))
+    return _user(users.change_roles(site, actor, user, add=(data.role_name,)))
 
 
 @route("DELETE", f"{_USER}/roles/{{role:str}}", Action.USER_UPDATE)
 def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserAnswer:
     """Take a role from a user."""
     site, actor = caller(request)
-    return _user(people.change_roles(site, actor, user, remove=(role,)))
+    return _user(users.change_roles(site, actor, user, remove=(role,)))
 
 
 @route("GET", "/api/auth/roles/{role:str}/users", Action.USER_READ)
 def users_of_role(request: Visit, role: FromPath[str]) -> RoleUsers:
     """Who has a role."""
     site, actor = caller(request)
-    return RoleUsers(role, [user.name for user in people.list_users(site, actor, role=role)])
+    return RoleUsers(role, [user.name for user in users.list_users(site, actor, role=role)])
 
 
 # Tokens

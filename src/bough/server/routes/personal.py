@@ -13,7 +13,7 @@ from bough.api.people import (
     ProfileToken,
     SetCredential,
 )
-from bough.control import personal
+from bough.control.people import profiles
 from bough.errors import Invalid
 from bough.model.access import Action, Credential, CredentialType, Profile
 from bough.server.declare import Visit, caller, route
@@ -27,7 +27,7 @@ _CREDENTIAL = "/api/credentials/{credential:str}"
 def get_profile(request: Visit) -> ProfileAnswer:
     """What one has chosen, and where one may submit."""
     site, actor = caller(request)
-    view = personal.get_profile(site, actor)
+    view = profiles.get_profile(site, actor)
     token = view.token
     return ProfileAnswer(
         profile=_choices(view.profile),
@@ -43,14 +43,14 @@ def get_profile(request: Visit) -> ProfileAnswer:
 def set_profile(request: Visit, data: JSONBody[dict[str, Json]]) -> ProfileChoices:
     """Choose a pool, or which notifications one wants."""
     site, actor = caller(request)
-    return _choices(personal.set_profile(site, actor, data))
+    return _choices(profiles.set_profile(site, actor, data))
 
 
 @route("GET", "/api/credentials", Action.CREDENTIAL_READ)
 def list_credentials(request: Visit) -> CredentialList:
     """One's credentials, without what is secret."""
     site, actor = caller(request)
-    return CredentialList([_line(each) for each in personal.list_credentials(site, actor)])
+    return CredentialList([_line(each) for each in profiles.list_credentials(site, actor)])
 
 
 @route("POST", _CREDENTIAL, Action.CREDENTIAL_UPDATE)
@@ -60,14 +60,14 @@ def set_credential(
     """Keep a secret for one's workflows. Nobody will see it again."""
     site, actor = caller(request)
     kind, payload = _sent(data)
-    return _line(personal.set_credential(site, actor, credential, kind, payload))
+    return _line(profiles.set_credential(site, actor, credential, kind, payload))
 
 
 @route("DELETE", _CREDENTIAL, Action.CREDENTIAL_UPDATE)
 def delete_credential(request: Visit, credential: FromPath[str]) -> CredentialList:
     """Forget a secret."""
     site, actor = caller(request)
-    return CredentialList([_line(personal.delete_credential(site, actor, credential))])
+    return CredentialList([_line(profiles.delete_credential(site, actor, credential))])
 
 
 def _sent(data: SetCredential) -> tuple[CredentialType, dict[str, str]]:

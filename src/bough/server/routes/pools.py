@@ -22,7 +22,7 @@ from bough.api.pools import (
     QueueUsage,
     RenamePool,
 )
-from bough.control import pools, quotas
+from bough.control.pools import pools, quotas
 from bough.control.recording import Note
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action

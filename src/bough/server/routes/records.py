@@ -16,8 +16,9 @@ from bough.api.configs import (
     Rollback,
 )
 from bough.api.people import PutRole, RoleAnswer, RolePolicy
-from bough.control import history, people
+from bough.control.people import users
 from bough.control.recording import Note, differences
+from bough.control.records import history
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Effect, Role, Statement
 from bough.model.record import AuditEntry, ConfigType, Revision
@@ -30,14 +31,14 @@ from bough.server.values import read_time_ms, time_text
 def list_roles(request: Visit) -> list[RoleAnswer]:
     """The roles that administrators wrote; those of pools and `osmo-admin` are always there."""
     site, actor = caller(request)
-    return [_role(role) for role in people.list_roles(site, actor)]
+    return [_role(role) for role in users.list_roles(site, actor)]
 
 
 @route("GET", "/api/configs/role/{role:str}", Action.ROLE_READ)
 def get_role(request: Visit, role: FromPath[str]) -> RoleAnswer:
     """One role that an administrator wrote."""
     site, actor = caller(request)
-    for each in people.list_roles(site, actor):
+    for each in users.list_roles(site, actor):
         if each.name == role:
             return _role(each)
     raise NotFound(f"Role {role} not found.")
@@ -55,14 +56,14 @@ def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> Ro
         if not isinstance(policies, list) or data.configs.get("name") not in (None, role):
             raise Invalid(f"Role {role}: configs needs policies, and no other name.")
     statements = tuple(_statement(role, each) for each in policies)
-    return _role(people.put_role(site, actor, Role(role, description, statements), note))
+    return _role(users.put_role(site, actor, Role(role, description, statements), note))
 
 
 @route("DELETE", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
 def delete_role(request: Visit, role: FromPath[str]) -> None:
     """Remove a role, and take it from all who have it."""
     site, actor = caller(request)
-    people.delete_role(site, actor, role)
+    users.delete_role(site, actor, role)
 
 
 @route("GET", "/api/configs/history", Action.CONFIG_READ)

@@ -14,8 +14,8 @@ from anyio.lowlevel import RunVar
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
-from bough.control import workflows
-from bough.control.logs import LogEntry, LogReader, Wanted
+from bough.control.workflows import query
+from bough.control.workflows.logs import LogEntry, LogReader, Wanted
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.model.record import EventKind, StoredEvent
@@ -87,7 +87,7 @@ def workflow_spec(
 ) -> Stream:
     """The spec as it was submitted, rendered or before that."""
     site, actor = caller(request)
-    text = workflows.get_spec(site, actor, workflow, template=use_template)
+    text = query.get_spec(site, actor, workflow, template=use_template)
     return _lines(line + "\n" for line in text.replace("\r", "").splitlines())
 
 
@@ -146,7 +146,7 @@ class _EventLines:
 
     def open(self) -> None:
         """Raise what is wrong with the question."""
-        view = workflows.get_workflow(self._site, self.actor, self._name)
+        view = query.get_workflow(self._site, self.actor, self._name)
         self._name = view.workflow.workflow_id
         self._groups = {
             group.name
@@ -159,8 +159,8 @@ class _EventLines:
         seen = self._recent.latest(self._name)
         text = ""
         while not text and seen != self._seen:
-            view = workflows.get_workflow(self._site, self.actor, self._name)
-            found = workflows.get_events(self._site, self.actor, self._name, after=self._number)
+            view = query.get_workflow(self._site, self.actor, self._name)
+            found = query.get_events(self._site, self.actor, self._name, after=self._number)
             if found:
                 self._number = found[-1].number
             else:

@@ -8,7 +8,7 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from bough.api.common import Json
 from bough.api.configs import ConfigHistory
 from bough.api.pools import CreateSubpool, PoolConfig, SubpoolAnswer, SubpoolList
-from bough.control import subpools
+from bough.control.pools import subpools
 from bough.model.access import Action
 from bough.server.declare import Visit, caller, route
 from bough.server.documents import config_revision

@@ -12,9 +12,9 @@ from litestar.response import Stream
 
 from bough.api.common import Json
 from bough.api.system import EventLine, HealthAnswer, VersionAnswer
-from bough.control import history
-from bough.control.naming import PoolNames
-from bough.control.watching import follow
+from bough.control.pools.queue_names import PoolNames
+from bough.control.records import history
+from bough.control.records.event_stream import follow
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
 from bough.model.record import StoredEvent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from litestar.params import FromQuery
 
 from bough.api.workflows import TagList, TaskLine, TaskList, TaskSummary
-from bough.control import tags, tasks
-from bough.control.tasks import Held, TaskFilter, TaskRow
+from bough.control.workflows import tags, task_list
+from bough.control.workflows.task_list import Held, TaskFilter, TaskRow
 from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
 from bough.server.declare import Limit, Offset, Visit, caller, route
@@ -57,9 +57,9 @@ def list_tasks(
         limit=None if adds_up else limit,
         offset=0 if adds_up else offset,
     )
-    rows = tasks.list_tasks(site, actor, wanted)
+    rows = task_list.list_tasks(site, actor, wanted)
     if adds_up:
-        sums = tasks.sum_up(rows, by_workflow=aggregate_by_workflow)
+        sums = task_list.sum_up(rows, by_workflow=aggregate_by_workflow)
         return TaskList(summaries=[_summary(each) for each in sums[offset : offset + limit]])
     shown = rows if order.upper() == "DESC" else reversed(rows)
     return TaskList(tasks=[_task(row) for row in shown])

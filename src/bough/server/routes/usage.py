@@ -5,8 +5,8 @@ from __future__ import annotations
 from litestar.params import FromQuery
 
 from bough.api.nodes import UsageLine, UsageReport
-from bough.control import usage
-from bough.control.usage import By, Use
+from bough.control.records import usage
+from bough.control.records.usage import By, Use
 from bough.model.access import Action
 from bough.server.declare import Visit, caller, route
 from bough.server.values import read_moment_ms, time_text

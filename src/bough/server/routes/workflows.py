@@ -14,9 +14,9 @@ from bough.api.workflows import (
     WorkflowName,
     WorkflowPage,
 )
-from bough.control import moving, sending, submission, workflows
-from bough.control.explanation import Explained, Explainer, Runs
-from bough.control.submission import Accepted, Mode
+from bough.control.scheduling.explanation import Explained, Explainer, Runs
+from bough.control.workflows import moving, query, read_submission, submission
+from bough.control.workflows.submission import Accepted, Mode
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.workflow import Priority, WorkflowStatus
@@ -59,15 +59,15 @@ def submit(
     answers with what was rendered, and checks nothing but its form.
     """
     site, actor = caller(request)
-    more = sending.Additions(
+    more = read_submission.Additions(
         labels=read_pairs("label", label), environment=read_pairs("env_vars", env_vars)
     )
     if (data is None) == (workflow_id is None):
         raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
     if data is not None:
-        spec = sending.read_sent(site, actor, _sent(data), more, uploading=dry_run)
+        spec = read_submission.read_sent(site, actor, _sent(data), more, uploading=dry_run)
     else:
-        spec = sending.read_again(site, actor, workflow_id or "", more)
+        spec = read_submission.read_again(site, actor, workflow_id or "", more)
     mode = Mode.VALIDATE if validation_only else Mode.SUBMIT
     accepted = submission.submit(
         site, actor, pool, spec, priority, mode=Mode.DRY_RUN if dry_run else mode
@@ -121,7 +121,7 @@ def list_workflows(
     if app is not None:
         # There are no apps, so there are no workflows of one.
         return WorkflowPage([], more_entries=False)
-    wanted = workflows.Filter(
+    wanted = query.Filter(
         users=() if all_users else tuple(users or (actor.name,)),
         name=name,
         statuses=tuple(statuses or ()),
@@ -148,7 +148,7 @@ def get_workflow(
 ) -> WorkflowDocument:
     """One workflow, by identifier or uuid; with all attempts of its tasks if asked for."""
     site, actor = caller(request)
-    view = workflows.get_workflow(site, actor, workflow, every_attempt=verbose)
+    view = query.get_workflow(site, actor, workflow, every_attempt=verbose)
     if skip_groups:
         view = msgspec.structs.replace(view, groups=())
     return workflow_document(view, Links(request), site)
@@ -165,7 +165,7 @@ def update_workflow(
     site, actor = caller(request)
     priority = None if data.priority is None else Priority(data.priority)
     moved = moving.move_workflow(site, actor, workflow, data.pool, priority)
-    view = workflows.get_workflow(site, actor, moved.uuid)
+    view = query.get_workflow(site, actor, moved.uuid)
     return workflow_document(view, Links(request), site)
 
 
@@ -179,7 +179,7 @@ def cancel(
     """End a workflow. What is on a node is told to end."""
     site, actor = caller(request)
     return WorkflowName(
-        workflows.cancel(site, actor, workflow, message=message, force=force).workflow_id
+        query.cancel(site, actor, workflow, message=message, force=force).workflow_id
     )
 
 
@@ -192,7 +192,7 @@ def tag(
 ) -> None:
     """Add and remove tags."""
     site, actor = caller(request)
-    workflows.tag(site, actor, workflow, add or (), remove or ())
+    query.tag(site, actor, workflow, add or (), remove or ())
 
 
 @route("GET", "/api/workflow/{workflow:str}/why", Action.WORKFLOW_READ, Scope.WORKFLOW)
@@ -244,17 +244,17 @@ def _why_running(found: Runs) -> WhyRunning:
     )
 
 
-def _page(request: Visit, wanted: workflows.Filter) -> WorkflowPage:
+def _page(request: Visit, wanted: query.Filter) -> WorkflowPage:
     site, actor = caller(request)
-    page = workflows.list_workflows(site, actor, wanted)
+    page = query.list_workflows(site, actor, wanted)
     links, now_ms = Links(request), site.clock.now_ms()
     return WorkflowPage(
         [workflow_line(each, links, now_ms) for each in page.workflows], more_entries=page.more
     )
 
 
-def _sent(data: TemplateSpec) -> sending.Sent:
-    return sending.Sent(
+def _sent(data: TemplateSpec) -> read_submission.Sent:
+    return read_submission.Sent(
         text=data.file,
         variables=tuple(data.set_variables),
         strings=tuple(data.set_string_variables),

@@ -1,0 +1,1 @@
+"""Settings of the whole server, and the policy by which cycles decide."""

@@ -1,0 +1,124 @@
+"""Settings of the whole server: show and change. Must not know who follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.fields import check_exit_actions, read_duration_s
+from bough.control.people.access import authorise
+from bough.control.recording import NO_NOTE, Note, audit, revise
+from bough.control.site import Site
+from bough.errors import Invalid
+from bough.model.access import Action, Actor
+from bough.model.pool import Json
+from bough.model.record import ConfigType
+from bough.model.settings import WorkflowSettings
+from bough.store import pools as pool_store
+from bough.store import settings as setting_store
+from bough.store.conversion import convert
+
+_WORKFLOW = "workflow"
+#: On the wire without their unit, as text with one.
+_DURATIONS = {
+    name.removesuffix("_s"): name
+    for name in WorkflowSettings.__struct_fields__
+    if name.endswith("_s")
+}
+
+
+def read_workflow_settings(connection: sa.Connection) -> WorkflowSettings:
+    """The workflow configuration as it is."""
+    return convert(setting_store.get(connection, _WORKFLOW) or {}, WorkflowSettings)
+
+
+def get_workflow_settings(site: Site, actor: Actor) -> WorkflowSettings:
+    """The workflow configuration, for somebody who asks."""
+    authorise(actor, Action.CONFIG_READ, "config/workflow", site.role_names)
+    with site.store.read() as connection:
+        return read_workflow_settings(connection)
+
+
+def patch_workflow_settings(
+    site: Site, actor: Actor, changes: Json, note: Note = NO_NOTE
+) -> WorkflowSettings:
+    """Change some of it."""
+    return _write(site, actor, changes, note, fresh=False)
+
+
+def put_workflow_settings(
+    site: Site, actor: Actor, values: Json, note: Note = NO_NOTE
+) -> WorkflowSettings:
+    """Replace it; what is not said is as it was at first."""
+    return _write(site, actor, values, note, fresh=True)
+
+
+def _write(site: Site, actor: Actor, changes: Json, note: Note, *, fresh: bool) -> WorkflowSettings:
+    authorise(actor, Action.CONFIG_UPDATE, "config/workflow", site.role_names)
+    with site.store.write() as connection:
+        before = read_workflow_settings(connection)
+        after = _changed(WorkflowSettings() if fresh else before, changes)
+        setting_store.put(connection, _WORKFLOW, msgspec.to_builtins(after))
+        document = settings_document(after)
+        revise(connection, site, actor, ConfigType.WORKFLOW, _WORKFLOW, document, note)
+        audit(connection, site, actor, "config:Update", "config/workflow", before, after)
+        # A shorter interval holds for what is waited for already.
+        soonest = site.clock.now_ms() + after.subpool_drain_check_interval_s * 1_000
+        pool_store.hasten_monitors(connection, soonest)
+    site.wake()
+    return after
+
+
+def settings_document(settings: WorkflowSettings) -> dict[str, Any]:
+    """The fields of the wire."""
+    values: dict[str, Any] = msgspec.to_builtins(settings)
+    for shown, name in _DURATIONS.items():
+        values[shown] = duration_text(values.pop(name))
+    return values
+
+
+def duration_text(seconds: int) -> str:
+    """A duration with its largest whole unit, as people write it."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _changed(settings: WorkflowSettings, changes: Json) -> WorkflowSettings:
+    if not isinstance(changes, Mapping):
+        raise Invalid("Workflow configuration: expected an object with the fields to change.")
+    values: dict[str, Any] = msgspec.to_builtins(settings)
+    for key, value in changes.items():
+        if key in _DURATIONS:
+            values[_DURATIONS[key]] = read_duration_s(f"Workflow configuration: {key}", value)
+        elif key in values and key not in _DURATIONS.values():
+            values[key] = value
+        else:
+            raise Invalid(f"Workflow configuration: there is no field {key}.")
+    try:
+        changed = convert(values, WorkflowSettings)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"Workflow configuration: {error}") from None
+    _check(changed)
+    return changed
+
+
+def _check(settings: WorkflowSettings) -> None:
+    if settings.subpool_drain_check_interval_s < 1:
+        raise Invalid("Workflow configuration: subpool_drain_check_interval must be at least 1s.")
+    for name in (
+        "max_num_tasks",
+        "max_num_workflows_per_user",
+        "max_retry_per_task",
+        "max_preemption_retries",
+        "max_lost_retries",
+    ):
+        value = getattr(settings, name)
+        if value is not None and value < 0:
+            raise Invalid(f"Workflow configuration: {name} must not be negative, not {value}.")
+    where = "Workflow configuration: default_exit_actions"
+    check_exit_actions(where, settings.default_exit_actions)

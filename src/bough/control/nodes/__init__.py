@@ -1,0 +1,1 @@
+"""Nodes: what backends offer, cordon and drain, what is used of them."""

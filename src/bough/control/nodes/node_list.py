@@ -1,0 +1,157 @@
+"""Nodes with what they have, what is held there, and who may use them. Must not know tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from bough.control.people.access import authorise
+from bough.control.pools.pool_config import Estate, read_estate, uses
+from bough.control.pools.pool_status import HEARTBEAT_WINDOW_MS
+from bough.control.site import Site
+from bough.errors import NotFound
+from bough.model.access import Action, Actor
+from bough.model.pool import Machine, Pool
+from bough.model.subpool import Subpool
+from bough.model.workflow import HOLDING
+from bough.store import nodes as machine_store
+from bough.store import pools as pool_store
+from bough.store import task_search
+from bough.store.task_search import TaskFilter
+
+
+class Amounts(msgspec.Struct, frozen=True):
+    """What a node has, or what is held there."""
+
+    gpus: int = 0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    storage_bytes: int = 0
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """A node as those see it who want to use it."""
+
+    machine: Machine
+    #: The pools that may use it, each with the platform names under which they do. Only pools that
+    #: were asked for; a subpool stands for itself here.
+    pools: dict[str, tuple[str, ...]]
+    #: How many top-level pools may use it; subpools are no sharing.
+    sharing: int
+    used: Amounts = Amounts()
+    #: How many tasks are on it.
+    tasks: int = 0
+
+
+class BackendView(msgspec.Struct, frozen=True):
+    """A backend, when it was last heard of, and what it has."""
+
+    name: str
+    heard_ms: int
+    online: bool
+    nodes: int
+    gpus: int
+
+
+def list_nodes(
+    site: Site,
+    actor: Actor,
+    pools: Sequence[str] | None = None,
+    platforms: Sequence[str] | None = None,
+) -> list[NodeView]:
+    """All nodes by name, or those of some pools and platforms."""
+    authorise(actor, Action.RESOURCE_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        wanted: dict[str, str] | None = None
+        if pools is not None:
+            wanted = {}
+            for name in pools:
+                found = pool_store.find(connection, name)
+                if found is None:
+                    raise NotFound(f"Pool {name} not found.")
+                wanted[name] = found.parent if isinstance(found, Subpool) else found.name
+        estate = read_estate(connection)
+        held = task_search.search(connection, TaskFilter(statuses=HOLDING, limit=None))
+    used = _held_by_node(held)
+    tasks = Counter(row.task.node for row in held)
+    views = [
+        msgspec.structs.replace(
+            _view(machine, estate, wanted, platforms),
+            used=used.get(machine.name, Amounts()),
+            tasks=tasks[machine.name],
+        )
+        for machine in estate.machines
+    ]
+    return [each for each in views if each.pools or wanted is None]
+
+
+def get_node(site: Site, actor: Actor, name: str) -> NodeView:
+    """One node, with all pools that may use it."""
+    for view in list_nodes(site, actor):
+        if view.machine.name == name:
+            return view
+    raise NotFound(f"Node {name} not found.")
+
+
+def list_backends(site: Site, actor: Actor) -> list[BackendView]:
+    """The backends that were ever heard of, by name."""
+    authorise(actor, Action.CONFIG_READ, "config/backend", site.role_names)
+    with site.store.read() as connection:
+        heard = machine_store.heartbeats(connection)
+        machines = machine_store.list_all(connection)
+    now_ms = site.clock.now_ms()
+    return [
+        BackendView(
+            name,
+            at_ms,
+            now_ms - at_ms <= HEARTBEAT_WINDOW_MS,
+            sum(each.backend == name for each in machines),
+            sum(each.gpus for each in machines if each.backend == name),
+        )
+        for name, at_ms in heard.items()
+    ]
+
+
+def _view(
+    machine: Machine,
+    estate: Estate,
+    wanted: dict[str, str] | None,
+    platforms: Sequence[str] | None,
+) -> NodeView:
+    by_name = {pool.name: pool for pool in estate.pools}
+    sharing = [name for name, pool in by_name.items() if uses(pool, machine)]
+    asked = {name: name for name in sharing} if wanted is None else wanted
+    shown: dict[str, tuple[str, ...]] = {}
+    for name, parent in asked.items():
+        if parent in sharing:
+            found = _platforms(by_name[parent], machine)
+            chosen = tuple(each for each in found if platforms is None or each in platforms)
+            if chosen:
+                shown[name] = chosen
+    return NodeView(machine, shown, len(sharing))
+
+
+def _platforms(pool: Pool, machine: Machine) -> tuple[str, ...]:
+    """The platforms of a pool that a node belongs to; a pool without any has one for all."""
+    if not pool.platforms:
+        return (machine.platform or "default",)
+    if machine.platform is None:
+        return tuple(sorted(pool.platforms))
+    return (machine.platform,) if machine.platform in pool.platforms else ()
+
+
+def _held_by_node(rows: list[task_search.TaskRow]) -> dict[str, Amounts]:
+    held: dict[str, Amounts] = {}
+    for row in rows:
+        node = row.task.node or ""
+        before = held.get(node, Amounts())
+        requests = row.spec.requests
+        held[node] = Amounts(
+            before.gpus + row.task.gpus,
+            before.cpu_milli + requests.cpu_milli,
+            before.memory_bytes + requests.memory_bytes,
+            before.storage_bytes + row.spec.storage_bytes,
+        )
+    return held

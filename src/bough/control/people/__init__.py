@@ -1,0 +1,1 @@
+"""Users, roles, tokens, credentials, and what each is allowed to do."""

@@ -1,0 +1,160 @@
+"""Personal access tokens: shown once, kept as a hash, expiring, with no more than the user's roles.
+
+Must not know how a token is carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bough.control.people.access import authorise, hash_secret
+from bough.control.recording import SYSTEM_ACTOR, audit
+from bough.control.site import Site
+from bough.errors import Conflict, Forbidden, Invalid, NotFound
+from bough.model.access import Action, Actor, Assignment, Token, User
+from bough.model.names import plain_name_fault
+from bough.store import people as people_store
+from bough.store import settings as setting_store
+
+DAY_MS = 24 * 60 * 60 * 1_000
+#: A token that is not told when to expire.
+DEFAULT_DAYS = 31
+_PREFIX = "bough-"
+_SIGNING_KEY = "signing-key"
+ADMIN = "admin"
+
+
+class NewToken(msgspec.Struct, frozen=True):
+    """A token with its secret, which nobody will see again."""
+
+    token: Token
+    secret: str
+
+
+def create_token(
+    site: Site,
+    actor: Actor,
+    name: str,
+    *,
+    user: str | None = None,
+    expires_ms: int | None = None,
+    description: str = "",
+    roles: Sequence[str] | None = None,
+) -> NewToken:
+    """Make a token for oneself, or for another user; `None`: with all roles of the user.
+
+    What a token can do is never more than what the one who asks can: a token that was narrowed
+    cannot make one that was not.
+    """
+    owner = _authorise(site, actor, Action.TOKEN_UPDATE, user)
+    fault = plain_name_fault("Token", name)
+    if fault is not None:
+        raise Invalid(fault)
+    now_ms = site.clock.now_ms()
+    expires_ms = now_ms + DEFAULT_DAYS * DAY_MS if expires_ms is None else expires_ms
+    if expires_ms <= now_ms:
+        raise Invalid(f"Token {name} would have expired already; choose a later date.")
+    with site.store.write() as connection:
+        if people_store.find_user(connection, owner) is None:
+            raise NotFound(f"User {owner} not found.")
+        has = [each.role for each in people_store.assignments(connection, owner)]
+        if owner == actor.name:
+            has = [role for role in has if role in actor.roles]
+        missing = [role for role in roles or () if role not in has]
+        if missing:
+            raise Forbidden(f"{owner} does not have the role {missing[0]}, so a token cannot.")
+        if any(each.name == name for each in people_store.list_tokens(connection, owner)):
+            raise Conflict(f"Token {name} already exists; delete it first.")
+        kept = tuple(sorted(has if roles is None else set(roles)))
+        token = Token(owner, name, description, expires_ms, now_ms, kept)
+        secret = _PREFIX + site.ids.secret()
+        people_store.insert_token(connection, token, hash_secret(secret))
+        audit(connection, site, actor, "token:Create", f"token/{owner}/{name}", None, token)
+    return NewToken(token, secret)
+
+
+def delete_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -> None:
+    """Make a token worthless at once."""
+    owner = _authorise(site, actor, Action.TOKEN_UPDATE, user)
+    with site.store.write() as connection:
+        if not people_store.delete_token(connection, owner, name):
+            raise NotFound(f"Token {name} not found.")
+        audit(connection, site, actor, "token:Delete", f"token/{owner}/{name}")
+
+
+def list_tokens(site: Site, actor: Actor, *, user: str | None = None) -> list[Token]:
+    """The tokens of a user, without what is secret."""
+    owner = _authorise(site, actor, Action.TOKEN_READ, user)
+    with site.store.read() as connection:
+        return people_store.list_tokens(connection, owner)
+
+
+def get_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -> Token:
+    """One token, without what is secret."""
+    for token in list_tokens(site, actor, user=user):
+        if token.name == name:
+            return token
+    raise NotFound(f"Token {name} not found.")
+
+
+def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str | None:
+    """Make the first administrator, while nobody has that role; the secret of the token.
+
+    The secret is kept before it is valid: a server that dies in between makes another one, instead
+    of leaving a token that nobody knows.
+    """
+    names = site.role_names
+    with site.store.write() as connection:
+        if people_store.users_with(connection, names.admin):
+            return None
+        now_ms = site.clock.now_ms()
+        if people_store.find_user(connection, ADMIN) is None:
+            people_store.insert_user(connection, User(ADMIN, now_ms, SYSTEM_ACTOR.name))
+        assignment = Assignment(names.admin, SYSTEM_ACTOR.name, now_ms)
+        people_store.assign(connection, ADMIN, assignment)
+        people_store.delete_token(connection, ADMIN, "first")
+        token = Token(
+            ADMIN,
+            "first",
+            "made at the first start",
+            now_ms + 3650 * DAY_MS,
+            now_ms,
+            (names.admin,),
+        )
+        secret = _PREFIX + site.ids.secret()
+        people_store.insert_token(connection, token, hash_secret(secret))
+        audit(connection, site, SYSTEM_ACTOR, "token:Create", f"token/{ADMIN}/first", None, token)
+        if keep is not None:
+            keep(secret)
+    return secret
+
+
+def signing_key(site: Site) -> str:
+    """The key that this site signs with; made when it is first needed."""
+    key = _read_key(site)
+    if key is None:
+        try:
+            with site.store.write() as connection:
+                setting_store.put(connection, _SIGNING_KEY, site.ids.secret())
+        except Conflict:
+            # Another server was faster.
+            pass
+        key = _read_key(site)
+    return key or ""
+
+
+def _read_key(site: Site) -> str | None:
+    with site.store.read() as connection:
+        return setting_store.get(connection, _SIGNING_KEY)
+
+
+def _authorise(site: Site, actor: Actor, action: Action, user: str | None) -> str:
+    """One's own tokens are one's own business; those of others are an administrator's."""
+    if user is None or user == actor.name:
+        authorise(actor, action, names=site.role_names)
+        return actor.name
+    other = Action.USER_READ if action is Action.TOKEN_READ else Action.USER_UPDATE
+    authorise(actor, other, names=site.role_names)
+    return user

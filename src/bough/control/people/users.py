@@ -1,0 +1,160 @@
+"""Users and roles. Nobody can give what is not an administrator's to give: only they come here.
+
+Must not know what a role allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.people.access import authorise
+from bough.control.recording import NO_NOTE, Note, audit, revise
+from bough.control.site import Site
+from bough.errors import Conflict, Invalid, NotFound
+from bough.model.access import Action, Actor, Assignment, Role, Statement, User
+from bough.model.names import plain_name_fault
+from bough.model.record import ConfigType
+from bough.store import people as people_store
+
+_USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,253})\Z")
+_ACTION = re.compile(r"(\*|[a-z]+):(\*|[A-Z][a-zA-Z]*)\Z")
+_RESOURCE = re.compile(r"\*\Z|[a-z]+/(\*|[^*/]+)\Z")
+
+
+class UserView(msgspec.Struct, frozen=True):
+    """A user with the roles that were given."""
+
+    user: User
+    roles: tuple[Assignment, ...]
+
+
+def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) -> UserView:
+    """Add a user."""
+    authorise(actor, Action.USER_UPDATE, names=site.role_names)
+    if not _USER.match(name):
+        raise Invalid(
+            f"User name {name[:60]!r} is not valid; letters, digits and . _ @ + - are allowed."
+        )
+    with site.store.write() as connection:
+        if people_store.find_user(connection, name) is not None:
+            raise Conflict(f"User {name} already exists.")
+        people_store.insert_user(connection, User(name, site.clock.now_ms(), actor.name))
+        _assign(site, connection, actor, name, roles)
+        view = _view(connection, name)
+        audit(connection, site, actor, "user:Create", f"user/{name}", None, view)
+    return view
+
+
+def change_roles(
+    site: Site, actor: Actor, name: str, add: Sequence[str] = (), remove: Sequence[str] = ()
+) -> UserView:
+    """Give roles to a user and take some away, from the user's tokens too."""
+    authorise(actor, Action.USER_UPDATE, names=site.role_names)
+    with site.store.write() as connection:
+        before = _view(connection, name)
+        for role in remove:
+            people_store.withdraw(connection, name, role)
+        _assign(site, connection, actor, name, add)
+        view = _view(connection, name)
+        audit(connection, site, actor, "user:Update", f"user/{name}", before, view)
+    return view
+
+
+def delete_user(site: Site, actor: Actor, name: str) -> None:
+    """Remove a user with roles, tokens and credentials; workflows keep the name."""
+    authorise(actor, Action.USER_UPDATE, names=site.role_names)
+    with site.store.write() as connection:
+        before = _view(connection, name)
+        people_store.delete_user(connection, name)
+        audit(connection, site, actor, "user:Delete", f"user/{name}", before, None)
+
+
+def get_user(site: Site, actor: Actor, name: str) -> UserView:
+    """One user."""
+    authorise(actor, Action.USER_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return _view(connection, name)
+
+
+def list_users(site: Site, actor: Actor, prefix: str = "", role: str | None = None) -> list[User]:
+    """Users by name, all or those whose names begin so, or who have a role."""
+    authorise(actor, Action.USER_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return people_store.list_users(connection, prefix, role)
+
+
+# Roles that administrators write
+
+
+def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role:
+    """Write a role, or write it anew."""
+    authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
+    fault = plain_name_fault("Role", role.name)
+    if fault is not None:
+        raise Invalid(fault)
+    if role.name in (site.role_names.admin, site.role_names.everybody):
+        raise Conflict(f"Role {role.name} comes with the product and cannot be changed.")
+    for statement in role.statements:
+        _check_statement(role, statement)
+    with site.store.write() as connection:
+        before = people_store.list_roles(connection, (role.name,))
+        people_store.put_role(connection, role)
+        data = msgspec.to_builtins(role)
+        revise(connection, site, actor, ConfigType.ROLE, role.name, data, note)
+        audit(connection, site, actor, "role:Update", f"role/{role.name}", before, role)
+    return role
+
+
+def delete_role(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> None:
+    """Remove a role that was written."""
+    authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
+    with site.store.write() as connection:
+        before = people_store.list_roles(connection, (name,))
+        if not before:
+            raise NotFound(f"Role {name} not found.")
+        people_store.delete_role(connection, name)
+        revise(connection, site, actor, ConfigType.ROLE, name, None, note)
+        audit(connection, site, actor, "role:Delete", f"role/{name}", before[0], None)
+
+
+def list_roles(site: Site, actor: Actor) -> list[Role]:
+    """The roles that administrators wrote."""
+    authorise(actor, Action.ROLE_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return people_store.list_roles(connection)
+
+
+def _check_statement(role: Role, statement: Statement) -> None:
+    for action in statement.actions:
+        if not _ACTION.match(action):
+            raise Invalid(f"Role {role.name}: {action[:60]!r} is no action like workflow:Create.")
+    for resource in statement.resources:
+        if not _RESOURCE.match(resource):
+            raise Invalid(
+                f"Role {role.name}: {resource[:60]!r} is no resource like pool/team, pool/* or *; "
+                "a part of a name is not possible."
+            )
+
+
+def _assign(
+    site: Site, connection: sa.Connection, actor: Actor, name: str, roles: Sequence[str]
+) -> None:
+    has = {each.role for each in people_store.assignments(connection, name)}
+    for role in dict.fromkeys(roles):
+        fault = plain_name_fault("Role", role)
+        if fault is not None:
+            raise Invalid(fault)
+        if role not in has:
+            assignment = Assignment(role, actor.name, site.clock.now_ms())
+            people_store.assign(connection, name, assignment)
+
+
+def _view(connection: sa.Connection, name: str) -> UserView:
+    user = people_store.find_user(connection, name)
+    if user is None:
+        raise NotFound(f"User {name} not found.")
+    return UserView(user, tuple(people_store.assignments(connection, name)))

@@ -1,0 +1,208 @@
+"""Cohorts above the pools: create, change, move, delete, list; each answer says what it does.
+
+A cycle is accepted, and stops what hangs on it until it is broken; a cohort that is deleted while
+others name it goes on without quota and parent. Both are the quota tree's to say. Must not know the
+arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.fields import read_gpus, read_limit
+from bough.control.people.access import authorise
+from bough.control.pools import quota_effects
+from bough.control.pools.dry_run import changing
+from bough.control.pools.pool_config import Estate, read_estate
+from bough.control.recording import NO_NOTE, Note, audit, happen, revise
+from bough.control.site import Site
+from bough.errors import Conflict, Invalid, NotFound
+from bough.model.access import Action, Actor
+from bough.model.names import DELIMITER, plain_name_fault
+from bough.model.pool import Json, PoolCohort
+from bough.model.record import ConfigType, EventKind
+from bough.store import cohorts as cohort_store
+from bough.store import settings as setting_store
+
+_FIELDS = set(PoolCohort.__struct_fields__) - {"name"}
+
+
+class CohortChange(msgspec.Struct, frozen=True):
+    """What became of a change, or would become of it."""
+
+    cohort: PoolCohort | None
+    effects: quota_effects.Effects
+    #: Only planned: nothing was changed.
+    planned: bool = False
+
+
+def create_cohort(
+    site: Site, actor: Actor, name: str, fields: Json, note: Note = NO_NOTE, *, plan: bool = False
+) -> CohortChange:
+    """Declare a cohort that is not there yet."""
+
+    def change(connection: sa.Connection) -> PoolCohort:
+        _check_name(site, name)
+        if cohort_store.lock(connection, name) is not None:
+            raise Conflict(f"Cohort {name} already exists.")
+        cohort = _changed(connection, PoolCohort(name), fields)
+        cohort_store.insert(connection, cohort)
+        _write_down(site, connection, actor, "cohort:Create", None, cohort, note)
+        return cohort
+
+    return _make(site, actor, change, plan=plan)
+
+
+def update_cohort(
+    site: Site, actor: Actor, name: str, fields: Json, note: Note = NO_NOTE, *, plan: bool = False
+) -> CohortChange:
+    """Change some fields of a cohort; its parent is one of them."""
+
+    def change(connection: sa.Connection) -> PoolCohort:
+        before = _require(connection, name)
+        cohort = _changed(connection, before, fields)
+        cohort_store.update(connection, cohort)
+        _write_down(site, connection, actor, "cohort:Update", before, cohort, note)
+        return cohort
+
+    return _make(site, actor, change, plan=plan)
+
+
+def move_cohort(
+    site: Site,
+    actor: Actor,
+    name: str,
+    parent: str | None,
+    note: Note = NO_NOTE,
+    *,
+    plan: bool = False,
+) -> CohortChange:
+    """Hang a cohort elsewhere; `None`: directly below the node above all."""
+    return update_cohort(site, actor, name, {"parent": parent}, note, plan=plan)
+
+
+def delete_cohort(
+    site: Site, actor: Actor, name: str, note: Note = NO_NOTE, *, plan: bool = False
+) -> CohortChange:
+    """Take the declaration of a cohort back at once, whoever names it."""
+
+    def change(connection: sa.Connection) -> None:
+        before = _require(connection, name)
+        cohort_store.delete(connection, name)
+        _write_down(site, connection, actor, "cohort:Delete", before, None, note)
+
+    return _make(site, actor, change, plan=plan)
+
+
+def list_cohorts(site: Site, actor: Actor) -> list[PoolCohort]:
+    """All cohorts, by name."""
+    authorise(actor, Action.COHORT_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return cohort_store.list_all(connection)
+
+
+def get_cohort(site: Site, actor: Actor, name: str) -> PoolCohort:
+    """One cohort."""
+    authorise(actor, Action.COHORT_READ, names=site.role_names)
+    with site.store.read() as connection:
+        found = cohort_store.find(connection, name)
+    if found is None:
+        raise NotFound(f"Cohort {name} not found.")
+    return found
+
+
+def _make(site: Site, actor: Actor, change: Any, *, plan: bool) -> CohortChange:
+    """Make a change in a transaction, see what it does, and keep it unless it is only planned."""
+    authorise(actor, Action.COHORT_UPDATE, names=site.role_names)
+    with changing(site, plan=plan) as connection:
+        before: Estate = read_estate(connection)
+        cohort = change(connection)
+        setting_store.raise_counter(connection, setting_store.VERSION)
+        made = CohortChange(cohort, quota_effects.of_change(site, connection, before), plan)
+        _tell(site, connection, made)
+    return made
+
+
+def _tell(site: Site, connection: sa.Connection, made: CohortChange) -> None:
+    """Events for what stops, and for what may go on, because of the change."""
+    for node in made.effects.tangled:
+        happen(
+            connection,
+            site,
+            EventKind.COHORT_CHANGED,
+            node.name,
+            message="stopped: its cohorts form a cycle",
+        )
+    for node in made.effects.untangled:
+        happen(
+            connection,
+            site,
+            EventKind.COHORT_CHANGED,
+            node.name,
+            message="free of the cycle: new admissions are possible again",
+        )
+
+
+def _changed(connection: sa.Connection, cohort: PoolCohort, fields: Json) -> PoolCohort:
+    where = f"Cohort {cohort.name}"
+    if not isinstance(fields, Mapping):
+        raise Invalid(f"{where}: expected an object with its fields.")
+    unknown = sorted(str(key) for key in fields if key not in _FIELDS)
+    if unknown:
+        raise Invalid(f"{where}: there is no field {', '.join(unknown)}.")
+    values: dict[str, Any] = dict(fields)
+    for key in ("quota", "weight"):
+        if key in values:
+            values[key] = read_gpus(f"{where}: {key}", values[key])
+    for key in ("borrowing_limit", "lending_limit"):
+        if key in values:
+            values[key] = read_limit(f"{where}: {key}", values[key])
+    parent = values.get("parent")
+    if parent is not None and parent != cohort.parent and not isinstance(parent, str):
+        raise Invalid(f"{where}: the parent must be the name of a cohort.")
+    if (
+        parent is not None
+        and parent not in (cohort.parent, cohort.name)
+        and (cohort_store.find(connection, parent) is None)
+    ):
+        raise Invalid(f"{where}: the cohort {parent} does not exist; create it first.")
+    if not isinstance(values.get("description", ""), str):
+        raise Invalid(f"{where}: the description must be text.")
+    return msgspec.structs.replace(cohort, **values)
+
+
+def _check_name(site: Site, name: str) -> None:
+    fault = plain_name_fault("Cohort", name)
+    if fault is None and (DELIMITER in name or name.startswith(f"{site.prefix}-")):
+        fault = (
+            f'Cohort name "{name}" is not valid! "{DELIMITER}" and names that begin with '
+            f'"{site.prefix}-" are kept for the queues of pools.'
+        )
+    if fault is not None:
+        raise Invalid(fault)
+
+
+def _require(connection: sa.Connection, name: str) -> PoolCohort:
+    found = cohort_store.lock(connection, name)
+    if found is None:
+        raise NotFound(f"Cohort {name} not found.")
+    return found
+
+
+def _write_down(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    action: str,
+    before: PoolCohort | None,
+    after: PoolCohort | None,
+    note: Note,
+) -> None:
+    name = (after or before or PoolCohort("")).name
+    revise(connection, site, actor, ConfigType.COHORT, name, msgspec.to_builtins(after), note)
+    audit(connection, site, actor, action, f"cohort/{name}", before, after)
+    happen(connection, site, EventKind.COHORT_CHANGED, name, message=action)

@@ -1,0 +1,76 @@
+"""Everything that the quota tree is made of, read at one moment. Must not know the tree."""
+
+from __future__ import annotations
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.pool import Machine, Pool, PoolCohort
+from bough.model.subpool import Subpool
+from bough.store import cohorts, pools
+from bough.store import nodes as node_store
+
+
+class Estate(msgspec.Struct, frozen=True):
+    """Pools, how they are divided, what stands above them, and the nodes below."""
+
+    pools: tuple[Pool, ...] = ()
+    subpools: tuple[Subpool, ...] = ()
+    cohorts: tuple[PoolCohort, ...] = ()
+    machines: tuple[Machine, ...] = ()
+
+    def subpools_of(self, pool: str) -> list[Subpool]:
+        """The subpools of a pool, by name, archived ones too."""
+        return [each for each in self.subpools if each.parent == pool]
+
+
+def read_estate(connection: sa.Connection) -> Estate:
+    """Read it all."""
+    return Estate(
+        pools=tuple(pools.list_pools(connection)),
+        subpools=tuple(pools.list_subpools(connection)),
+        cohorts=tuple(cohorts.list_all(connection)),
+        machines=tuple(node_store.list_all(connection)),
+    )
+
+
+def unallocated(pool: Pool, subpools: list[Subpool]) -> int | None:
+    """What a pool has left for itself: never stored, so that the sum is right by construction.
+
+    `_shared.quota + sum(active subpool quotas) = pool quota`; `None`: the pool has no limit.
+    """
+    if pool.gpu.guarantee is None:
+        return None
+    return pool.gpu.guarantee - sum(each.counted for each in subpools)
+
+
+def uses(pool: Pool, machine: Machine) -> bool:
+    """Whether a pool may use a node."""
+    if machine.backend != pool.backend:
+        return False
+    return machine.pools is None or pool.name in machine.pools
+
+
+def node_sets(estate: Estate) -> list[tuple[tuple[Pool, ...], tuple[Machine, ...]]]:
+    """Pools that share nodes, directly or through others, with those nodes; by their first pool."""
+    owner: dict[str, str] = {pool.name: pool.name for pool in estate.pools}
+
+    def first(name: str) -> str:
+        while owner[name] != name:
+            name = owner[name]
+        return name
+
+    shared: list[tuple[Machine, list[str]]] = []
+    for machine in estate.machines:
+        sharing = [pool.name for pool in estate.pools if uses(pool, machine)]
+        shared.append((machine, sharing))
+        for name in sharing[1:]:
+            one, other = sorted((first(sharing[0]), first(name)))
+            owner[other] = one
+    found: dict[str, tuple[list[Pool], list[Machine]]] = {}
+    for pool in sorted(estate.pools, key=lambda each: each.name):
+        found.setdefault(first(pool.name), ([], []))[0].append(pool)
+    for machine, sharing in shared:
+        if sharing:
+            found[first(sharing[0])][1].append(machine)
+    return [(tuple(members), tuple(nodes)) for _, (members, nodes) in sorted(found.items())]

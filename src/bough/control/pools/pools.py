@@ -1,0 +1,285 @@
+"""Top-level pools: make, change, rename, delete, show. Their subpools are `subpools`'s.
+
+Must not know how a pool is written on the wire (`pool_fields`), nor the tree it is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.people.access import authorise, resource_of
+from bough.control.pools import quota_effects
+from bough.control.pools.pool_config import read_estate
+from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
+from bough.control.pools.pool_status import status_of
+from bough.control.pools.subpool_drain import Drain
+from bough.control.recording import NO_NOTE, Note, audit, happen, revise
+from bough.control.site import Site
+from bough.errors import Broken, Conflict, Invalid, NotFound
+from bough.model.access import Action, Actor
+from bough.model.names import SHARED, QueueName, pool_name_fault, queue_name_fault
+from bough.model.pool import Json, Pool, PoolStatus
+from bough.model.record import ConfigType, EventKind
+from bough.model.subpool import Subpool
+from bough.store import cohorts as cohort_store
+from bough.store import nodes as machine_store
+from bough.store import people as people_store
+from bough.store import pools as pool_store
+from bough.store import settings as setting_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+
+
+class PoolView(msgspec.Struct, frozen=True):
+    """A pool, or a subpool with what it inherits, as it is shown."""
+
+    name: str
+    #: For a subpool, its pool.
+    pool: Pool
+    status: PoolStatus
+    subpool: Subpool | None = None
+    #: What keeps a subpool that is being deleted from being archived, where that was asked for.
+    drain: Drain | None = None
+
+    @property
+    def document(self) -> dict[str, Json]:
+        """The fields of the wire."""
+        if self.subpool is None:
+            return pool_document(self.pool, self.status)
+        document = subpool_document(self.pool, self.subpool, self.status)
+        if self.drain is not None:
+            document["drain"] = msgspec.to_builtins(self.drain)
+        return document
+
+
+class PoolChange(msgspec.Struct, frozen=True):
+    """What became of a change."""
+
+    pools: tuple[Pool, ...]
+    effects: quota_effects.Effects
+
+
+def put_pools(
+    site: Site, actor: Actor, configs: Mapping[str, Json], note: Note = NO_NOTE
+) -> PoolChange:
+    """Make pools, or replace what is configured for them; all of them, or none."""
+    for name in configs:
+        authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
+    wanted = [read_pool(name, configs[name]) for name in sorted(configs)]
+    with site.store.write() as connection:
+        before = read_estate(connection)
+        for pool in wanted:
+            _put(site, connection, actor, pool, note)
+        changed = _finish(site, connection, before)
+    site.wake()
+    return PoolChange(tuple(wanted), changed)
+
+
+def create_pool(
+    site: Site, actor: Actor, name: str, config: Json, note: Note = NO_NOTE
+) -> PoolChange:
+    """Make a pool that is not there yet."""
+    authorise(actor, Action.POOL_CREATE, resource_of(name), site.role_names)
+    pool = read_pool(name, config)
+    with site.store.write() as connection:
+        before = read_estate(connection)
+        if isinstance(pool_store.find(connection, name), Pool):
+            raise Conflict(f"Pool {name} already exists.")
+        _put(site, connection, actor, pool, note)
+        changed = _finish(site, connection, before)
+    site.wake()
+    return PoolChange((pool,), changed)
+
+
+def patch_pool(
+    site: Site, actor: Actor, name: str, changes: Json, note: Note = NO_NOTE
+) -> PoolChange:
+    """Change some fields of a pool."""
+    authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
+    with site.store.write() as connection:
+        before = read_estate(connection)
+        pool = merge_pool(_lock(connection, name), changes)
+        _put(site, connection, actor, pool, note)
+        changed = _finish(site, connection, before)
+    site.wake()
+    return PoolChange((pool,), changed)
+
+
+def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note = NO_NOTE) -> Pool:
+    """Give a pool another name; its workflows go with it."""
+    authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
+    authorise(actor, Action.POOL_UPDATE, resource_of(new_name), site.role_names)
+    with site.store.write() as connection:
+        pool = _lock(connection, name)
+        subpools = pool_store.list_subpools(connection, name)
+        if subpools:
+            listed = ", ".join(each.name for each in subpools)
+            raise Conflict(f"Pool {name} cannot be renamed: it has the subpools {listed}.")
+        _check_new_name(site, new_name)
+        if pool_store.find(connection, new_name) is not None:
+            raise Conflict(f"Pool {new_name} already exists.")
+        pool_store.rename_pool(connection, name, new_name)
+        workflow_store.move(connection, name, new_name)
+        task_store.move_queue(connection, site.leaf_queue(name), site.leaf_queue(new_name))
+        task_store.move_queue(connection, site.pool_queue(name), site.pool_queue(new_name))
+        people_store.forget_default_pool(connection, name, new_name)
+        renamed = msgspec.structs.replace(pool, name=new_name)
+        revise(connection, site, actor, ConfigType.POOL, name, None, note)
+        revise(connection, site, actor, ConfigType.POOL, new_name, pool_document(renamed), note)
+        audit(connection, site, actor, "pool:Rename", f"pool/{name}", pool, renamed)
+        happen(
+            connection,
+            site,
+            EventKind.POOL_CHANGED,
+            new_name,
+            pool=new_name,
+            message=f"renamed from {name}",
+        )
+        setting_store.raise_counter(connection, setting_store.VERSION)
+    site.wake()
+    return renamed
+
+
+def delete_pool(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> bool:
+    """Remove a pool, and say whether there was one."""
+    authorise(actor, Action.POOL_DELETE, resource_of(name), site.role_names)
+    with site.store.write() as connection:
+        if pool_store.find(connection, name) is None:
+            return False
+        pool = _lock(connection, name)
+        _check_deletable(connection, name)
+        pool_store.delete_pool(connection, name)
+        people_store.forget_default_pool(connection, name)
+        revise(connection, site, actor, ConfigType.POOL, name, None, note)
+        audit(connection, site, actor, "pool:Delete", f"pool/{name}", pool)
+        happen(connection, site, EventKind.POOL_CHANGED, name, pool=name, message="deleted")
+        setting_store.raise_counter(connection, setting_store.VERSION)
+    site.wake()
+    return True
+
+
+def list_pools(
+    site: Site, actor: Actor, backend: str | None = None, *, subpools: bool = False
+) -> list[PoolView]:
+    """All pools, by name; with subpools, each is followed by those that are not archived."""
+    authorise(actor, Action.POOL_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        estate = read_estate(connection)
+        heartbeats = machine_store.heartbeats(connection)
+    views: list[PoolView] = []
+    for pool in estate.pools:
+        if backend is not None and pool.backend != backend:
+            continue
+        status = status_of(pool, heartbeats, site.clock.now_ms())
+        views.append(PoolView(pool.name, pool, status))
+        if subpools:
+            visible = [each for each in estate.subpools_of(pool.name) if each.visible]
+            views += [PoolView(each.name, pool, status, each) for each in visible]
+    return views
+
+
+def get_pool(site: Site, actor: Actor, name: str) -> PoolView:
+    """One pool, or a subpool by its canonical name."""
+    authorise(actor, Action.POOL_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        found = pool_store.find(connection, name)
+        if found is None:
+            raise NotFound(f"Pool {name} not found.")
+        return view(site, connection, found)
+
+
+def view(site: Site, connection: sa.Connection, found: Pool | Subpool) -> PoolView:
+    """How a pool or subpool is shown at this moment."""
+    subpool = found if isinstance(found, Subpool) else None
+    pool = found if isinstance(found, Pool) else pool_store.find_pool(connection, found.parent)
+    if pool is None:
+        raise Broken(f"the pool of {found.name} is missing")
+    status = status_of(pool, machine_store.heartbeats(connection), site.clock.now_ms())
+    return PoolView(found.name, pool, status, subpool)
+
+
+# Rules
+
+
+def _put(site: Site, connection: sa.Connection, actor: Actor, pool: Pool, note: Note) -> None:
+    _refuse_subpool(connection, pool.name)
+    current = pool_store.lock(connection, pool.name)
+    if pool.cohort is not None and cohort_store.find(connection, pool.cohort) is None:
+        kept = current is not None and current.cohort == pool.cohort
+        if not kept:
+            raise Invalid(f"Cohort {pool.cohort} not found; create it first.")
+    if current is None:
+        _check_new_name(site, pool.name)
+        pool_store.insert_pool(connection, pool, site.clock.now_ms())
+    else:
+        _check_quota(connection, pool)
+        pool_store.update_pool(connection, pool)
+    if current != pool:
+        revise(connection, site, actor, ConfigType.POOL, pool.name, pool_document(pool), note)
+        action = "pool:Create" if current is None else "pool:Update"
+        audit(connection, site, actor, action, f"pool/{pool.name}", current, pool)
+        happen(connection, site, EventKind.POOL_CHANGED, pool.name, pool=pool.name)
+
+
+def _finish(
+    site: Site, connection: sa.Connection, before: quota_effects.Estate
+) -> quota_effects.Effects:
+    setting_store.raise_counter(connection, setting_store.VERSION)
+    return quota_effects.of_change(site, connection, before)
+
+
+def _check_new_name(site: Site, name: str) -> None:
+    queue = QueueName(site.namespace, name, SHARED, site.prefix)
+    fault = pool_name_fault(name) or queue_name_fault("Pool", name, queue)
+    if fault:
+        raise Invalid(fault)
+
+
+def _check_quota(connection: sa.Connection, pool: Pool) -> None:
+    """The shared part may not become negative: what the subpools were given, they keep."""
+    allocated = pool_store.active_quota(connection, pool.name)
+    guarantee = pool.gpu.guarantee
+    if guarantee is None:
+        visible = [each for each in pool_store.list_subpools(connection, pool.name) if each.visible]
+        if visible:
+            raise Invalid(f"Pool {pool.name} is divided into subpools, so it needs a GPU quota.")
+    elif guarantee < allocated:
+        raise Invalid(
+            f"The quota of pool {pool.name} cannot be {guarantee} GPUs: {allocated} GPUs are "
+            "allocated to subpools."
+        )
+
+
+def _check_deletable(connection: sa.Connection, name: str) -> None:
+    subpools = pool_store.list_subpools(connection, name)
+    visible = [f"{each.name} ({each.state})" for each in subpools if each.visible]
+    if visible:
+        raise Conflict(f"Pool {name} cannot be deleted: it has the subpools {', '.join(visible)}.")
+    if subpools:
+        listed = ", ".join(each.name for each in subpools)
+        raise Conflict(
+            f"Pool {name} cannot be deleted: the history of its archived subpools {listed} is kept."
+        )
+    alive = workflow_store.count_alive(connection, name)
+    if alive:
+        raise Conflict(f"Pool {name} cannot be deleted: {alive} of its workflows are not finished.")
+
+
+def _lock(connection: sa.Connection, name: str) -> Pool:
+    _refuse_subpool(connection, name)
+    pool = pool_store.lock(connection, name)
+    if pool is None:
+        raise NotFound(f"Pool {name} not found.")
+    return pool
+
+
+def _refuse_subpool(connection: sa.Connection, name: str) -> None:
+    found = pool_store.find(connection, name)
+    if isinstance(found, Subpool):
+        raise Invalid(
+            f"Pool {name} is a subpool of {found.parent}; its quota is changed, and it is deleted, "
+            f"through /api/configs/pool/{found.parent}/subpool/{found.subpool}."
+        )

@@ -1,0 +1,74 @@
+"""What a change of the organisation does to the quota tree: who comes into debt, who out of it.
+
+A pool's quota stands in several nodes of the tree, so the trees before and after are compared as a
+whole. Must not know what the change was.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bough.control.pools.pool_config import Estate, read_estate
+from bough.control.pools.quota_tree import Forest, derive
+from bough.control.site import Site
+from bough.core.quota.effects import Debt, Effects
+from bough.core.quota.tree import QuotaTree
+from bough.store import tasks
+
+__all__ = ["Debt", "Effects", "Estate", "compare", "of_change"]
+
+
+def of_change(site: Site, connection: sa.Connection, before: Estate) -> Effects:
+    """What was done since the estate was read, within the same transaction."""
+    uses: dict[str, int] = {}
+    for use in tasks.uses(connection):
+        uses[use.pool] = uses.get(use.pool, 0) + use.gpus
+    return compare(site, before, read_estate(connection), uses)
+
+
+def compare(site: Site, before: Estate, after: Estate, uses: dict[str, int]) -> Effects:
+    """Compare two estates under the same use, which is by pool and subpool."""
+    old, new = _tree(site, before, uses), _tree(site, after, uses)
+    nodes = sorted({*old, *new})
+    keys = sorted(
+        {
+            (node, what)
+            for node in nodes
+            for tree in (old, new)
+            if node in tree
+            for what in tree.flavor_resources(node)
+        }
+    )
+    debts = [
+        Debt(
+            node,
+            what,
+            old.debt(node, what) if node in old else 0,
+            new.debt(node, what) if node in new else 0,
+        )
+        for node, what in keys
+    ]
+    was = {node for node in nodes if node in old and old.cycle(node)}
+    now = {node for node in nodes if node in new and new.cycle(node)}
+    return Effects(
+        debts=tuple(each for each in debts if each.after > each.before),
+        relieved=tuple(each for each in debts if each.after < each.before),
+        tangled=tuple(sorted(now - was)),
+        untangled=tuple(sorted(was - now)),
+    )
+
+
+def _tree(site: Site, estate: Estate, uses: dict[str, int]) -> QuotaTree:
+    forest = derive(estate, site.namespace, site.prefix)
+    tree = QuotaTree.of(forest.cohorts, forest.queues)
+    for name, gpus in sorted(uses.items()):
+        leaf = forest.leaves.get(name)
+        if leaf is not None:
+            tree.add_usage(leaf, forest.amount(_pool_of(estate, forest, name), gpus))
+    return tree
+
+
+def _pool_of(estate: Estate, forest: Forest, name: str) -> str:
+    if name in forest.flavor_of_pool:
+        return name
+    return next(each.parent for each in estate.subpools if each.name == name)

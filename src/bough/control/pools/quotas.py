@@ -1,0 +1,228 @@
+"""What pools have, use and have left; what the nodes have; the queues as administrators see them.
+
+Every answer is from one moment, so that what is left is always what there is minus what is used.
+Must not know how a table is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from bough.control.people.access import authorise
+from bough.control.pools.pool_config import Estate, node_sets, read_estate, unallocated
+from bough.control.pools.pool_fields import pool_document, subpool_document
+from bough.control.pools.pool_status import status_of
+from bough.control.pools.quota_tree import QueueRow, derive
+from bough.control.pools.startable import CanStart, startable
+from bough.control.pools.subpool_drain import Drain, drain_of
+from bough.control.site import Site
+from bough.errors import NotFound
+from bough.model.access import Action, Actor
+from bough.model.pool import Json, Machine, Pool, PoolStatus
+from bough.model.subpool import Subpool, SubpoolState
+from bough.model.workflow import TaskStatus
+from bough.store import nodes as machine_store
+from bough.store import tasks as task_store
+from bough.store.tasks import Use
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The six numbers of a row, or of their sum."""
+
+    #: GPUs of HIGH and NORMAL that run; what is guaranteed; and the difference, which is negative
+    #: while there is something to drain.
+    quota_used: int
+    quota_limit: int
+    quota_free: int
+    #: GPUs of everything that runs, LOW too.
+    total_usage: int
+    #: GPUs of the nodes, and those of them that are idle.
+    total_capacity: int
+    total_free: int
+
+
+class PoolRow(msgspec.Struct, frozen=True):
+    """A pool, or a subpool, with its numbers."""
+
+    name: str
+    pool: Pool
+    status: PoolStatus
+    usage: Usage
+    subpool: Subpool | None = None
+    #: What the pool has together with its subpools, where it is divided.
+    quota_total: int | None = None
+    #: GPUs of HIGH and NORMAL that can really start now, and why not all that is left on paper.
+    can_start: int = 0
+    can_start_note: str = ""
+    #: What keeps a subpool that is being deleted from being archived.
+    drain: Drain | None = None
+
+    @property
+    def document(self) -> dict[str, Json]:
+        """The fields of the wire, without the numbers."""
+        if self.subpool is None:
+            return pool_document(self.pool, self.status)
+        return subpool_document(self.pool, self.subpool, self.status)
+
+
+class NodeSet(msgspec.Struct, frozen=True):
+    """Pools that share nodes, each followed by its subpools."""
+
+    rows: tuple[PoolRow, ...]
+
+
+class QuotaReport(msgspec.Struct, frozen=True):
+    """All of it."""
+
+    node_sets: tuple[NodeSet, ...]
+    total: Usage
+
+
+class QueueUse(msgspec.Struct, frozen=True):
+    """A node of the quota tree with what is used at it and below it."""
+
+    row: QueueRow
+    used: int
+    used_guaranteed: int
+
+
+def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) -> QuotaReport:
+    """What pools have and use; `None`: all. A pool brings its subpools, a subpool only itself."""
+    authorise(actor, Action.POOL_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        estate = read_estate(connection)
+        uses = task_store.uses(connection)
+        held = task_store.node_uses(connection)
+        heartbeats = machine_store.heartbeats(connection)
+        drains = {
+            each.name: drain_of(site, connection, each)
+            for each in estate.subpools
+            if each.state is SubpoolState.DELETING
+        }
+    now_ms = site.clock.now_ms()
+    statuses = {pool.name: status_of(pool, heartbeats, now_ms) for pool in estate.pools}
+    can_start = startable(site, estate, uses, held)
+    sets: list[NodeSet] = []
+    for members, machines in node_sets(estate):
+        rows = _rows(estate, members, machines, uses, held, statuses)
+        sets.append(NodeSet(tuple(_completed(row, can_start, drains) for row in rows)))
+    if names is not None:
+        sets = _selected(sets, names)
+    return QuotaReport(tuple(sets), _total(sets))
+
+
+def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
+    """The whole quota tree, hidden leaves too, in order."""
+    authorise(actor, Action.QUEUE_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        estate = read_estate(connection)
+        uses = task_store.uses(connection)
+    forest = derive(estate, site.namespace, site.prefix)
+    used: dict[str, int] = {}
+    guaranteed: dict[str, int] = {}
+    parents = {row.name: row.parent for row in forest.rows}
+    for use in uses:
+        node = forest.leaves.get(use.pool)
+        seen: set[str] = set()
+        while node is not None and node not in seen:
+            seen.add(node)
+            used[node] = used.get(node, 0) + use.gpus
+            if use.guaranteed:
+                guaranteed[node] = guaranteed.get(node, 0) + use.gpus
+            node = parents.get(node)
+    return [
+        QueueUse(row, used.get(row.name, 0), guaranteed.get(row.name, 0)) for row in forest.rows
+    ]
+
+
+def _rows(
+    estate: Estate,
+    members: Iterable[Pool],
+    machines: Sequence[Machine],
+    uses: list[Use],
+    held: dict[str, int],
+    statuses: dict[str, PoolStatus],
+) -> Iterable[PoolRow]:
+    capacity = sum(machine.gpus for machine in machines)
+    free = capacity - sum(held.get(machine.name, 0) for machine in machines)
+    running: dict[str, list[Use]] = {}
+    for use in uses:
+        if use.status is TaskStatus.RUNNING:
+            running.setdefault(use.pool, []).append(use)
+    for pool in members:
+        subpools = [each for each in estate.subpools_of(pool.name) if each.visible]
+        left = unallocated(pool, subpools)
+        yield PoolRow(
+            pool.name,
+            pool,
+            statuses[pool.name],
+            _usage(running.get(pool.name, []), capacity if left is None else left, capacity, free),
+            quota_total=pool.gpu.guarantee if subpools else None,
+        )
+        for each in subpools:
+            usage = _usage(running.get(each.name, []), each.counted, capacity, free)
+            yield PoolRow(each.name, pool, statuses[pool.name], usage, each)
+
+
+def _completed(
+    row: PoolRow, can_start: Mapping[str, CanStart], drains: Mapping[str, Drain]
+) -> PoolRow:
+    found = can_start[row.name]
+    return msgspec.structs.replace(
+        row,
+        can_start=found.gpus,
+        can_start_note=found.note if found.gpus < row.usage.quota_free else "",
+        drain=drains.get(row.name),
+    )
+
+
+def _usage(running: list[Use], limit: int, capacity: int, free: int) -> Usage:
+    used = sum(use.gpus for use in running if use.guaranteed)
+    total = sum(use.gpus for use in running)
+    return Usage(used, limit, limit - used, total, capacity, free)
+
+
+def _selected(sets: list[NodeSet], names: Sequence[str]) -> list[NodeSet]:
+    wanted = set(names)
+    known = {row.name for each in sets for row in each.rows}
+    unknown = [name for name in dict.fromkeys(names) if name not in known]
+    if unknown:
+        raise NotFound(f"Pools {', '.join(unknown)} not found")
+    chosen = (
+        tuple(
+            row
+            for row in each.rows
+            if row.name in wanted or (row.subpool is not None and row.subpool.parent in wanted)
+        )
+        for each in sets
+    )
+    return [NodeSet(rows) for rows in chosen if rows]
+
+
+def _total(sets: list[NodeSet]) -> Usage:
+    """The quota columns add up over rows; nodes are counted once for each node set."""
+    rows = [row.usage for each in sets for row in each.rows]
+    once = [each.rows[0].usage for each in sets if each.rows]
+    return Usage(
+        sum(row.quota_used for row in rows),
+        sum(row.quota_limit for row in rows),
+        sum(row.quota_free for row in rows),
+        sum(row.total_usage for row in rows),
+        sum(row.total_capacity for row in once),
+        sum(row.total_free for row in once),
+    )
+
+
+def gpus_to_drain(report: QuotaReport) -> int:
+    """GPUs that are used beyond their quota, and so still to drain."""
+    rows = [row.usage for each in report.node_sets for row in each.rows]
+    return sum(-row.quota_free for row in rows if row.quota_free < 0)
+
+
+def subpools_by_state(site: Site) -> dict[SubpoolState, int]:
+    """How many subpools are in each state, for metrics."""
+    with site.store.read() as connection:
+        states = [each.state for each in read_estate(connection).subpools]
+    return {state: states.count(state) for state in SubpoolState}

@@ -1,0 +1,100 @@
+"""How many GPUs of HIGH and NORMAL can really start in each pool and subpool now.
+
+What is left of a quota on paper may be more: parts of it may be promised to others, used by work of
+subpools that are being deleted, or be more than there are nodes. The scheduler's own ledger says.
+LOW counts as gone, since it gives way to what is within its quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from bough.control.pools.pool_config import Estate, node_sets
+from bough.control.pools.queue_names import EVERYTHING
+from bough.control.pools.quota_tree import GPU, derive
+from bough.control.site import Site
+from bough.core.quota.guarantee import GuaranteedTree
+from bough.model.names import SHARED, QueueName
+from bough.model.pool import Machine, Pool
+from bough.model.quota import FlavorResource, NodeKind, TreeNode
+from bough.model.reason import Refusal
+from bough.store.tasks import Use
+
+_NO_QUOTA = "it has no quota, but what the quotas of other pools leave"
+
+
+class CanStart(msgspec.Struct, frozen=True):
+    """What can start in one pool or subpool."""
+
+    gpus: int
+    #: What stands against more.
+    note: str = ""
+
+
+def startable(
+    site: Site, estate: Estate, uses: Iterable[Use], held: Mapping[str, int]
+) -> dict[str, CanStart]:
+    """By pool and visible subpool; `held` is all that is used on each node."""
+    forest = derive(estate, site.namespace, site.prefix)
+    tree = GuaranteedTree.of(forest.cohorts, forest.queues)
+    uses = tuple(uses)
+    parents = {each.name: each.parent for each in estate.subpools}
+    for use in uses:
+        leaf = forest.leaves.get(use.pool)
+        if leaf is not None and use.guaranteed:
+            tree.add_usage(leaf, forest.amount(parents.get(use.pool, use.pool), use.gpus))
+    found: dict[str, CanStart] = {}
+    for members, machines in node_sets(estate):
+        names = _names(estate, members)
+        low = sum(use.gpus for use in uses if use.pool in names and not use.guaranteed)
+        there = _there(machines, held, low)
+        for name, pool in names.items():
+            what = FlavorResource(forest.flavor_of_pool[pool.name], GPU)
+            can = _can_start(site, tree, forest.leaves[name], what, there)
+            if pool.gpu.guarantee is None:
+                can = msgspec.structs.replace(can, note=_NO_QUOTA)
+            found[name] = can
+    return found
+
+
+def _can_start(
+    site: Site, tree: GuaranteedTree, leaf: str, what: FlavorResource, there: int
+) -> CanStart:
+    left = tree.available(TreeNode(NodeKind.QUEUE, leaf), what)
+    if there < left:
+        return CanStart(max(0, there), "the nodes that take work have no more")
+    refusal = tree.refusal(leaf, {what: max(0, left) + 1})
+    note = "" if refusal is None else _note(site, refusal)
+    return CanStart(max(0, left), note)
+
+
+def _note(site: Site, refusal: Refusal) -> str:
+    """Which part of the tree has no more."""
+    node = refusal.node
+    queue = None if node is None else QueueName.parse(node.name, site.namespace, site.prefix)
+    if queue is None:
+        return "" if node is None else f"cohort {node.name} has no more"
+    if queue.pool is None:
+        return f"{EVERYTHING} has no more beside what other pools use"
+    if refusal.promised:
+        return f"{refusal.promised} GPUs of pool {queue.pool} are kept for its subpools"
+    if queue.leaf == SHARED:
+        return "work of subpools that are being deleted counts here"
+    return f"pool {queue.pool} as a whole has no more" if queue.leaf is None else ""
+
+
+def _there(machines: Iterable[Machine], held: Mapping[str, int], low: int) -> int:
+    """GPUs that are idle, or would be without LOW, on nodes that take work."""
+    idle = sum(max(0, each.gpus - held.get(each.name, 0)) for each in machines if not each.cordoned)
+    return idle + low
+
+
+def _names(estate: Estate, members: Iterable[Pool]) -> dict[str, Pool]:
+    """The pools and visible subpools of a node set, each with its top-level pool."""
+    found = {pool.name: pool for pool in members}
+    for each in estate.subpools:
+        if each.visible and each.parent in found:
+            found[each.name] = found[each.parent]
+    return found

@@ -1,0 +1,221 @@
+"""What waits in the parts of a pool, for how much, and what a new division would do to it.
+
+A pool has one line for each ACTIVE subpool and one for its shared part, in which the work of
+subpools that are being deleted waits too. Only HIGH and NORMAL are counted: LOW may borrow, so no
+quota holds it up for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.gangs import needed_gpus
+from bough.control.pools.pool_config import Estate, unallocated
+from bough.model.pool import Pool
+from bough.model.subpool import Subpool, SubpoolState
+from bough.model.workflow import Priority, TaskStatus
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+
+#: So many workflows are named in one answer; the others are counted.
+MOST_NAMED = 1_000
+
+
+class Waiter(msgspec.Struct, frozen=True):
+    """A group of HIGH or NORMAL that has no GPUs yet."""
+
+    workflow_id: str
+    group: str
+    #: A pool, or a subpool by its canonical name.
+    pool: str
+    priority: Priority
+    #: What it needs to start.
+    gpus: int
+    submitted_ms: int
+    #: Whether it waits for GPUs, and not for other groups of its workflow.
+    queued: bool = True
+
+    @property
+    def place(self) -> tuple[int, int, str, str]:
+        """Where it stands in its line."""
+        return (-self.priority.rank, self.submitted_ms, self.workflow_id, self.group)
+
+
+class Part(NamedTuple):
+    """A part of a pool that has one line: an ACTIVE subpool, or the shared part."""
+
+    #: As people call it: the pool's own name for the shared part.
+    name: str
+    #: What it has on paper; nothing larger can ever start there.
+    quota: int
+    #: What can start there now, negative while there is something to drain.
+    left: int
+    line: tuple[Waiter, ...]
+
+
+class Affected(msgspec.Struct, frozen=True):
+    """A workflow that a new division would keep from starting, for ever or for longer."""
+
+    workflow_id: str
+    group: str
+    pool: str
+    priority: Priority
+    gpus: int
+    message: str
+
+
+class Consequences(msgspec.Struct, frozen=True):
+    """What a new division of a pool does to those that wait; the first in line come first."""
+
+    #: Workflows that cannot start any more as the pool is divided then.
+    stranded: tuple[Affected, ...] = ()
+    #: Workflows that wait until more GPUs are free than before.
+    delayed: tuple[Affected, ...] = ()
+    stranded_count: int = 0
+    delayed_count: int = 0
+
+
+def consequences(
+    connection: sa.Connection, pool: str, before: Estate, after: Estate
+) -> Consequences:
+    """What the change from one division of a pool to another does to what waits."""
+    waiters = read_waiters(connection, [pool, *(each.name for each in after.subpools_of(pool))])
+    used = guaranteed_uses(connection)
+    was = {
+        _key(waiter): short
+        for part in parts_of(before, pool, used, waiters)
+        for waiter, short in shortages(part)
+    }
+    stranded: dict[str, Affected] = {}
+    delayed: dict[str, Affected] = {}
+    for part in parts_of(after, pool, used, waiters):
+        for waiter, short in shortages(part):
+            # What waits for other groups was in no line, and so had nothing to wait for.
+            earlier = was.get(_key(waiter), 0)
+            if short is None and earlier is not None:
+                stranded.setdefault(
+                    waiter.workflow_id, _affected(waiter, say_stranded(part.name, part.quota))
+                )
+            elif short is not None and earlier is not None and short > earlier:
+                more = f"waits until {gpus_text(short)} more are free in {part.name}, not {earlier}"
+                delayed.setdefault(waiter.workflow_id, _affected(waiter, more))
+    for name in stranded:
+        delayed.pop(name, None)
+    return Consequences(
+        tuple(stranded.values())[:MOST_NAMED],
+        tuple(delayed.values())[:MOST_NAMED],
+        len(stranded),
+        len(delayed),
+    )
+
+
+def parts_of(
+    estate: Estate, pool: str, used: Mapping[str, int], waiters: Iterable[Waiter]
+) -> list[Part]:
+    """The parts of a pool with their lines; none where the pool has no quota to divide."""
+    found = next((each for each in estate.pools if each.name == pool), None)
+    if found is None or found.gpu.guarantee is None:
+        return []
+    subpools = [each for each in estate.subpools_of(pool) if each.visible]
+    active = {each.name: each for each in subpools if each.state is SubpoolState.ACTIVE}
+    names = [pool, *(each.name for each in subpools)]
+    room = found.gpu.guarantee - sum(used.get(name, 0) for name in names)
+    lines: dict[str, list[Waiter]] = {}
+    for waiter in waiters:
+        lines.setdefault(waiter.pool if waiter.pool in active else pool, []).append(waiter)
+    parts = [_shared_part(found, subpools, room, used, lines.get(pool, []))]
+    for name, subpool in active.items():
+        left = min(room, subpool.quota - used.get(name, 0))
+        parts.append(Part(name, subpool.quota, left, _in_line(lines.get(name, []))))
+    return parts
+
+
+def shortages(part: Part) -> Iterable[tuple[Waiter, int | None]]:
+    """How many GPUs more must be free before each waiter starts; `None`: it never can.
+
+    What can never start is passed by those behind it, and what waits for other groups is in no
+    line yet.
+    """
+    ahead = 0
+    for waiter in part.line:
+        if waiter.gpus > part.quota:
+            yield waiter, None
+        elif waiter.queued:
+            ahead += waiter.gpus
+            yield waiter, max(0, ahead - part.left) if waiter.gpus else 0
+
+
+def read_waiters(connection: sa.Connection, pools: Sequence[str]) -> list[Waiter]:
+    """All groups of HIGH and NORMAL in some pools and subpools that have no GPUs yet."""
+    workflows = {
+        each.uuid: each
+        for each in workflow_store.alive_in(connection, pools)
+        if not each.priority.preemptible
+    }
+    return [
+        Waiter(
+            workflows[group.workflow_uuid].workflow_id,
+            group.name,
+            workflows[group.workflow_uuid].pool,
+            workflows[group.workflow_uuid].priority,
+            needed_gpus(group.spec),
+            workflows[group.workflow_uuid].submitted_ms,
+            group.status is not TaskStatus.WAITING,
+        )
+        for group in task_store.groups_of(connection, list(workflows))
+        if not group.status.finished and not group.status.holds_node
+    ]
+
+
+def guaranteed_uses(connection: sa.Connection) -> dict[str, int]:
+    """GPUs of HIGH and NORMAL that are held, by pool and subpool."""
+    found: dict[str, int] = {}
+    for use in task_store.uses(connection):
+        if use.guaranteed:
+            found[use.pool] = found.get(use.pool, 0) + use.gpus
+    return found
+
+
+def _shared_part(
+    pool: Pool,
+    subpools: list[Subpool],
+    room: int,
+    used: Mapping[str, int],
+    line: list[Waiter],
+) -> Part:
+    """What subpools use above their quota is not left to the shared part, either."""
+    unused = sum(
+        max(0, each.quota - used.get(each.name, 0))
+        for each in subpools
+        if each.state is SubpoolState.ACTIVE
+    )
+    quota = unallocated(pool, subpools)
+    return Part(pool.name, quota or 0, room - unused, _in_line(line))
+
+
+def say_stranded(pool: str, quota: int) -> str:
+    """Why something larger than its part of a pool cannot start."""
+    return f"cannot start: {pool} has a quota of {gpus_text(quota)}"
+
+
+def gpus_text(number: int) -> str:
+    """An amount of GPUs in words."""
+    return "1 GPU" if number == 1 else f"{number} GPUs"
+
+
+def _in_line(waiters: Iterable[Waiter]) -> tuple[Waiter, ...]:
+    return tuple(sorted(waiters, key=lambda waiter: waiter.place))
+
+
+def _affected(waiter: Waiter, message: str) -> Affected:
+    return Affected(
+        waiter.workflow_id, waiter.group, waiter.pool, waiter.priority, waiter.gpus, message
+    )
+
+
+def _key(waiter: Waiter) -> tuple[str, str]:
+    return waiter.workflow_id, waiter.group

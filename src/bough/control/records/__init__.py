@@ -1,0 +1,1 @@
+"""Looking back: audit, history, events, GPU time."""

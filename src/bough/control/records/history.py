@@ -1,0 +1,166 @@
+"""Looking back: audit, history of configuration with diffs, rollback, events.
+
+Must not know how a change is made: a rollback is a change like every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bough.control.config import policy, settings
+from bough.control.people.access import allows, authorise, resource_of
+from bough.control.pools import pools
+from bough.control.pools.pools import PoolChange
+from bough.control.recording import NO_NOTE, Note, differences
+from bough.control.site import Site
+from bough.errors import NotFound
+from bough.model.access import Action, Actor
+from bough.model.pool import Json
+from bough.model.record import AuditEntry, ConfigType, Difference, Revision, StoredEvent
+from bough.model.settings import WorkflowSettings
+from bough.store import records as record_store
+
+#: How many revisions are looked at together.
+AT_ONCE = 100
+
+
+def list_audit(
+    site: Site,
+    actor: Actor,
+    *,
+    subject: str | None = None,
+    who: str | None = None,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[AuditEntry]:
+    """Who changed what, the latest first."""
+    authorise(actor, Action.AUDIT_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return record_store.list_audit(
+            connection, subject=subject, actor=who, before=before, limit=limit
+        )
+
+
+def list_revisions(
+    site: Site,
+    actor: Actor,
+    *,
+    types: Sequence[ConfigType] = (),
+    name: str | None = None,
+    newest_first: bool = True,
+    limit: int = 20,
+    offset: int = 0,
+) -> list[Revision]:
+    """How configuration was changed."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return record_store.list_revisions(
+            connection,
+            types=types,
+            name=name,
+            newest_first=newest_first,
+            limit=limit,
+            offset=offset,
+        )
+
+
+def find_revisions(
+    site: Site,
+    actor: Actor,
+    revision: int,
+    *,
+    types: Sequence[ConfigType] = (),
+    name: str | None = None,
+) -> list[Revision]:
+    """The changes of one number, the latest first: one of each kind at most."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    with site.store.read() as connection:
+        found = record_store.revisions_numbered(connection, revision, types)
+    return [each for each in reversed(found) if name in (None, each.name)]
+
+
+def config_at(site: Site, actor: Actor, config_type: ConfigType, revision: int) -> dict[str, Json]:
+    """All objects of a kind as they were right after a revision, by name."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    with site.store.read() as connection:
+        found = record_store.revisions_at(connection, config_type, revision)
+    if not any(each.revision == revision for each in found):
+        raise NotFound(f"{config_type} has no revision {revision}.")
+    return {each.name: each.data for each in found if each.data is not None}
+
+
+def revisions_at(
+    site: Site, actor: Actor, at_ms: int, types: Sequence[ConfigType] = ()
+) -> list[Revision]:
+    """The last change of each kind up to a time, by kind."""
+    authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    found: list[Revision] = []
+    with site.store.read() as connection:
+        for kind in types or tuple(ConfigType):
+            page, offset = True, 0
+            while page:
+                page = record_store.list_revisions(
+                    connection, types=(kind,), newest_first=True, limit=AT_ONCE, offset=offset
+                )
+                offset += AT_ONCE
+                earlier = [each for each in page if each.created_ms <= at_ms]
+                if earlier:
+                    found.append(earlier[0])
+                    break
+    return found
+
+
+def diff(
+    site: Site, actor: Actor, config_type: ConfigType, one: int, other: int
+) -> list[Difference]:
+    """What is different between two revisions of a kind."""
+    before = config_at(site, actor, config_type, one)
+    after = config_at(site, actor, config_type, other)
+    return list(differences(before, after))
+
+
+def rollback_settings(
+    site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
+) -> WorkflowSettings:
+    """Configure workflows as they were."""
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    (wanted,) = config_at(site, actor, ConfigType.WORKFLOW, revision).values()
+    return settings.put_workflow_settings(site, actor, wanted, note)
+
+
+def rollback_policy(
+    site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
+) -> dict[str, Json]:
+    """Decide as it was decided then."""
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    (wanted,) = config_at(site, actor, ConfigType.POLICY, revision).values()
+    return policy.put_policy(site, actor, policy.Written(fields=wanted), note)
+
+
+def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE) -> PoolChange:
+    """Configure the pools as they were. Subpools are no configuration, and stay as they are.
+
+    Pools that came later stay too: taking them away is a decision of its own.
+    """
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    wanted = config_at(site, actor, ConfigType.POOL, revision)
+    return pools.put_pools(site, actor, wanted, note)
+
+
+def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> list[StoredEvent]:
+    """What happened since, as far as the actor may know: the pools one may read."""
+    authorise(actor, Action.EVENT_READ, names=site.role_names)
+    with site.store.read() as connection:
+        found = record_store.events_after(connection, number, limit=limit)
+    return [each for each in found if _may_see(site, actor, each)]
+
+
+def last_event(site: Site) -> int:
+    """Where to begin watching."""
+    with site.store.read() as connection:
+        return record_store.last_event(connection)
+
+
+def _may_see(site: Site, actor: Actor, event: StoredEvent) -> bool:
+    resource = None if event.pool is None else resource_of(event.pool)
+    return allows(actor, Action.WORKFLOW_READ, resource, site.role_names)

@@ -1,0 +1,1 @@
+"""Deciding again and again: see, snapshot, plan, apply, tell the backends."""

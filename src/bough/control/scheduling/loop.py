@@ -1,0 +1,231 @@
+"""The scheduler's loop: see, snapshot, plan, apply, tell. One server at a time does this.
+
+Woken by changes, and by a tick in case one was missed. Must not know how a plan is made, nor how
+anything is run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from time import monotonic, perf_counter_ns, thread_time
+
+import msgspec
+
+from bough.control.nodes import node_sync
+from bough.control.pools import subpool_drain
+from bough.control.scheduling import observations, outbox, timeouts
+from bough.control.scheduling.apply_plan import Applied, apply
+from bough.control.scheduling.observation_cache import Sights
+from bough.control.scheduling.snapshot import Photographer
+from bough.control.site import Site
+from bough.core.cycle.memo import Memo
+from bough.core.cycle.plan import plan
+from bough.errors import BoughError
+from bough.model.backend import Backend
+from bough.model.pool import Machine
+from bough.store.lease import Lease
+
+LOG = logging.getLogger(__name__)
+
+TICK_S = 1.0
+#: While nothing changes, time alone may: whoever was to be spared for a while is not any more. As
+#: often everything that backends say is looked at, known or not.
+REPLAN_MS = 10_000
+#: After a cycle the loop leaves the processor to others for so many times as long as it had it,
+#: however often it is rung for, but for a second at most. So whoever comes alone starts at once.
+PACE = 3
+LONGEST_PAUSE_S = 1.0
+#: A plan that came too late is made anew, so often within one cycle.
+TRIES = 3
+
+
+class Cycle(msgspec.Struct, frozen=True):
+    """What one cycle did, for metrics and tests."""
+
+    #: Whether this server decides at all.
+    leads: bool
+    applied: Applied = Applied()
+    told: int = 0
+    archived: tuple[str, ...] = ()
+    waiting: int = 0
+    #: How long the core took to plan.
+    planned_us: int = 0
+
+
+class Bell:
+    """Rings the loop from any thread."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def __call__(self) -> None:
+        """Ring."""
+        self._event.set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Sleep until it has rung, or long enough."""
+        self._event.wait(timeout_s)
+
+    def answer(self) -> bool:
+        """Whatever it was rung for is looked at now; whether it was rung at all."""
+        rung = self._event.is_set()
+        self._event.clear()
+        return rung
+
+
+class _Watch:
+    """What is known of one backend, so that it is not looked up again in every cycle."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.sights = Sights()
+        #: The nodes as they were last written down, and when; when all sights were looked at.
+        self.offered: tuple[Machine, ...] | None = None
+        self.synced_ms = 0
+        self.looked_ms = 0
+
+
+class Scheduler:
+    """Decides, as long as it holds the lease."""
+
+    def __init__(self, site: Site, backends: Iterable[Backend]) -> None:
+        self._site = site
+        self._backends = {backend.name: backend for backend in backends}
+        self._watches = [_Watch(backend) for backend in self._backends.values()]
+        self._lease = Lease(site.store)
+        self._photographer = Photographer(site)
+        self._memo = Memo()
+        self._leads = False
+        self._failed = False
+        #: The last plan, if nothing came of it; and when it was made.
+        self._idle: Cycle | None = None
+        self._planned_ms = 0
+
+    def run(
+        self,
+        bell: Bell,
+        stop: threading.Event,
+        tick_s: float = TICK_S,
+        pass_on: Callable[[], None] | None = None,
+    ) -> None:
+        """Cycle until told to stop. What goes wrong is logged once, and tried again.
+
+        While another server decides, whatever the bell rings for is passed on to it.
+        """
+        while not stop.is_set():
+            rung = bell.answer()
+            had_s = thread_time()
+            try:
+                done = self.cycle()
+                again = done.applied.changed
+                self._failed = False
+                if rung and not done.leads and pass_on is not None:
+                    pass_on()
+            except Exception as error:
+                # Whatever it is: a server that no longer schedules is worse than one that tries.
+                again = False
+                self._recover(error)
+            pause_s = min(PACE * (thread_time() - had_s), LONGEST_PAUSE_S)
+            earliest_s = monotonic() + pause_s
+            if not again:
+                bell.wait(tick_s)
+            stop.wait(max(0.0, earliest_s - monotonic()))
+        self.release()
+
+    def cycle(self) -> Cycle:
+        """Do everything once."""
+        if not self._lead():
+            return Cycle(leads=False)
+        for watch in self._watches:
+            self._sync(watch)
+            self._observe(watch)
+        archived = subpool_drain.check_due_drains(self._site)
+        timeouts.check_due(self._site)
+        done = self._decide()
+        told = outbox.deliver(self._site, self._backends)
+        if told:
+            # What starts or ends at once is seen at once.
+            for watch in self._watches:
+                self._observe(watch)
+        return msgspec.structs.replace(done, told=told, archived=tuple(archived))
+
+    def _recover(self, error: Exception) -> None:
+        """Say what went wrong, once, and keep nothing that may have been left half done."""
+        if not self._failed:
+            known = isinstance(error, BoughError)
+            LOG.warning("the scheduler cannot work: %s", error, exc_info=None if known else error)
+        self._failed = True
+        self._forget()
+
+    def _forget(self) -> None:
+        self._photographer = Photographer(self._site)
+        self._memo = Memo()
+        self._idle = None
+        self._watches = [_Watch(backend) for backend in self._backends.values()]
+
+    def release(self) -> None:
+        """Let another server decide."""
+        self._lease.release()
+        self._leads = False
+
+    def _lead(self) -> bool:
+        leads = self._lease.held()
+        if leads and not self._leads:
+            # Another one may have decided since.
+            self._forget()
+            subpool_drain.rearm_drains(self._site)
+            for backend in self._backends.values():
+                node_sync.sync(self._site, backend)
+                outbox.remind(self._site, backend)
+        self._leads = leads
+        return leads
+
+    def _sync(self, watch: _Watch) -> None:
+        """Write down what nodes there are, where that may not be what is written already."""
+        now_ms = self._site.clock.now_ms()
+        offered = watch.backend.machines()
+        if offered != watch.offered or now_ms - watch.synced_ms >= node_sync.HEARTBEAT_MS // 2:
+            node_sync.sync(self._site, watch.backend)
+            watch.offered, watch.synced_ms = offered, now_ms
+
+    def _observe(self, watch: _Watch) -> None:
+        """Write down what a backend sees, as far as it is new."""
+        now_ms = self._site.clock.now_ms()
+        if now_ms - watch.looked_ms >= REPLAN_MS:
+            watch.sights.clear()
+            watch.looked_ms = now_ms
+        seen = watch.backend.observe()
+        news = watch.sights.news(seen)
+        if news:
+            watch.backend.forget(observations.observe(self._site, news))
+            watch.sights.keep(seen)
+
+    def _decide(self) -> Cycle:
+        now_ms = self._site.clock.now_ms()
+        news = self._photographer.look()
+        idle = self._idle
+        if not news and idle is not None and now_ms - self._planned_ms < REPLAN_MS:
+            return idle
+        done = self._plan()
+        self._idle = None if done.applied.changed or done.applied.stale else done
+        self._planned_ms = now_ms
+        return done
+
+    def _plan(self) -> Cycle:
+        applied = Applied(stale=True)
+        planned_us = waiting = 0
+        for _ in range(TRIES):
+            picture = self._photographer.take()
+            started = perf_counter_ns()
+            decided = plan(picture.snapshot, picture.policy, self._memo)
+            planned_us = (perf_counter_ns() - started) // 1_000
+            decided = msgspec.structs.replace(decided, version=picture.snapshot.version)
+            waiting = len(decided.waits)
+            applied = apply(self._site, picture, decided)
+            if not applied.stale:
+                if decided.binds or decided.evictions:
+                    self._photographer.expect(decided.version + 1)
+                break
+        return Cycle(leads=True, applied=applied, waiting=waiting, planned_us=planned_us)

@@ -1,0 +1,234 @@
+"""Telling backends what was decided, after the transaction that decided it. Repeating is harmless.
+
+An errand names attempts; what they are made of, and the secrets that they may see, are looked up
+when the backend is told, and kept nowhere else. Must not know what is decided, nor how a backend
+does what it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bough.control.config.policy import PolicyReader, grace_s
+from bough.control.config.settings import read_workflow_settings
+from bough.control.scheduling import observations
+from bough.control.site import Site
+from bough.control.workflows.lifecycle import is_victim
+from bough.control.workflows.workflow_changes import START
+from bough.errors import BoughError
+from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
+from bough.model.record import Errand
+from bough.model.workflow import Group, Task, Workflow
+from bough.store import people as people_store
+from bough.store import records as record_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+from bough.store.conversion import convert
+
+#: Errands after which it is written down that they were told.
+_AT_ONCE = 20
+
+
+class _Unstartable(Exception):
+    """A task cannot be started, and why."""
+
+    def __init__(self, attempt: str, message: str) -> None:
+        self._attempt = attempt
+        super().__init__(message)
+
+    def seen(self, at_ms: int) -> Observation:
+        """The same, as a backend would tell it."""
+        return Observation(self._attempt, Sight.UNSTARTABLE, at_ms, message=str(self))
+
+
+class _Files(NamedTuple):
+    """What is kept of attempts and of all that they belong to, by identity."""
+
+    tasks: Mapping[str, Task]
+    groups: Mapping[str, Group]
+    workflows: Mapping[str, Workflow]
+    #: By group: the credentials that its tasks name; `None`: there is none of that name.
+    secrets: Mapping[str, Mapping[str, dict[str, str] | None]]
+
+
+def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
+    """Tell everything that is to be told, in order; how much was. What fails is tried again."""
+    with site.store.read() as connection:
+        errands = record_store.list_errands(connection, sorted(backends))
+    told = 0
+    silent: set[str] = set()
+    for start in range(0, len(errands), _AT_ONCE):
+        told += _deliver(site, backends, errands[start : start + _AT_ONCE], silent)
+    return told
+
+
+def remind(site: Site, backend: Backend) -> int:
+    """Tell a backend again about everything that is on its nodes, in case it has forgotten."""
+    now_ms = site.clock.now_ms()
+    with site.store.read() as connection:
+        termination_s = read_workflow_settings(connection).termination_grace_s
+        victim_s = grace_s(PolicyReader().read(connection))
+        tasks = task_store.holding(connection)
+        uuids = sorted({task.workflow_uuid for task in tasks})
+        workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
+    tasks = [task for task in tasks if workflows[task.workflow_uuid].backend == backend.name]
+    files = _read_files(site, [task.attempt for task in tasks])
+    for group in sorted({task.group_uuid for task in tasks if task.releasing is None}):
+        try:
+            attempts = [task.attempt for task in tasks if task.group_uuid == group]
+            for start in _starts(files, attempts):
+                backend.start(start)
+        except _Unstartable as error:
+            observations.observe(site, [error.seen(now_ms)])
+    for task in tasks:
+        if task.releasing is not None:
+            since_ms = now_ms if task.released_ms is None else task.released_ms
+            whole_s = victim_s if is_victim(task.releasing) else termination_s
+            left_s = max(0, whole_s - (now_ms - since_ms) // 1_000)
+            backend.stop(Stop((task.attempt,), task.releasing, left_s))
+    return len(tasks)
+
+
+def _deliver(
+    site: Site, backends: Mapping[str, Backend], errands: Sequence[Errand], silent: set[str]
+) -> int:
+    """Tell some of it; a backend that does not answer is not asked again, as order matters."""
+    done: list[int] = []
+    failed: dict[int, str] = {}
+    lost: list[Observation] = []
+    files = _read_files(site, _attempts(errands))
+    for errand in errands:
+        if errand.backend in silent:
+            continue
+        try:
+            _tell(backends[errand.backend], errand, files)
+            done.append(errand.number)
+        except _Unstartable as error:
+            done.append(errand.number)
+            lost.append(error.seen(site.clock.now_ms()))
+        except (BoughError, OSError) as error:
+            silent.add(errand.backend)
+            failed[errand.number] = str(error)
+    if lost:
+        observations.observe(site, lost)
+    if done or failed:
+        with site.store.write() as connection:
+            record_store.finish_errands(connection, done)
+            for number, error in failed.items():
+                record_store.fail_errand(connection, number, error)
+    return len(done)
+
+
+def _attempts(errands: Iterable[Errand]) -> list[str]:
+    """The attempts that are to be started."""
+    return [
+        attempt
+        for errand in errands
+        if errand.kind == START
+        for attempt in errand.payload["attempts"]
+    ]
+
+
+def _tell(backend: Backend, errand: Errand, files: _Files) -> None:
+    if errand.kind == START:
+        for start in _starts(files, errand.payload["attempts"]):
+            backend.start(start)
+    else:
+        backend.stop(convert(errand.payload, Stop))
+
+
+def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
+    """Look up, at once, all that is needed to start attempts that still hold their nodes.
+
+    What was cancelled, has ended, or was told to end since then is not started any more.
+    """
+    names = sorted(attempts)
+    if not names:
+        return _Files({}, {}, {}, {})
+    with site.store.read() as connection:
+        tasks = [
+            task
+            for task in task_store.attempts(connection, names)
+            if task.status.holds_node and task.releasing is None
+        ]
+        groups = task_store.groups(connection, sorted({task.group_uuid for task in tasks}))
+        uuids = sorted({group.workflow_uuid for group in groups})
+        workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
+        secrets = {
+            group.uuid: {
+                name: people_store.credential_payload(
+                    connection, workflows[group.workflow_uuid].submitted_by, name
+                )
+                for name in _credentials(group, tasks)
+            }
+            for group in groups
+        }
+    return _Files(
+        {task.attempt: task for task in tasks},
+        {group.uuid: group for group in groups},
+        workflows,
+        secrets,
+    )
+
+
+def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
+    """What is to be told to start attempts, by group."""
+    members: dict[str, dict[str, Task]] = {}
+    for attempt in sorted(attempts):
+        task = files.tasks.get(attempt)
+        if task is not None:
+            members.setdefault(task.group_uuid, {})[task.name] = task
+    for uuid, tasks in sorted(members.items()):
+        group = files.groups[uuid]
+        workflow = files.workflows[group.workflow_uuid]
+        launches = tuple(
+            _launch(workflow, group, tasks[spec.name], files.secrets[uuid])
+            for spec in group.spec.tasks
+            if spec.name in tasks
+        )
+        yield Start(workflow.workflow_id, group.name, launches)
+
+
+def _launch(
+    workflow: Workflow,
+    group: Group,
+    task: Task,
+    secrets: Mapping[str, dict[str, str] | None],
+) -> Launch:
+    """What a backend must know to run an attempt."""
+    spec = next(each for each in group.spec.tasks if each.name == task.name)
+    names = () if spec.launch is None else tuple(each.name for each in spec.launch.credentials)
+    seen: dict[str, dict[str, str]] = {}
+    for name in names:
+        payload = secrets[name]
+        if payload is None and task.started_ms is None:
+            message = f"Credential {name} of {workflow.submitted_by} does not exist."
+            raise _Unstartable(task.attempt, message)
+        # What runs already is only reminded of, and has its secrets.
+        seen[name] = payload or {}
+    return Launch(
+        attempt=task.attempt,
+        name=task.name,
+        node=task.node or "",
+        gpus=task.gpus,
+        hold_s=spec.hold_s,
+        started_ms=task.started_ms,
+        retry_id=task.retry_id,
+        user=workflow.submitted_by,
+        cpu_milli=spec.requests.cpu_milli,
+        memory_bytes=spec.requests.memory_bytes,
+        spec=spec.launch,
+        secrets=seen,
+    )
+
+
+def _credentials(group: Group, tasks: Iterable[Task]) -> list[str]:
+    names = {task.name for task in tasks if task.group_uuid == group.uuid}
+    uses = (
+        use.name
+        for spec in group.spec.tasks
+        if spec.name in names and spec.launch is not None
+        for use in spec.launch.credentials
+    )
+    return sorted(set(uses))

@@ -1,0 +1,191 @@
+"""Remedies in the words of pools: quotas of pools and subpools, priorities, subpools of one pool.
+
+What is raised is what people set; the quota tree is derived of that anew, as for every snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from bough.control.pools.pool_config import Estate
+from bough.control.pools.quota_tree import derive
+from bough.core.explain.change import change_gang, new_nodes
+from bough.core.explain.judge import find_gang
+from bough.core.explain.source import Source
+from bough.model.names import SHARED, QueueName, canonical_name
+from bough.model.pool import Machine, Pool
+from bough.model.quota import FlavorResource, TreeNode
+from bough.model.remedy import AddNodes, BePreemptible, Change, Knob, Move, Raise, Step
+from bough.model.snapshot import Snapshot
+from bough.model.subpool import Subpool, SubpoolState
+from bough.model.workflow import Priority
+
+replace = msgspec.structs.replace
+
+
+class PoolSource(Source):
+    """Pools and subpools as they are configured."""
+
+    def __init__(
+        self, snapshot: Snapshot, estate: Estate, namespace: str, prefix: str = "osmo"
+    ) -> None:
+        super().__init__(snapshot)
+        self._estate = estate
+        self._namespace = namespace
+        self._prefix = prefix
+
+    def take(self, snapshot: Snapshot, workload: str, step: Step) -> Snapshot:
+        """What may borrow has the priority LOW."""
+        if not isinstance(step, BePreemptible):
+            return super().take(snapshot, workload, step)
+        rank = Priority.LOW.rank
+        return change_gang(
+            snapshot, workload, lambda gang: replace(gang, preemptible=True, priority=rank)
+        )
+
+    def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
+        """The tree of the pools as they would be."""
+        estate = self._estate
+        for step in steps:
+            if isinstance(step, Raise):
+                estate = self._raised(estate, step)
+            elif isinstance(step, AddNodes):
+                estate = self._with_machines(estate, step)
+        if estate is self._estate:
+            return super().declare(snapshot, steps)
+        forest = derive(estate, self._namespace, self._prefix)
+        return replace(snapshot, cohorts=forest.cohorts, queues=forest.queues)
+
+    def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
+        """Whether a pool has a quota, or a maximum, that could be higher."""
+        del what
+        pool, subpool = self._owner(node.name)
+        if pool is None:
+            return False
+        if knob is Knob.LIMIT:
+            return pool.gpu.maximum is not None
+        return subpool is not None or pool.gpu.guarantee is not None
+
+    def queues_for(self, workload: str) -> list[str]:
+        """The other parts of its pool, which have the same nodes."""
+        gang = find_gang(self.snapshot, workload)
+        pool, _ = (None, None) if gang is None else self._owner(gang.queue)
+        if gang is None or pool is None:
+            return []
+        active = [
+            each.subpool
+            for each in self._estate.subpools_of(pool.name)
+            if each.state is SubpoolState.ACTIVE
+        ]
+        names = [self._queue(pool.name, leaf) for leaf in (SHARED, *active)]
+        return [name for name in names if name != gang.queue]
+
+    # How it is told
+
+    def kind_of(self, workload: str) -> str:  # noqa: ARG002
+        """A gang is a group of a workflow."""
+        return "group"
+
+    def tell_workload(self, name: str, step: Step) -> Iterable[Change]:
+        """What a step changes in a workflow."""
+        gang = find_gang(self.snapshot, name)
+        if gang is not None and isinstance(step, Move):
+            before, after = (self._shown(each) for each in (gang.queue, step.queue))
+            yield Change("workflow", name.partition("/")[0], "pool", before, after, "pool")
+        elif gang is not None and isinstance(step, BePreemptible):
+            ranks = {each.rank: each.value for each in Priority}
+            before, after = ranks.get(gang.priority), Priority.LOW.value
+            yield Change("workflow", name.partition("/")[0], "priority", before, after)
+        else:
+            yield from super().tell_workload(name, step)
+
+    def tell_cluster(self, step: Step) -> Iterable[Change]:
+        """What a step changes in pools and subpools."""
+        if not isinstance(step, Raise):
+            yield from super().tell_cluster(step)
+            return
+        raised = self._raised(self._estate, step)
+        pairs = zip(self._estate.subpools, raised.subpools, strict=True)
+        for before, after in pairs:
+            if before != after:
+                yield Change(
+                    "subpool", before.name, "quota", before.quota, after.quota, "the quota"
+                )
+        for pool, now in zip(self._estate.pools, raised.pools, strict=True):
+            yield from _pool_changes(pool, now)
+
+    # What is raised
+
+    def _raised(self, estate: Estate, step: Raise) -> Estate:
+        """A subpool never has more than its pool, nor a quota more than the maximum.
+
+        Every step counts from what is set now, so that it can be told by itself.
+        """
+        pool, subpool = self._owner(step.node.name)
+        if pool is None:
+            return estate
+        gpu = next(each.gpu for each in estate.pools if each.name == pool.name)
+        subpools, set_now = estate.subpools, pool.gpu
+        if step.knob is Knob.LIMIT:
+            gpu = replace(gpu, maximum=max(gpu.maximum or 0, (set_now.maximum or 0) + step.by))
+        elif subpool is not None:
+            subpools = tuple(
+                replace(each, quota=each.quota + step.by) if each.name == subpool.name else each
+                for each in subpools
+            )
+            divided = sum(each.counted for each in subpools if each.parent == pool.name)
+            if gpu.guarantee is not None:
+                gpu = replace(gpu, guarantee=max(gpu.guarantee, divided))
+        else:
+            raised = (set_now.guarantee or 0) + step.by
+            gpu = replace(gpu, guarantee=max(gpu.guarantee or 0, raised))
+        if gpu.maximum is not None and gpu.guarantee is not None:
+            gpu = replace(gpu, maximum=max(gpu.maximum, gpu.guarantee))
+        pools = tuple(
+            replace(each, gpu=gpu) if each.name == pool.name else each for each in estate.pools
+        )
+        return replace(estate, pools=pools, subpools=subpools)
+
+    def _with_machines(self, estate: Estate, step: AddNodes) -> Estate:
+        model = next((each for each in estate.machines if each.name == step.like), None)
+        if model is None:
+            return estate
+        more: list[Machine] = [
+            replace(model, name=node.name, gpus=node.capacity.gpus, cordoned=False)
+            for node in new_nodes(self.snapshot, step)
+        ]
+        return replace(estate, machines=(*estate.machines, *more))
+
+    def _owner(self, queue: str) -> tuple[Pool | None, Subpool | None]:
+        """The pool that a queue is of and, for its own leaf, the subpool."""
+        name = QueueName.parse(queue, self._namespace, self._prefix)
+        if name is None or name.pool is None:
+            return None, None
+        pool = next((each for each in self._estate.pools if each.name == name.pool), None)
+        if pool is None or name.leaf in (None, SHARED):
+            return pool, None
+        of_pool = self._estate.subpools_of(pool.name)
+        return pool, next((each for each in of_pool if each.subpool == name.leaf), None)
+
+    def _queue(self, pool: str, leaf: str) -> str:
+        return str(QueueName(self._namespace, pool, leaf, prefix=self._prefix))
+
+    def _shown(self, queue: str) -> str:
+        """The name under which work is submitted."""
+        name = QueueName.parse(queue, self._namespace, self._prefix)
+        if name is None or name.pool is None:
+            return queue
+        shared = name.leaf is None or name.leaf == SHARED
+        return name.pool if shared else canonical_name(name.pool, name.leaf or "")
+
+
+def _pool_changes(pool: Pool, now: Pool) -> Iterable[Change]:
+    fields = (
+        ("gpu.guarantee", "the quota", pool.gpu.guarantee, now.gpu.guarantee),
+        ("gpu.maximum", "the maximum", pool.gpu.maximum, now.gpu.maximum),
+    )
+    for field, word, before, after in fields:
+        if before != after:
+            yield Change("pool", pool.name, field, before, after, word)

@@ -1,0 +1,335 @@
+"""What the store says at one moment, as a snapshot for the core.
+
+Objects are kept from one snapshot to the next where nothing has changed, so that the core's memo
+sees by identity what has. Must not know what is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from bough.control.config.policy import PolicyReader
+from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of
+from bough.control.pools.pool_config import Estate, node_sets, read_estate, uses
+from bough.control.pools.quota_tree import Forest, derive
+from bough.control.scheduling.live_workflows import Register, Standing
+from bough.control.site import Site
+from bough.model.cluster import Node, Resources, Topology, TopologyLevel
+from bough.model.gang import Gang
+from bough.model.policy import OSMO, Policy
+from bough.model.quota import Cohort, Queue
+from bough.model.snapshot import Progress, Snapshot
+from bough.model.subpool import Subpool
+from bough.model.workflow import Group, Task, Workflow
+from bough.model.workload import Flavor
+from bough.store import settings as setting_store
+from bough.store import tasks as task_store
+
+Item = TypeVar("Item")
+_YES = "yes"
+#: So often everything is read anew, in case something was missed that nobody thought of.
+REREAD_MS = 600_000
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A group that is not over, with all that its gang is made of."""
+
+    workflow: Workflow
+    group: Group
+    #: The latest attempts.
+    tasks: tuple[Task, ...]
+    #: The top-level pool, and the leaf.
+    pool: str
+    queue: str
+    #: The topology of the pool, if it has one.
+    topology: str | None = None
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A snapshot, and how to find in the store what it speaks of."""
+
+    snapshot: Snapshot
+    #: By which it is to be planned.
+    policy: Policy
+    forest: Forest
+    #: By the name of the gang.
+    entries: dict[str, Entry]
+    #: Why each group waits, as it is written down: reason and sentence, by uuid. Whoever writes
+    #: something else notes it here.
+    waits: dict[str, tuple[str | None, str | None]]
+    #: The groups, by uuid, for which room is being made, as it is written down; in the same way.
+    nominated: set[str]
+
+
+class _Frame(msgspec.Struct, frozen=True):
+    """What a snapshot has beside gangs, and what they are made with; all from the estate."""
+
+    forest: Forest
+    cohorts: tuple[Cohort, ...]
+    queues: tuple[Queue, ...]
+    flavors: tuple[Flavor, ...]
+    nodes: tuple[Node, ...]
+    topologies: tuple[Topology, ...]
+    #: By canonical name.
+    subpools: dict[str, Subpool]
+    #: By top-level pool: what pods must select, the topology.
+    selectors: dict[str, dict[str, str]]
+    topology_of: dict[str, str]
+    #: By cohort: how many GPUs one user may hold.
+    limits: dict[str, int]
+
+
+class Photographer:
+    """Takes snapshots, and remembers the last one; only what has changed is read and made again."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._register = Register()
+        self._policies = PolicyReader()
+        self._policy = OSMO
+        self._version: int | None = None
+        #: When everything was read.
+        self._read_ms = site.clock.now_ms()
+        self._last = Snapshot()
+        self._frame = _frame(site, Estate(), self._last)
+        #: By the group's uuid; and the gangs of each queue in the same way.
+        self._gangs: dict[str, tuple[Entry, Gang]] = {}
+        self._lines: dict[str, dict[str, Gang]] = {}
+        self._named: dict[str, Entry] = {}
+        self._waits: dict[str, tuple[str | None, str | None]] = {}
+        self._nominated: set[str] = set()
+        #: What was read and is in no picture yet; `None`: everything.
+        self._touched: set[str] | None = None
+
+    def look(self) -> bool:
+        """See what is new in the store; whether a picture would be another one than the last."""
+        if self._site.clock.now_ms() - self._read_ms >= REREAD_MS:
+            self._forget_all()
+        with self._site.store.read() as connection:
+            version = setting_store.counter(connection, setting_store.VERSION)
+            touched = self._register.refresh(connection)
+            estate = None if version == self._version else read_estate(connection)
+            if estate is not None:
+                self._policy = self._policies.read(connection)
+        if estate is not None:
+            self._frame = _frame(self._site, estate, self._last)
+            self._version = version
+            touched = None
+        if touched is None:
+            self._touched = None
+        elif self._touched is not None:
+            self._touched |= touched
+        return self._touched is None or bool(self._touched)
+
+    def expect(self, version: int) -> None:
+        """The next version is the photographer's own plan, and nothing in it is news."""
+        self._version = version
+
+    def reread_nominated(self) -> None:
+        """Read for whom room is being made; for one who does not write that down in a picture.
+
+        Nothing else tells of it, as nothing comes of it but where it was written.
+        """
+        with self._site.store.read() as connection:
+            found = task_store.nominated_groups(connection)
+        self._nominated.clear()
+        self._nominated.update(found)
+
+    def take(self) -> Picture:
+        """Take a snapshot of everything that is not over."""
+        now_ms = self._site.clock.now_ms()
+        self.look()
+        dirty = self._develop()
+        frame, last = self._frame, self._last
+        self._last = Snapshot(
+            now_ms=now_ms,
+            version=self._version or 0,
+            cohorts=frame.cohorts,
+            queues=frame.queues,
+            flavors=frame.flavors,
+            nodes=frame.nodes,
+            topologies=frame.topologies,
+            gangs={
+                queue: _in_line(members) if queue in dirty else last.gangs[queue]
+                for queue, members in sorted(self._lines.items())
+            },
+            progress={
+                self._gangs[uuid][1].name: Progress(nominated=True)
+                for uuid in sorted(self._nominated)
+                if uuid in self._gangs
+            },
+            owner_gpu_limits=frame.limits,
+        )
+        return Picture(
+            self._last,
+            self._policy,
+            frame.forest,
+            dict(self._named),
+            self._waits,
+            self._nominated,
+        )
+
+    def _forget_all(self) -> None:
+        self._register, self._version = Register(), None
+        self._read_ms = self._site.clock.now_ms()
+        kept = (self._gangs, self._lines, self._named, self._waits, self._nominated)
+        for each in kept:
+            each.clear()
+
+    def _develop(self) -> set[str]:
+        """Make the gangs of what was touched; the queues whose gangs are not what they were."""
+        touched, self._touched = self._touched, set()
+        standings = self._register.standings
+        dirty: set[str] = set()
+        entries: dict[str, Entry] = {}
+        for uuid in sorted({*standings, *self._gangs} if touched is None else touched):
+            standing = standings.get(uuid)
+            if standing is None:
+                self._forget(uuid, dirty)
+            else:
+                group = standing.group
+                self._waits[uuid] = (group.wait_reason, group.wait_message)
+                (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
+                entries[uuid] = self._entry(standing)
+        for uuid, entry in entries.items():
+            self._put(uuid, entry, dirty)
+        return dirty
+
+    def _entry(self, standing: Standing) -> Entry:
+        workflow, group, tasks = standing.workflow, standing.group, standing.tasks
+        frame = self._frame
+        subpool = frame.subpools.get(workflow.pool)
+        pool = workflow.pool if subpool is None else subpool.parent
+        queue = frame.forest.leaves.get(workflow.pool, group.queue)
+        return Entry(workflow, group, tasks, pool, queue, frame.topology_of.get(pool))
+
+    def _put(self, uuid: str, entry: Entry, dirty: set[str]) -> None:
+        known = self._gangs.get(uuid)
+        selector = self._frame.selectors.get(entry.pool, {})
+        if known is not None and _same_gang(known[0], entry) and _selects(known[1], selector):
+            gang = known[1]
+        else:
+            if known is not None:
+                self._forget(uuid, dirty, waits=False)
+            gang = _make(entry, selector)
+            self._lines.setdefault(entry.queue, {})[uuid] = gang
+            dirty.add(entry.queue)
+        self._gangs[uuid] = (entry, gang)
+        self._named[gang.name] = entry
+
+    def _forget(self, uuid: str, dirty: set[str], *, waits: bool = True) -> None:
+        known = self._gangs.pop(uuid, None)
+        if waits:
+            self._waits.pop(uuid, None)
+            self._nominated.discard(uuid)
+        if known is None:
+            return
+        entry, gang = known
+        self._named.pop(gang.name, None)
+        line = self._lines[entry.queue]
+        del line[uuid]
+        dirty.add(entry.queue)
+        if not line:
+            del self._lines[entry.queue]
+
+
+def _make(entry: Entry, selector: dict[str, str]) -> Gang:
+    return gang_of(
+        entry.workflow,
+        entry.group,
+        entry.tasks,
+        entry.queue,
+        selector,
+        topology=entry.topology,
+    )
+
+
+def _same_gang(one: Entry, other: Entry) -> bool:
+    """Whether two readings of a group make the same gang; why it waits is no part of it."""
+    return (
+        one.tasks == other.tasks
+        and one.queue == other.queue
+        and one.topology == other.topology
+        and one.workflow.workflow_id == other.workflow.workflow_id
+        and one.workflow.priority == other.workflow.priority
+    )
+
+
+# The estate
+
+
+def _frame(site: Site, estate: Estate, last: Snapshot) -> _Frame:
+    """Where nothing has changed, what the last snapshot had."""
+    forest = derive(estate, site.namespace, site.prefix)
+    selectors, nodes = _nodes(estate, forest)
+    topologies = {
+        pool.name: Topology(
+            f"{site.pool_queue(pool.name)}-topology",
+            tuple(TopologyLevel(each.label, each.key) for each in pool.topology_keys),
+        )
+        for pool in estate.pools
+        if pool.topology_keys
+    }
+    return _Frame(
+        forest=forest,
+        cohorts=_kept(last.cohorts, forest.cohorts),
+        queues=_kept(last.queues, forest.queues),
+        flavors=_kept(last.flavors, forest.flavors),
+        nodes=_kept(last.nodes, nodes),
+        topologies=_kept(last.topologies, tuple(topologies.values())),
+        subpools={each.name: each for each in estate.subpools},
+        selectors=selectors,
+        # Subpools use the topology of their pool.
+        topology_of={name: topology.name for name, topology in topologies.items()},
+        limits={
+            site.pool_queue(pool.name): pool.user_gpu_limit
+            for pool in estate.pools
+            if pool.user_gpu_limit is not None
+        },
+    )
+
+
+def _nodes(estate: Estate, forest: Forest) -> tuple[dict[str, dict[str, str]], tuple[Node, ...]]:
+    """The nodes, and what the pods of each pool must select where not all nodes are the pool's."""
+    selectors: dict[str, dict[str, str]] = {}
+    labels: dict[str, dict[str, str]] = {}
+    for members, machines in node_sets(estate):
+        for pool in members:
+            usable = [machine for machine in machines if uses(pool, machine)]
+            if len(usable) < len(machines):
+                selectors[pool.name] = {POOL_LABEL + pool.name: _YES}
+                for machine in usable:
+                    labels.setdefault(machine.name, {}).update(selectors[pool.name])
+    nodes: list[Node] = []
+    for machine in estate.machines:
+        own = {PLATFORM_LABEL: machine.platform} if machine.platform else {}
+        nodes.append(
+            Node(
+                machine.name,
+                Resources(
+                    machine.gpus, machine.cpu_milli, machine.memory_bytes, machine.task_slots
+                ),
+                {**machine.labels, **own, **labels.get(machine.name, {})},
+                flavor=forest.flavor_of_node.get(machine.name),
+                cordoned=machine.cordoned,
+            )
+        )
+    return selectors, tuple(nodes)
+
+
+# Identity
+
+
+def _kept(last: tuple[Item, ...], new: tuple[Item, ...]) -> tuple[Item, ...]:
+    return last if last == new else new
+
+
+def _in_line(gangs: Mapping[str, Gang]) -> tuple[Gang, ...]:
+    return tuple(gangs[uuid] for uuid in sorted(gangs))
+
+
+def _selects(gang: Gang, selector: dict[str, str]) -> bool:
+    return not gang.pods or gang.pods[0].node_selector == selector

@@ -1,0 +1,96 @@
+"""Groups that wait, or run, for longer than their workflow allows.
+
+When a group is due is kept with it, so nothing is lost with the server, and looking for what is due
+costs next to nothing. A limit that has grown since is counted anew. Must not know how an attempt
+is ended.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.config.settings import duration_text
+from bough.control.pools import subpool_drain
+from bough.control.recording import SYSTEM_ACTOR, audit
+from bough.control.site import Site
+from bough.control.workflows.lifecycle import EXEC_TIMEOUT, limit_of
+from bough.control.workflows.load_changes import open_cases, write_cases
+from bough.control.workflows.workflow_changes import Case
+from bough.model.transitions import TaskEvent
+from bough.model.workflow import Group, TaskStatus
+from bough.store import tasks as task_store
+
+#: Groups that are ended in one transaction, so that others get their turn.
+_AT_ONCE = 100
+
+
+def check_due(site: Site) -> int:
+    """End every group whose time is over; how many there were."""
+    now_ms = site.clock.now_ms()
+    ended = 0
+    while True:
+        with site.store.read() as connection:
+            due = task_store.due_groups(connection, now_ms, _AT_ONCE)
+        if not due:
+            return ended
+        ended += _end(site, due, now_ms)
+
+
+def _end(site: Site, due: list[tuple[str, str]], now_ms: int) -> int:
+    """Look again with everything locked, and end, or count anew, the groups of workflows."""
+    groups = {group for group, _ in due}
+    ended = 0
+    pools: set[str] = set()
+    with site.store.write() as connection:
+        cases = open_cases(site, connection, sorted({workflow for _, workflow in due}))
+        for case in cases:
+            over = [
+                group
+                for group in list(case.groups.values())
+                if group.uuid in groups and _is_over(case, group, now_ms)
+            ]
+            for group in over:
+                _end_group(site, connection, case, group)
+            ended += len(over)
+            case.settle()
+            if case.workflow.status.finished:
+                pools.add(case.workflow.pool)
+        write_cases(connection, cases, now_ms)
+    for pool in sorted(pools):
+        subpool_drain.check_drain(site, pool)
+    site.wake()
+    return ended
+
+
+def _is_over(case: Case, group: Group, now_ms: int) -> bool:
+    """Whether the time of a group is over by the limit of today; otherwise it is counted anew."""
+    limit_s = limit_of(case.workflow, group.status)
+    since_ms = group.since_ms
+    # Where the lead is over, so is the group; what is left of it was told to end.
+    over = group.status.finished or case.ended_lead(group) is not None
+    if limit_s is None or since_ms is None or over:
+        case.put_group(msgspec.structs.replace(group, due_ms=None))
+        return False
+    due_ms = since_ms + limit_s * 1_000
+    if due_ms > now_ms:
+        case.put_group(msgspec.structs.replace(group, due_ms=due_ms))
+        return False
+    return True
+
+
+def _end_group(site: Site, connection: sa.Connection, case: Case, group: Group) -> None:
+    limit = duration_text(limit_of(case.workflow, group.status) or 0)
+    if group.status is TaskStatus.RUNNING:
+        text = f"Task ran longer than the set limit of {limit}."
+        case.end_group(group, EXEC_TIMEOUT, TaskEvent.EXEC_TIMEOUT, text)
+    else:
+        text = f"Task stayed in queue longer than the set limit of {limit}."
+        case.end_group(group, EXEC_TIMEOUT, TaskEvent.QUEUE_TIMEOUT, text)
+    # It is told once; what was told to end takes the time that it is given.
+    case.put_group(msgspec.structs.replace(group, due_ms=None))
+    workflow = case.workflow
+    case.put_workflow(msgspec.structs.replace(workflow, cancelled_by=SYSTEM_ACTOR.name))
+    subject = f"workflow/{workflow.workflow_id}"
+    after = {"group": group.name, "message": text}
+    audit(connection, site, SYSTEM_ACTOR, "workflow:Timeout", subject, after=after)

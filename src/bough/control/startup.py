@@ -1,0 +1,109 @@
+"""What is done when a server starts: migrate, check what must always hold, make what must be there.
+
+Must not know how requests come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from bough.control.config.policy import start_with, stored_faults
+from bough.control.people import tokens
+from bough.control.pools import subpool_drain
+from bough.control.pools.pool_config import read_estate, unallocated
+from bough.control.pools.pool_fields import pool_document
+from bough.control.recording import SYSTEM_ACTOR, audit, revise
+from bough.control.site import Site
+from bough.errors import Conflict
+from bough.model.names import DELIMITER
+from bough.model.pool import Pool
+from bough.model.record import ConfigType
+from bough.model.subpool import SubpoolState
+from bough.store import pools as pool_store
+from bough.store.migration import upgrade
+
+DEFAULT_POOL = "default"
+
+Made = TypeVar("Made")
+
+
+class Started(msgspec.Struct, frozen=True):
+    """What a start found and did."""
+
+    #: The revision of the database.
+    revision: str
+    #: What an administrator should know.
+    warnings: tuple[str, ...]
+    #: The secret of the first administrator's token, where it was made just now.
+    admin_token: str | None
+    #: Subpools that were found drained.
+    archived: tuple[str, ...]
+
+
+def start(
+    site: Site,
+    *,
+    default_pool: bool = True,
+    keep_secret: Callable[[str], None] | None = None,
+    policy: str | None = None,
+) -> Started:
+    """Bring everything into a state in which requests can be answered.
+
+    A new administrator's secret is kept before anybody can use it. A policy file counts from here
+    on, whatever was configured before.
+    """
+    revision = upgrade(site.store)
+    if policy is not None:
+        start_with(site, policy)
+    if default_pool:
+        _once(lambda: _ensure_pool(site))
+    return Started(
+        revision=revision,
+        warnings=(*faults(site), *stored_faults(site)),
+        admin_token=_once(lambda: tokens.ensure_admin(site, keep_secret)),
+        archived=tuple(subpool_drain.rearm_drains(site)),
+    )
+
+
+def _once(make: Callable[[], Made]) -> Made | None:
+    """Make something, unless another server that starts at the same time is faster."""
+    try:
+        return make()
+    except Conflict:
+        return None
+
+
+def faults(site: Site) -> list[str]:
+    """What must always hold and does not, and what stands in the way of subpools."""
+    found: list[str] = []
+    with site.store.read() as connection:
+        estate = read_estate(connection)
+    for pool in estate.pools:
+        subpools = estate.subpools_of(pool.name)
+        if DELIMITER in pool.name:
+            found.append(
+                f'Pool {pool.name} has "{DELIMITER}" in its name; it works as before, but cannot '
+                "be divided until it is renamed."
+            )
+        left = unallocated(pool, subpools)
+        active = sum(each.state is SubpoolState.ACTIVE for each in subpools)
+        if active and (left is None or left < 0):
+            found.append(
+                f"Pool {pool.name} has fewer GPUs than its subpools together; raise its quota."
+            )
+    return found
+
+
+def _ensure_pool(site: Site) -> None:
+    """An empty site gets a pool with everything in it."""
+    with site.store.write() as connection:
+        if pool_store.list_pools(connection):
+            return
+        pool = Pool(DEFAULT_POOL, description="Everything that there is")
+        pool_store.insert_pool(connection, pool, site.clock.now_ms())
+        document = pool_document(pool)
+        revise(connection, site, SYSTEM_ACTOR, ConfigType.POOL, pool.name, document)
+        audit(connection, site, SYSTEM_ACTOR, "pool:Create", f"pool/{pool.name}", None, pool)

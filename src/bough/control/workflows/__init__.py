@@ -1,0 +1,1 @@
+"""Workflows: read, admit, store, change, show."""

@@ -1,0 +1,221 @@
+"""Workflows that were submitted: list, look at, cancel, why they wait.
+
+What concerns a workflow in a subpool is asked of its pool. Must not know how one comes to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.people.access import authorise, resource_of
+from bough.control.pools import subpool_drain
+from bough.control.pools.pool_status import HEARTBEAT_WINDOW_MS
+from bough.control.recording import audit
+from bough.control.site import Site
+from bough.control.workflows.lifecycle import CANCEL
+from bough.control.workflows.load_changes import open_case, write_cases
+from bough.control.workflows.preemptions import Preemption, read_preemptions
+from bough.control.workflows.tags import check_tags
+from bough.control.workflows.workflow_changes import Case
+from bough.errors import Invalid, NotFound
+from bough.model.access import Action, Actor
+from bough.model.record import StoredEvent
+from bough.model.transitions import TaskEvent
+from bough.model.workflow import Group, Task, TaskStatus, Workflow
+from bough.store import nodes as machine_store
+from bough.store import pools as pool_store
+from bough.store import records as record_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+from bough.store.workflows import Filter
+
+#: What one can say about why something is cancelled.
+LONGEST_MESSAGE = 2_000
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A part of a list."""
+
+    workflows: tuple[Workflow, ...]
+    #: Whether there is more after it.
+    more: bool
+
+
+class WorkflowView(msgspec.Struct, frozen=True):
+    """A workflow with everything below it."""
+
+    workflow: Workflow
+    groups: tuple[Group, ...]
+    #: By group, in the order of the spec; the latest attempt first.
+    tasks: dict[str, tuple[Task, ...]]
+    #: By group, in order: when it had to end for others.
+    preemptions: dict[str, tuple[Preemption, ...]] = {}
+
+
+class Why(msgspec.Struct, frozen=True):
+    """Why a group waits, as the latest plan said."""
+
+    group: str
+    status: TaskStatus
+    reason: str | None
+    message: str | None
+
+
+def list_workflows(site: Site, actor: Actor, wanted: Filter) -> Page:
+    """A page of workflows. A pool stands for itself alone, not for its subpools."""
+    authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        for pool in wanted.pools or ():
+            if pool_store.find(connection, pool) is None:
+                raise NotFound(f"Pool {pool} not found.")
+        one_more = msgspec.structs.replace(wanted, limit=wanted.limit + 1)
+        found = workflow_store.search(connection, one_more)
+    return Page(tuple(found[: wanted.limit]), len(found) > wanted.limit)
+
+
+def get_workflow(
+    site: Site, actor: Actor, name: str, *, every_attempt: bool = False
+) -> WorkflowView:
+    """One workflow with its groups and tasks; earlier attempts only if they are asked for."""
+    with site.store.read() as connection:
+        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
+        groups = task_store.groups_of(connection, (workflow.uuid,))
+        tasks = task_store.tasks_of(connection, (workflow.uuid,))
+        preempted = read_preemptions(connection, workflow, tasks)
+    shown = {group.name: _tasks(group, tasks, every_attempt=every_attempt) for group in groups}
+    return WorkflowView(workflow, tuple(groups), shown, preempted)
+
+
+def get_spec(site: Site, actor: Actor, name: str, *, template: bool = False) -> str:
+    """The spec as it was submitted, rendered or before that."""
+    with site.store.read() as connection:
+        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
+        text = workflow_store.spec_text(connection, workflow.uuid, template=template)
+        return text or workflow_store.spec_text(connection, workflow.uuid) or ""
+
+
+def get_events(site: Site, actor: Actor, name: str, after: int = 0) -> list[StoredEvent]:
+    """What happened to a workflow, in order."""
+    with site.store.read() as connection:
+        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
+        return record_store.events_after(connection, after, subject=workflow.workflow_id)
+
+
+def why(site: Site, actor: Actor, name: str) -> list[Why]:
+    """Why each group that waits does."""
+    with site.store.read() as connection:
+        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
+        groups = task_store.groups_of(connection, (workflow.uuid,))
+    found: list[Why] = []
+    for group in groups:
+        if group.status is TaskStatus.WAITING:
+            text = f"it waits for {', '.join(group.remaining_upstream)}"
+            found.append(Why(group.name, group.status, "Upstream", text))
+        elif not group.status.finished and not group.status.holds_node:
+            text = group.wait_message or "it has not been looked at yet"
+            found.append(Why(group.name, group.status, group.wait_reason, text))
+    return found
+
+
+def cancel(
+    site: Site, actor: Actor, name: str, *, message: str = "", force: bool = False
+) -> Workflow:
+    """End a workflow. What is on a node is told to end, by force at once; it counts until it has.
+
+    What nobody will see end, as its node is gone or its backend away, is over at once by force.
+    """
+    message = _one_line(message)
+    with site.store.write() as connection:
+        _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
+        case = open_case(site, connection, name)
+        if case is None:
+            raise NotFound(f"Workflow {name} not found.")
+        before = case.workflow
+        if before.status.finished:
+            if force:
+                return before
+            raise Invalid(f"Workflow {before.workflow_id} is already finished.")
+        text = f"Task was canceled by user: {actor.name}. {message}".rstrip()
+        case.put_workflow(msgspec.structs.replace(before, cancelled_by=actor.name))
+        for task in case.unfinished():
+            if task.status.holds_node:
+                case.release(task, CANCEL, text, at_once=force)
+            if not task.status.holds_node or (force and _is_away(site, connection, case, task)):
+                case.end(case.task(task.attempt) or task, TaskEvent.CANCEL, text)
+        case.settle()
+        write_cases(connection, [case], case.now_ms)
+        audit(
+            connection,
+            site,
+            actor,
+            Action.WORKFLOW_CANCEL,
+            f"workflow/{before.workflow_id}",
+            {"status": before.status},
+            {"status": case.workflow.status, "message": message},
+        )
+        workflow = case.workflow
+    if workflow.status.finished:
+        subpool_drain.check_drain(site, workflow.pool)
+    site.wake()
+    return workflow
+
+
+def tag(
+    site: Site, actor: Actor, name: str, add: Sequence[str] = (), remove: Sequence[str] = ()
+) -> Workflow:
+    """Add and remove tags."""
+    with site.store.write() as connection:
+        _require(site, connection, actor, name, Action.WORKFLOW_UPDATE)
+        before = workflow_store.lock(connection, name)
+        if before is None:
+            raise NotFound(f"Workflow {name} not found.")
+        tags = tuple(sorted(({*before.tags} | {*add}) - {*remove}))
+        check_tags(add, kept=len(tags))
+        after = msgspec.structs.replace(before, tags=tags)
+        workflow_store.update(connection, after)
+        subject = f"workflow/{before.workflow_id}"
+        audit(connection, site, actor, Action.WORKFLOW_UPDATE, subject, before.tags, tags)
+    return after
+
+
+def _require(
+    site: Site, connection: sa.Connection, actor: Actor, name: str, action: Action
+) -> Workflow:
+    """The workflow of a name; who may not list workflows does not learn whether it exists."""
+    authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
+    workflow = workflow_store.find(connection, name)
+    if workflow is None:
+        raise NotFound(f"Workflow {name} not found.")
+    found = pool_store.find(connection, workflow.pool)
+    authorise(actor, action, resource_of(found or workflow.pool), site.role_names)
+    return workflow
+
+
+def _one_line(message: str) -> str:
+    """What somebody says to others, in a line that changes nobody's terminal."""
+    if len(message) > LONGEST_MESSAGE:
+        raise Invalid(
+            f"The message has {len(message)} characters; at most {LONGEST_MESSAGE} are possible."
+        )
+    shown = "".join(each if each.isprintable() else " " for each in message)
+    return " ".join(shown.split())
+
+
+def _is_away(site: Site, connection: sa.Connection, case: Case, task: Task) -> bool:
+    """Whether nobody can say any more what became of an attempt."""
+    backend = case.workflow.backend
+    heard_ms = machine_store.heartbeats(connection).get(backend, 0)
+    nodes = {machine.name for machine in machine_store.list_all(connection, backend)}
+    return task.node not in nodes or site.clock.now_ms() - heard_ms > HEARTBEAT_WINDOW_MS
+
+
+def _tasks(group: Group, tasks: list[Task], *, every_attempt: bool) -> tuple[Task, ...]:
+    attempts: dict[str, list[Task]] = {spec.name: [] for spec in group.spec.tasks}
+    for task in sorted(tasks, key=lambda task: -task.retry_id):
+        if task.group_uuid == group.uuid:
+            attempts[task.name].append(task)
+    shown = (each if every_attempt else each[:1] for each in attempts.values())
+    return tuple(task for each in shown for task in each)

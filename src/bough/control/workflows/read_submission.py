@@ -1,0 +1,150 @@
+"""What is sent as a workflow, or was before, into a spec: rendered, read, and with additions.
+
+Must not know how a spec is written, nor whether a pool takes it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.control.config.settings import read_workflow_settings
+from bough.control.people.access import allows
+from bough.control.people.role_scopes import resource_of_workflow
+from bough.control.site import Site
+from bough.control.workflows.query import get_spec, get_workflow
+from bough.control.workflows.rendering import Rendered, render
+from bough.control.workflows.specs import (
+    image_warnings,
+    read_spec,
+    with_environment,
+    with_environment_of,
+)
+from bough.errors import Forbidden, Invalid
+from bough.model.access import Action, Actor
+from bough.model.workflow import WorkflowSpec
+from bough.store import people as people_store
+
+#: Other workflows that the tasks of one can read from.
+MAXIMUM_OTHERS = 100
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A workflow as it is sent."""
+
+    text: str
+    #: `name=value`, typed as YAML types them, and always text.
+    variables: tuple[str, ...] = ()
+    strings: tuple[str, ...] = ()
+    #: What the text was rendered from before it was sent; it is not rendered again then.
+    template: str | None = None
+
+
+class Additions(msgspec.Struct, frozen=True):
+    """What a submission adds to the workflow's own."""
+
+    labels: dict[str, str] = {}
+    environment: dict[str, str] = {}
+
+
+def read_sent(
+    site: Site, actor: Actor, sent: Sent, more: Additions, *, uploading: bool = False
+) -> WorkflowSpec:
+    """Read what is sent; a template is rendered first.
+
+    Uploading, files may still be on the machine of the one who submits, and credentials unknown.
+    """
+    if sent.template is None:
+        rendered = render(sent.text, sent.variables, sent.strings)
+    else:
+        rendered = Rendered(sent.text, sent.template)
+    spec = _read(site, rendered, more.labels, uploading=uploading)
+    if not uploading:
+        check_uses(site, actor, spec)
+    return with_environment(spec, more.environment)
+
+
+def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> WorkflowSpec:
+    """Read a workflow that was submitted before, with all that was added to it then."""
+    earlier = get_workflow(site, actor, workflow_id)
+    text = get_spec(site, actor, workflow_id)
+    template = get_spec(site, actor, workflow_id, template=True)
+    labels = {**earlier.workflow.labels, **more.labels}
+    rendered = Rendered(text, None if template == text else template)
+    spec = _read(site, rendered, labels, uploading=False)
+    check_uses(site, actor, spec)
+    spec = with_environment_of(spec, (group.spec for group in earlier.groups))
+    return with_environment(spec, more.environment)
+
+
+def check_uses(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
+    """Refuse what the one who submits does not have, or may not read."""
+    _check_credentials(site, actor, spec)
+    _check_inputs(site, actor, spec)
+
+
+def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
+    """A task that would not find its credential would fail when it starts."""
+    uses = [
+        (task.name, use)
+        for group in spec.groups
+        for task in group.tasks
+        for use in (task.launch.credentials if task.launch is not None else ())
+    ]
+    if not uses:
+        return
+    with site.store.read() as connection:
+        owned = people_store.list_credentials(connection, actor.name)
+    keys = {each.name: each.keys for each in owned}
+    for task, use in uses:
+        if use.name not in keys:
+            raise Invalid(
+                f"Task {task} uses the credential {use.name}, which {actor.name} does not have.",
+                hint=f"set it with: bough credential set {use.name}",
+            )
+        for key in use.variables.values():
+            if key not in keys[use.name]:
+                raise Invalid(
+                    f"Task {task} uses {key} of the credential {use.name}, which has only "
+                    f"{', '.join(keys[use.name])}."
+                )
+
+
+def _check_inputs(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
+    """What other workflows left behind is only for those who may read these workflows."""
+    readers = {
+        each.workflow: task.name
+        for group in spec.groups
+        for task in group.tasks
+        for each in (task.launch.inputs if task.launch is not None else ())
+        if each.workflow is not None
+    }
+    if len(readers) > MAXIMUM_OTHERS:
+        raise Invalid(
+            f"The tasks read from {len(readers)} other workflows; at most {MAXIMUM_OTHERS} are "
+            "possible."
+        )
+    for workflow_id, task in readers.items():
+        resource = resource_of_workflow(site, workflow_id)
+        if resource is None:
+            raise Invalid(f"Task {task} reads from workflow {workflow_id}, which does not exist.")
+        if not allows(actor, Action.WORKFLOW_READ, resource, site.role_names):
+            raise Forbidden(
+                f"Task {task} reads from workflow {workflow_id}, which {actor.name} may not read."
+            )
+
+
+def _read(
+    site: Site, rendered: Rendered, labels: dict[str, str], *, uploading: bool
+) -> WorkflowSpec:
+    with site.store.read() as connection:
+        settings = read_workflow_settings(connection)
+    spec = read_spec(
+        rendered.text,
+        labels,
+        template=rendered.template,
+        maximum_tasks=settings.max_num_tasks,
+        uploading=uploading,
+    )
+    images = image_warnings(spec, runs_images=site.runs_images)
+    warnings = (*rendered.warnings, *spec.warnings, *images)
+    return msgspec.structs.replace(spec, warnings=warnings)

@@ -1,0 +1,199 @@
+"""What people send as a workflow, into a spec; or all that is wrong with it, as one error.
+
+Must not know how a workflow is written (formats.workflow), nor what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from bough.control.fields import check_exit_actions
+from bough.control.workflows.group_to_gang import make_up
+from bough.errors import Invalid
+from bough.formats.workflow.group import MAXIMUM_BYTES
+from bough.formats.workflow.values import MAXIMUM_LABELS, label_fault, variable_fault
+from bough.formats.workflow.workflow import (
+    MAXIMUM_PROBLEMS,
+    MAXIMUM_TASKS,
+    WorkflowRead,
+    read_workflow,
+)
+from bough.formats.yaml.composer import Unreadable, find_forbidden
+from bough.formats.yaml.documents import locate
+from bough.model.problem import Problem, Severity
+from bough.model.task_template import Recipe
+from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
+
+
+def read_spec(
+    text: str,
+    labels: Mapping[str, str] | None = None,
+    *,
+    template: str | None = None,
+    maximum_tasks: int = MAXIMUM_TASKS,
+    uploading: bool = False,
+) -> WorkflowSpec:
+    """Read a workflow; labels of the submission come on top of its own.
+
+    Uploading, files may still be on the machine of the one who submits. What is wrong with a text
+    that came of a template is told with the lines, which nobody has seen.
+    """
+    shown = None if template is None else text
+    if template is not None:
+        _check_template(template)
+    try:
+        read = read_workflow(text, maximum_tasks=maximum_tasks, uploading=uploading)
+    except Unreadable as error:
+        raise _unreadable(error, shown) from None
+    if read.spec is None:
+        raise _invalid(read.problems, shown)
+    spec, problems = _made_up(read, read.spec)
+    for group in spec.groups:
+        for task in group.tasks:
+            check_exit_actions(f"Task {task.name}: exitActions", task.exit_actions)
+    _refuse_errors(problems, shown)
+    return msgspec.structs.replace(
+        spec,
+        labels=_labels(spec, labels or {}),
+        template=template,
+        warnings=tuple(f"{each.field}: {each.message}." for each in (*read.problems, *problems)),
+    )
+
+
+def with_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> WorkflowSpec:
+    """The same workflow with variables that every task gets, whatever it says itself."""
+    for name, value in variables.items():
+        fault = variable_fault(name, value)
+        if fault is not None:
+            raise Invalid(f"The environment cannot have {name[:80]!r}: {fault}.")
+    _check_environment(spec, variables)
+
+    def add(task: TaskSpec) -> TaskSpec:
+        recipe = task.launch or Recipe()
+        environment = {**recipe.environment, **variables}
+        launch = msgspec.structs.replace(recipe, environment=environment)
+        return msgspec.structs.replace(task, launch=launch)
+
+    return _with_tasks(spec, add) if variables else spec
+
+
+def _check_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> None:
+    """Every task keeps its own, so that few that are long become much."""
+    tasks = sum(len(group.tasks) for group in spec.groups)
+    size = tasks * sum(len(name) + len(value) for name, value in variables.items())
+    if size > MAXIMUM_BYTES:
+        raise Invalid(
+            f"The environment that is added has {size:,} characters with all {tasks} tasks; at "
+            f"most {MAXIMUM_BYTES:,} are possible."
+        )
+
+
+def with_environment_of(spec: WorkflowSpec, earlier: Iterable[GroupSpec]) -> WorkflowSpec:
+    """The same workflow with what its tasks had in their environments before."""
+    known = {
+        task.name: task.launch.environment for each in earlier for task in each.tasks if task.launch
+    }
+
+    def add(task: TaskSpec) -> TaskSpec:
+        recipe = task.launch or Recipe()
+        environment = {**recipe.environment, **known.get(task.name, {})}
+        launch = msgspec.structs.replace(recipe, environment=environment)
+        return msgspec.structs.replace(task, launch=launch)
+
+    return _with_tasks(spec, add)
+
+
+def image_warnings(spec: WorkflowSpec, *, runs_images: bool) -> tuple[str, ...]:
+    """What to say where images are named and nobody runs them."""
+    named = [
+        task.name
+        for group in spec.groups
+        for task in group.tasks
+        if task.launch is not None and task.launch.image
+    ]
+    if runs_images or not named:
+        return ()
+    who = f"task {named[0]}" if len(named) == 1 else f"{named[0]} and {len(named) - 1} more tasks"
+    return (f"The image of {who} is not used: this server runs commands on its own machine.",)
+
+
+def _with_tasks(spec: WorkflowSpec, change: Callable[[TaskSpec], TaskSpec]) -> WorkflowSpec:
+    groups = tuple(
+        msgspec.structs.replace(group, tasks=tuple(map(change, group.tasks)))
+        for group in spec.groups
+    )
+    return msgspec.structs.replace(spec, groups=groups)
+
+
+def _check_template(template: str) -> None:
+    """A template is shown to others as it is, and never read as YAML itself."""
+    found = find_forbidden(template)
+    if found is not None:
+        line = template.count("\n", 0, found) + 1
+        raise Invalid(
+            f"The template is not valid: line {line}: the character U+{ord(template[found]):04X} "
+            "must not stand in YAML."
+        )
+
+
+def _made_up(read: WorkflowRead, spec: WorkflowSpec) -> tuple[WorkflowSpec, list[Problem]]:
+    """The spec with its gangs, and what is wrong with them."""
+    groups: list[GroupSpec] = []
+    problems: list[Problem] = []
+    for group, written in zip(spec.groups, read.gangs, strict=True):
+        made, found = make_up(group, written)
+        groups.append(made)
+        problems += (
+            found if read.document is None else (locate(each, read.document) for each in found)
+        )
+    return msgspec.structs.replace(spec, groups=tuple(groups)), problems
+
+
+def _labels(spec: WorkflowSpec, more: Mapping[str, str]) -> dict[str, str]:
+    for key, value in more.items():
+        fault = label_fault(key, value)
+        if fault is not None:
+            raise Invalid(f"The workflow cannot have this label: {fault}.")
+    labels = {**spec.labels, **more}
+    if len(labels) > MAXIMUM_LABELS:
+        raise Invalid(
+            f"The workflow has {len(labels)} labels; at most {MAXIMUM_LABELS} are possible."
+        )
+    return labels
+
+
+def _refuse_errors(problems: Sequence[Problem], shown: str | None) -> None:
+    if any(each.severity is Severity.ERROR for each in problems):
+        raise _invalid(problems, shown)
+
+
+def _unreadable(error: Unreadable, shown: str | None) -> Invalid:
+    place = ", ".join(
+        f"{what} {number}"
+        for what, number in (("line", error.line), ("column", error.column))
+        if number
+    )
+    row = _row(None if shown is None else shown.split("\n"), error.line)
+    return Invalid(f"The workflow is not valid: {place}{': ' if place else ''}{error.reason}{row}")
+
+
+def _row(rows: list[str] | None, line: int) -> str:
+    """A line of a rendered text, which nobody has seen."""
+    if rows is None or not 0 < line <= len(rows):
+        return ""
+    return f" (rendered: {rows[line - 1].strip()[:80]!r})"
+
+
+def _invalid(problems: Sequence[Problem], shown: str | None) -> Invalid:
+    """One error for all; with the lines of the text, if they are to be shown."""
+    rows = None if shown is None else shown.split("\n")
+    lines = [
+        f"line {each.line}: {each.field or 'the document'}: {each.message}{_row(rows, each.line)}"
+        for each in problems
+        if each.severity is Severity.ERROR
+    ]
+    more = "" if len(lines) == 1 else f" (and {len(lines) - 1} more)"
+    told = tuple(lines[:MAXIMUM_PROBLEMS])
+    return Invalid(f"The workflow is not valid: {lines[0]}{more}", details=told)

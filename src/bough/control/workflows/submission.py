@@ -1,0 +1,299 @@
+"""Submitting a workflow: the pool's state is checked, and the workflow counted, in one transaction.
+
+So whoever deletes a subpool sees every workflow that was accepted before. Must not know how a spec
+is written, nor what the scheduler will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.config.settings import read_workflow_settings
+from bough.control.people.access import authorise, is_admin, require_pool, resource_of
+from bough.control.pools.pool_config import unallocated
+from bough.control.pools.pool_status import status_of
+from bough.control.recording import audit, happen
+from bough.control.site import Site
+from bough.control.workflows import admission
+from bough.control.workflows.admission import Door
+from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
+from bough.control.workflows.read_submission import check_uses
+from bough.control.workflows.submit_warnings import cautions, most_needed
+from bough.errors import Conflict, Invalid, NotFound, Refused
+from bough.model.access import Action, Actor
+from bough.model.cluster import Resources
+from bough.model.pool import Pool, PoolStatus
+from bough.model.record import EventKind
+from bough.model.settings import WorkflowSettings
+from bough.model.subpool import Subpool
+from bough.model.workflow import (
+    GroupSpec,
+    Priority,
+    TaskSpec,
+    TaskStatus,
+    Workflow,
+    WorkflowSpec,
+    WorkflowStatus,
+)
+from bough.store import nodes as machine_store
+from bough.store import pools as pool_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+
+
+class Mode(StrEnum):
+    """How far a submission goes."""
+
+    SUBMIT = "submit"
+    #: Every check is made, and nothing is kept.
+    VALIDATE = "validate"
+    #: Nothing is checked but the right to submit: the spec is only rendered.
+    DRY_RUN = "dry_run"
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The answer to a submission."""
+
+    #: `None` unless something was kept.
+    workflow: Workflow | None
+    warnings: tuple[str, ...] = ()
+
+
+def submit(
+    site: Site,
+    actor: Actor,
+    pool: str,
+    spec: WorkflowSpec,
+    priority: Priority = Priority.NORMAL,
+    *,
+    mode: Mode = Mode.SUBMIT,
+    restarts: str | None = None,
+) -> Accepted:
+    """Accept a workflow, or say why not. What was accepted is kept when this returns."""
+    if mode is Mode.DRY_RUN:
+        with site.store.read() as connection:
+            _authorise(site, connection, actor, pool)
+        return Accepted(None)
+    if mode is Mode.VALIDATE:
+        with site.store.read() as connection:
+            door, _, warnings = _enter(site, connection, actor, pool, spec, hold=False)
+            admission.refuse(door, spec, priority)
+        return Accepted(None, warnings)
+    with site.store.write() as connection:
+        door, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
+        fault = admission.refusal(door, spec, priority)
+        workflow = draft_workflow(site, connection, actor, door, spec, priority, settings)
+        workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
+        if fault is None:
+            _keep(site, connection, actor, door, spec, workflow)
+        else:
+            _keep_refusal(site, connection, actor, door, spec, workflow, fault)
+    if fault is not None:
+        raise Refused(fault, workflow_id=workflow.workflow_id)
+    site.wake()
+    return Accepted(workflow, warnings)
+
+
+def open_door(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> Door:
+    """Where a workflow goes in, with what is guaranteed there now.
+
+    Held, nobody changes the pool or its subpools until the transaction ends.
+    """
+    name = found.name
+    parent = found.parent if isinstance(found, Subpool) else found.name
+    pool = (pool_store.hold if hold else pool_store.find_pool)(connection, parent)
+    if pool is None:
+        raise NotFound(f"Pool {name} not found.")
+    if isinstance(found, Subpool):
+        # Read again: it may have changed before the pool was held.
+        subpool = pool_store.find_subpool(connection, parent, found.subpool) if hold else found
+        if subpool is None:
+            raise NotFound(f"Pool {name} not found.")
+        return Door(name, pool, subpool, subpool.counted)
+    return Door(name, pool, None, _unallocated(connection, pool))
+
+
+def enter(site: Site, connection: sa.Connection, actor: Actor, pool: str, *, hold: bool) -> Door:
+    """Where a workflow goes in, if the actor may submit there and the pool takes anything new."""
+    door = open_door(connection, _authorise(site, connection, actor, pool), hold=hold)
+    admission.check_state(door)
+    admission.check_maintenance(door, admin=is_admin(site, actor))
+    return door
+
+
+def _authorise(site: Site, connection: sa.Connection, actor: Actor, pool: str) -> Pool | Subpool:
+    authorise(actor, Action.POOL_LIST, names=site.role_names)
+    found = require_pool(connection, pool)
+    authorise(actor, Action.WORKFLOW_CREATE, resource_of(found), site.role_names)
+    return found
+
+
+def _enter(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    pool: str,
+    spec: WorkflowSpec,
+    *,
+    hold: bool,
+) -> tuple[Door, WorkflowSettings, tuple[str, ...]]:
+    """All checks that leave no record when they fail."""
+    door = enter(site, connection, actor, pool, hold=hold)
+    settings = read_workflow_settings(connection)
+    admission.check_form(spec, settings)
+    _check_user(connection, actor, settings)
+    largest = _largest(connection, door, spec)
+    warnings = (*spec.warnings, *cautions(spec, door.pool, settings, largest))
+    return door, settings, (*warnings, *_warnings(site, connection, door))
+
+
+def _largest(connection: sa.Connection, door: Door, spec: WorkflowSpec) -> Resources | None:
+    """The most that any node has; not looked for where one is large enough for all tasks."""
+    backend = door.pool.backend
+    if machine_store.has_room_for(connection, backend, most_needed(spec)):
+        return None
+    return machine_store.largest(connection, backend)
+
+
+def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:
+    most = settings.max_num_workflows_per_user
+    if most is not None and workflow_store.count_alive_of_user(connection, actor.name) >= most:
+        raise Conflict(f"{actor.name} has {most} workflows already, the most that are allowed.")
+
+
+def _warnings(site: Site, connection: sa.Connection, door: Door) -> tuple[str, ...]:
+    heartbeats = machine_store.heartbeats(connection)
+    if status_of(door.pool, heartbeats, site.clock.now_ms()) is PoolStatus.OFFLINE:
+        return (f"Pool {door.name} is OFFLINE; the workflow waits until it is back.",)
+    return ()
+
+
+def _unallocated(connection: sa.Connection, pool: Pool) -> int | None:
+    if pool.gpu.guarantee is None:
+        return unallocated(pool, [])
+    return pool.gpu.guarantee - pool_store.active_quota(connection, pool.name)
+
+
+# What is kept
+
+
+def _keep(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    door: Door,
+    spec: WorkflowSpec,
+    workflow: Workflow,
+) -> None:
+    subpool = None if door.subpool is None else door.subpool.subpool
+    queue = site.leaf_queue(door.pool.name, subpool)
+    workflow_store.insert(connection, workflow, spec.text, spec.template)
+    groups = [
+        draft_group(site, workflow, group, position, queue)
+        for position, group in enumerate(spec.groups)
+    ]
+    task_store.insert_groups(connection, groups)
+    tasks = [task for each in groups for task in draft_tasks(site, each)]
+    task_store.insert_tasks(connection, tasks)
+    subject = f"workflow/{workflow.workflow_id}"
+    summary = {"pool": workflow.pool, "priority": workflow.priority, "queue": queue}
+    audit(connection, site, actor, Action.WORKFLOW_CREATE, subject, after=summary)
+    kind = EventKind.WORKFLOW_SUBMITTED
+    happen(connection, site, kind, workflow.workflow_id, pool=door.pool.name, data=summary)
+
+
+def _keep_refusal(
+    site: Site,
+    connection: sa.Connection,
+    actor: Actor,
+    door: Door,
+    spec: WorkflowSpec,
+    workflow: Workflow,
+    fault: str,
+) -> None:
+    """A record of what was refused, which is finished and so counts nowhere."""
+    refused = msgspec.structs.replace(
+        workflow,
+        status=WorkflowStatus.FAILED_SUBMISSION,
+        ended_ms=workflow.submitted_ms,
+        failure_message=fault,
+    )
+    workflow_store.insert(connection, refused, spec.text, spec.template)
+    subject = f"workflow/{workflow.workflow_id}"
+    audit(connection, site, actor, "workflow:Refused", subject, after={"message": fault})
+    happen(
+        connection,
+        site,
+        EventKind.WORKFLOW_REFUSED,
+        workflow.workflow_id,
+        pool=door.pool.name,
+        message=fault,
+    )
+
+
+def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None) -> Accepted:
+    """Submit a failed workflow again, without the groups that were completed.
+
+    What the others read of those is read from the workflow in which they were completed.
+    """
+    with site.store.read() as connection:
+        workflow = workflow_store.find(connection, workflow_id)
+        if workflow is None:
+            raise NotFound(f"Workflow {workflow_id} not found.")
+        found = pool_store.find(connection, workflow.pool)
+        resource = resource_of(found or workflow.pool)
+        authorise(actor, Action.WORKFLOW_READ, resource, site.role_names)
+        groups = task_store.groups_of(connection, (workflow.uuid,))
+        text = workflow_store.spec_text(connection, workflow.uuid) or ""
+        template = workflow_store.spec_text(connection, workflow.uuid, template=True)
+    if not workflow.status.failed or not groups:
+        raise Invalid(
+            f"Workflow {workflow.workflow_id} is {workflow.status}; only a workflow that has run "
+            "and failed can be restarted."
+        )
+    done = [group.spec for group in groups if group.status is TaskStatus.COMPLETED]
+    names = {each.name for each in done}
+    left = [group.spec for group in groups if group.name not in names]
+    spec = WorkflowSpec(
+        name=workflow.name,
+        groups=tuple(_without(each, done, workflow.workflow_id) for each in left),
+        labels=workflow.labels,
+        exec_timeout_s=workflow.exec_timeout_s,
+        queue_timeout_s=workflow.queue_timeout_s,
+        text=text,
+        template=template,
+    )
+    # Who restarts it need not be who submitted it.
+    check_uses(site, actor, spec)
+    return submit(
+        site, actor, pool or workflow.pool, spec, workflow.priority, restarts=workflow.workflow_id
+    )
+
+
+def _without(spec: GroupSpec, done: Sequence[GroupSpec], workflow_id: str) -> GroupSpec:
+    """A group that waits for none that is done, and reads what those wrote where they wrote it."""
+    groups = {group.name for group in done}
+    tasks = {task.name for group in done for task in group.tasks}
+    return msgspec.structs.replace(
+        spec,
+        upstream=tuple(name for name in spec.upstream if name not in groups),
+        tasks=tuple(_reading_from(task, tasks, workflow_id) for task in spec.tasks),
+    )
+
+
+def _reading_from(task: TaskSpec, done: set[str], workflow_id: str) -> TaskSpec:
+    recipe = task.launch
+    if recipe is None:
+        return task
+    # What already is of another workflow stays so, through any number of restarts.
+    inputs = tuple(
+        msgspec.structs.replace(each, workflow=workflow_id)
+        if each.task in done and each.workflow is None
+        else each
+        for each in recipe.inputs
+    )
+    return msgspec.structs.replace(task, launch=msgspec.structs.replace(recipe, inputs=inputs))
