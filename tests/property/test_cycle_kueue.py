@@ -213,7 +213,7 @@ def _search(random: Random) -> tuple[WorkingCopy, Preemptor]:
 def _fits(preemptor: Preemptor, victims: list[Claim], *, borrowing: bool) -> bool:
     """By the tree's own answer to the whole question, not by the search's."""
     leaf = preemptor.leaf
-    mark = leaf.tree.mark()
+    mark = leaf.tree.log.mark()
     for victim in victims:
         leaf.tree.remove_usage(victim.queue, usage_of(victim.gang))
     fits = leaf.tree.refusal(leaf.queue.name, preemptor.amounts) is None and (
@@ -223,7 +223,7 @@ def _fits(preemptor: Preemptor, victims: list[Claim], *, borrowing: bool) -> boo
             for what, amount in preemptor.amounts.items()
         )
     )
-    leaf.tree.undo(mark)
+    leaf.tree.log.undo(mark)
     return fits
 
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 
 from bough.core.cycle.memo import Memo
+from bough.core.cycle.plan import run
 from bough.core.cycle.queue_order import standing_of
 from bough.core.cycle.waits import Waits, is_waiting
+from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.usage import usage_of
 from bough.model.admission import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang, PodState
@@ -77,6 +79,25 @@ def test_once_nothing_else_happens_all_comes_to_rest(policy: Policy, random: Ran
     raise AssertionError("there is no end of it")
 
 
+@every_preset
+@few
+@given(random=randoms())
+def test_undoing_a_cycle_restores_quota_places_and_what_is_held(
+    policy: Policy, random: Random
+) -> None:
+    history = MixedHistory(random, policy, Memo())
+    for _ in range(CYCLES):
+        for _ in range(random.randint(0, 5)):
+            history.happen()
+        copy = Memo().refresh(history.snapshot, policy)
+        before = state_of(copy)
+        mark = copy.mark()
+        run(copy)
+        copy.undo(mark)
+        assert before == state_of(copy)
+        history.step()
+
+
 def test_both_forms_are_really_decided_about() -> None:
     """Both start, and each ends for the other."""
     seen: set[tuple[str, bool, bool | None]] = set()
@@ -97,6 +118,34 @@ def test_both_forms_are_really_decided_about() -> None:
     starts = {("starts", form, None) for form in (True, False)}
     ends = {("ends", one, other) for one in (True, False) for other in (True, False)}
     assert starts | ends == {each for each in seen if each in starts | ends}
+
+
+def state_of(copy: WorkingCopy) -> list[object]:
+    """All that a cycle changes: usage in every ledger, what is where, what gangs hold."""
+    ledgers, index = copy.ledgers, copy.placer.index
+    trees = (ledgers.total, ledgers.present, ledgers.guaranteed)
+    return [
+        {
+            (number, node, what): tree.usage(node, what)
+            for number, tree in enumerate(trees)
+            for node in tree
+            for what in tree.flavor_resources(node)
+            if tree.usage(node, what)
+        },
+        {
+            (node, what): ledgers.guaranteed.available(node, what)
+            for node in ledgers.guaranteed
+            for what in ledgers.guaranteed.flavor_resources(node)
+            if ledgers.guaranteed.usage(node, what)
+        },
+        {
+            (name, pod.name): copy.placer.holding(name, pod.name)
+            for name, claim in copy.claims.items()
+            for pod in claim.gang.pods
+        },
+        (list(index.idle), list(index.later), list(index.by_gpus)),
+        [name for name, claim in copy.claims.items() if copy.has_changed(claim)],
+    ]
 
 
 def check_step(history: MixedHistory) -> Plan:

@@ -168,19 +168,19 @@ def test_undo_restores_the_tree_and_an_inner_what_if_keeps_the_outer(
     tree, paper = replay(history)
     requests = [request for request in requests if request[0] in paper.queues]
     states = [state_of(tree)]
-    outer = tree.mark()
+    outer = tree.log.mark()
     for queue, amounts in requests[:split]:
         tree.add_usage(queue, amounts)
     states.append(state_of(tree))
-    inner = tree.mark()
+    inner = tree.log.mark()
     for queue, amounts in requests[split:]:
         tree.add_usage(queue, amounts)
         tree.remove_usage(queue, amounts)
         tree.add_usage(queue, amounts)
 
-    tree.undo(inner)
+    tree.log.undo(inner)
     assert states[1] == state_of(tree)
-    tree.undo(outer)
+    tree.log.undo(outer)
     assert states[0] == state_of(tree)
 
 

@@ -82,9 +82,9 @@ def test_the_refusal_names_the_cohort_its_balance_and_what_is_kept() -> None:
 
 def test_a_what_if_is_about_promises_too() -> None:
     found = team(40, a=30, b=10, c=20)
-    mark = found.mark()
+    mark = found.log.mark()
     found.add("b", gpus(40), guaranteed=True)
-    found.undo(mark)
+    found.log.undo(mark)
 
     assert found.admits("shared", gpus(40), guaranteed=True)
 

@@ -76,14 +76,14 @@ def test_all_three_go_back_to_a_mark() -> None:
     found = ledgers()
     found.add("a", gpus(1), guaranteed=True)
     before = usages(found)
-    outer = found.mark()
+    outer = found.log.mark()
     found.add("a", gpus(2), guaranteed=True)
-    inner = found.mark()
+    inner = found.log.mark()
     found.remove("a", gpus(3), guaranteed=True)
-    found.keep(inner)
+    found.log.keep(inner)
     assert before != usages(found)
 
-    found.undo(outer)
+    found.log.undo(outer)
 
     assert before == usages(found)
 

@@ -281,15 +281,15 @@ def test_giving_back_more_than_was_taken_is_a_bug_that_shows(organisation: Quota
         organisation.remove_usage("a", {GPU: 2})
 
 
-def test_a_what_if_ends_once_and_the_tree_keeps_its_shape_meanwhile(
+def test_the_tree_keeps_its_shape_while_something_could_be_undone(
     organisation: QuotaTree,
 ) -> None:
-    mark = organisation.mark()
+    mark = organisation.log.mark()
     organisation.add_usage("a", {GPU: 3})
     with pytest.raises(Broken, match="within a what-if"):
         organisation.apply(DeleteQueue("a"))
-    organisation.keep(mark)
+    organisation.log.undo(mark)
 
-    assert 3 == organisation.usage(queue("a"), GPU)
-    with pytest.raises(Broken, match="ended twice"):
-        organisation.undo(mark)
+    assert 0 == organisation.usage(queue("a"), GPU)
+    organisation.apply(DeleteQueue("a"))
+    assert queue("a") not in organisation

@@ -12,11 +12,9 @@ from collections.abc import Iterable
 
 from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
+from bough.core.undo import UndoLog
 from bough.model.quota import Amounts, Cohort, Queue
 from bough.model.reason import Refusal
-
-#: The ledgers of everything, of the present and of what is guaranteed, and what differs.
-Mark = tuple[int, int, int, int]
 
 
 class Ledgers:
@@ -26,24 +24,28 @@ class Ledgers:
         self,
         cohorts: Iterable[Cohort],
         queues: Iterable[Queue],
+        log: UndoLog | None = None,
         *,
         apart: bool = True,
     ) -> None:
         """`apart`: the present is counted in a tree of its own.
 
         Otherwise it differs only by what one cycle decides, and is made of that where it is asked
-        for: what was told to end earlier counts until it has ended.
+        for: what was told to end earlier counts until it has ended. All trees note old usage in one
+        log, so that a what-if is about all of them.
         """
         cohorts, queues = tuple(cohorts), tuple(queues)
+        self.log = UndoLog() if log is None else log
         #: Everything, without what was told to end.
-        self.total = QuotaTree.of(cohorts, queues)
+        self.total = QuotaTree.of(cohorts, queues, self.log)
         #: Everything that holds something now, and not what waits for others to end.
-        self.present = QuotaTree.of(cohorts, queues) if apart else self.total
+        self.present = QuotaTree.of(cohorts, queues, self.log) if apart else self.total
         self.apart = apart
-        #: By queue, what the present has more than `total`, or less, where it has no tree.
-        self._differs: list[tuple[str, Amounts, bool]] = []
+        #: Where the present has no tree, in order: a queue, and what it has more than in `total`,
+        #: or less.
+        self._differs: dict[int, tuple[str, Amounts, bool]] = {}
         #: What is guaranteed; also held to what cohorts have promised.
-        self.guaranteed = GuaranteedTree.of(cohorts, queues)
+        self.guaranteed = GuaranteedTree.of(cohorts, queues, self.log)
 
     def refusal(self, queue: str, request: Amounts, *, guaranteed: bool) -> Refusal | None:
         """Why a queue cannot take a request, once what was told to end has ended."""
@@ -69,11 +71,11 @@ class Ledgers:
             return not self.present.admits(queue, request)
         if not self._differs:
             return False
-        mark = self.total.mark()
-        for each, amounts, more in self._differs:
+        mark = self.log.mark()
+        for each, amounts, more in self._differs.values():
             (self.total.add_usage if more else self.total.remove_usage)(each, amounts)
         admits = self.total.admits(queue, request)
-        self.total.undo(mark)
+        self.log.undo(mark)
         return not admits
 
     def add(self, queue: str, amounts: Amounts, *, guaranteed: bool, waits: bool = False) -> None:
@@ -106,26 +108,4 @@ class Ledgers:
 
     def _note(self, queue: str, amounts: Amounts, *, more: bool) -> None:
         if not self.apart:
-            self._differs.append((queue, amounts, more))
-
-    def mark(self) -> Mark:
-        """Begin a what-if; it ends with `undo` or `keep`."""
-        return (
-            self.total.mark(),
-            self.present.mark(),
-            self.guaranteed.mark(),
-            len(self._differs),
-        )
-
-    def undo(self, mark: Mark) -> None:
-        """All is counted again as at the mark."""
-        self.total.undo(mark[0])
-        self.present.undo(mark[1])
-        self.guaranteed.undo(mark[2])
-        del self._differs[mark[3] :]
-
-    def keep(self, mark: Mark) -> None:
-        """What was counted since the mark stays, unless an outer what-if is undone."""
-        self.total.keep(mark[0])
-        self.present.keep(mark[1])
-        self.guaranteed.keep(mark[2])
+            self.log.put_key(self._differs, len(self._differs), (queue, amounts, more))

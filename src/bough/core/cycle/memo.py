@@ -51,6 +51,9 @@ class Memo:
         copy = self._copy
         # Until all is in step again, there is nothing that could be used.
         self._copy = self._plan = None
+        if copy is not None:
+            # What comes and goes between cycles is never undone.
+            copy.log.forget()
         if copy is None or not self._is_policy(policy) or not _follows(copy, snapshot):
             copy = WorkingCopy(snapshot, policy)
             self._gangs = {}

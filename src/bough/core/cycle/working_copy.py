@@ -7,14 +7,12 @@ goes through marks, so that a what-if, and the whole cycle, can be undone exactl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
-from bough.core.cycle.ledgers import Mark as LedgerMark
 from bough.core.cycle.line import Line
 from bough.core.cycle.quota_cost import QuotaCost, first_gpus
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
@@ -38,13 +36,6 @@ _NO_PROGRESS = Progress()
 replace = msgspec.structs.replace
 
 
-class Mark(NamedTuple):
-    """Where things stood."""
-
-    log: int
-    ledgers: LedgerMark
-
-
 class WorkingCopy:
     """What is declared, counted, placed and held."""
 
@@ -58,6 +49,7 @@ class WorkingCopy:
         self.ledgers = Ledgers(
             snapshot.cohorts,
             snapshot.queues,
+            self.log,
             # Pods end, too: where there may be any, what they still hold is told apart.
             apart=bool(snapshot.nodes) or not policy.ending_counts,
         )
@@ -106,7 +98,7 @@ class WorkingCopy:
     # Gangs come and go between cycles
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Begin a cycle: what came and went before it cannot be undone any more."""
+        """Begin a cycle with the small things that decisions look at."""
         before = self.snapshot
         if not self.flavors or before.flavors is not snapshot.flavors:
             self.flavors = {flavor.name: flavor for flavor in snapshot.flavors}
@@ -117,7 +109,6 @@ class WorkingCopy:
         self.snapshot = snapshot
         self.time_matters = False
         self.forest.changed()
-        self.log.forget()
 
     def take_nodes(self, before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
         """Take in nodes of which some are cordoned, or are no more; whether that is all."""
@@ -370,16 +361,15 @@ class WorkingCopy:
         """Say what a gang holds from now on."""
         self.log.put_key(self._held, claim.name, held)
 
-    def mark(self) -> Mark:
+    def mark(self) -> int:
         """Begin a what-if; it ends with `undo` or `keep`."""
-        return Mark(self.log.mark(), self.ledgers.mark())
+        return self.log.mark()
 
-    def undo(self, mark: Mark) -> None:
+    def undo(self, mark: int) -> None:
         """All is again as at the mark."""
-        self.log.undo(mark.log)
-        self.ledgers.undo(mark.ledgers)
+        self.log.undo(mark)
         self.forest.changed()
 
-    def keep(self, mark: Mark) -> None:
+    def keep(self, mark: int) -> None:
         """What happened since the mark stays, unless an outer what-if is undone."""
-        self.ledgers.keep(mark.ledgers)
+        self.log.keep(mark)

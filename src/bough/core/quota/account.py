@@ -13,10 +13,12 @@ limit.
 
 from __future__ import annotations
 
+from typing import Final
+
+from bough.core.undo import Attribute, UndoLog
 from bough.model.quota import Quota, TreeNode
 
-#: Old values of usage, the latest last: undoing is assigning them backwards.
-Log = list[tuple["Account", int]]
+_USAGE: Final = Attribute("usage")
 
 
 class Account:
@@ -118,12 +120,13 @@ def potential(account: Account) -> int:
     return allowed if amount is None else min(amount, allowed)
 
 
-def change_usage(account: Account | None, amount: int, log: Log | None) -> None:
+def change_usage(account: Account | None, amount: int, log: UndoLog | None) -> None:
     """Add to (or, with a negative amount, take from) the usage, here and as far up as it shows."""
+    noted = None if log is None else log.noted
     while account is not None and amount:
         before = account.usage
-        if log is not None:
-            log.append((account, before))
+        if noted is not None:
+            noted.append((account, _USAGE, before))
         after = before + amount
         account.usage = after
         local = account.local_quota
@@ -132,13 +135,6 @@ def change_usage(account: Account | None, amount: int, log: Log | None) -> None:
                 before - local if before > local else 0
             )
         account = account.parent
-
-
-def undo(log: Log, mark: int) -> None:
-    """Bring every usage back to what it was when the log had `mark` entries."""
-    while len(log) > mark:
-        account, before = log.pop()
-        account.usage = before
 
 
 def declare(account: Account, quota: Quota) -> None:

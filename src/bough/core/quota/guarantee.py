@@ -21,6 +21,7 @@ import msgspec
 from bough.core.quota import account as arithmetic
 from bough.core.quota.account import Account
 from bough.core.quota.tree import QuotaTree
+from bough.core.undo import UndoLog
 from bough.model.quota import (
     Amounts,
     Cohort,
@@ -42,18 +43,20 @@ Declared = TypeVar("Declared", Cohort, Queue)
 class GuaranteedTree(QuotaTree):
     """A quota tree in which queues that take the rest are also held to the promises beside them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, log: UndoLog | None = None) -> None:
+        super().__init__(log)
         #: By queue, for the queues of a cohort that has promised something and has a rest.
         self._promises: dict[str, dict[FlavorResource, Account]] = {}
         #: Those of them that take the rest.
         self._rest: set[str] = set()
 
     @classmethod
-    def of(cls, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> Self:
+    def of(
+        cls, cohorts: Iterable[Cohort], queues: Iterable[Queue], log: UndoLog | None = None
+    ) -> Self:
         """Build the tree from declarations, whatever they say of borrowing and lending."""
         queues = tuple(queues)
-        tree = super().of(map(_without_borrowing, cohorts), map(_without_borrowing, queues))
+        tree = super().of(map(_without_borrowing, cohorts), map(_without_borrowing, queues), log)
         tree._promise(queues)
         return tree
 
@@ -118,8 +121,7 @@ class GuaranteedTree(QuotaTree):
         accounts = self._promises[queue]
         for what, amount in amounts.items():
             if what in accounts:
-                # In the log of the tree itself, so that one what-if is about both balances.
-                arithmetic.change_usage(accounts[what], sign * amount, self._log)
+                arithmetic.change_usage(accounts[what], sign * amount, self.log)
 
     def _broken_promise(self, queue: str, what: FlavorResource, amount: int) -> Refusal | None:
         account = self._promises[queue].get(what)

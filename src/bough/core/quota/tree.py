@@ -13,8 +13,9 @@ from typing import Self
 import msgspec
 
 from bough.core.quota import account as arithmetic
-from bough.core.quota.account import Account, Log
+from bough.core.quota.account import Account
 from bough.core.quota.edges import Edges
+from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.quota import (
     DEFAULT_PRIORITY,
@@ -78,18 +79,19 @@ class Member:
 class QuotaTree:
     """A forest of cohorts and queues. Same declarations and usage, same answers, in any order."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog | None = None) -> None:
+        """`log`: where old usage is noted, so that a what-if can be undone."""
         self._edges = Edges()
         self._members: dict[TreeNode, Member] = {}
         self._queues: dict[str, Member] = {}
-        #: Only while a what-if is open.
-        self._log: Log | None = None
-        self._open_marks = 0
+        self.log = UndoLog() if log is None else log
 
     @classmethod
-    def of(cls, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> Self:
+    def of(
+        cls, cohorts: Iterable[Cohort], queues: Iterable[Queue], log: UndoLog | None = None
+    ) -> Self:
         """Build a tree from declarations."""
-        tree = cls()
+        tree = cls(log)
         for cohort in cohorts:
             tree.apply(PutCohort(cohort))
         for queue in queues:
@@ -156,7 +158,7 @@ class QuotaTree:
 
     def apply(self, change: Change) -> tuple[Event, ...]:
         """Change the tree. Running work goes on, whatever the events say has happened."""
-        if self._open_marks:
+        if not self.log.is_empty:
             raise Broken("the tree was changed within a what-if")
         match change:
             case PutCohort(cohort):
@@ -271,7 +273,7 @@ class QuotaTree:
         member = self._queues[queue]
         for what, amount in amounts.items():
             account = member.accounts.get(what) or self._account(member, what)
-            arithmetic.change_usage(account, amount, self._log)
+            arithmetic.change_usage(account, amount, self.log)
 
     def remove_usage(self, queue: str, amounts: Amounts) -> None:
         """Count what a workload gives back."""
@@ -280,35 +282,7 @@ class QuotaTree:
             account = member.accounts.get(what)
             if account is None or account.usage < amount:
                 raise Broken(f"queue {queue} gives back more {what} than it uses")
-            arithmetic.change_usage(account, -amount, self._log)
-
-    # What-if
-
-    def mark(self) -> int:
-        """Begin a what-if about usage, perhaps within another. It ends with `undo` or `keep`."""
-        if self._log is None:
-            self._log = []
-        self._open_marks += 1
-        return len(self._log)
-
-    def undo(self, mark: int) -> None:
-        """End a what-if: every usage is again what it was at the mark."""
-        if self._log is not None:
-            arithmetic.undo(self._log, mark)
-        self._end()
-
-    def keep(self, mark: int) -> None:
-        """End a what-if by making it true, unless an outer one is undone."""
-        if self._log is not None and mark > len(self._log):
-            raise Broken("a what-if was kept after an outer one was undone")
-        self._end()
-
-    def _end(self) -> None:
-        if not self._open_marks:
-            raise Broken("a what-if was ended twice")
-        self._open_marks -= 1
-        if not self._open_marks:
-            self._log = None
+            arithmetic.change_usage(account, -amount, self.log)
 
     # How a change is made
 
