@@ -138,3 +138,94 @@ def test_a_gang_too_large_for_all_nodes_is_told_to_have_a_larger_one(tmp_path: P
     objects = [queue("q0"), node("n1", 1), *group("b", 1, gpus=3)]
 
     assert ["add 1 node like n1, but with 3 gpu"] == list(told(tmp_path, objects))
+
+
+def cluster_queue(name: str, quota: int, preemption: str = "Never", **more: str) -> Object:
+    amount = {"name": "gpu", "nominalQuota": str(quota), **more}
+    flavors = [{"name": "f", "resources": [amount]}]
+    spec = {
+        "cohortName": "all",
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": ["gpu"], "flavors": flavors}],
+        "preemption": {"withinClusterQueue": preemption},
+    }
+    return kueue("ClusterQueue", {"name": name}, spec)
+
+
+def kueue(kind: str, metadata: Object, spec: Object) -> Object:
+    version = "kueue.x-k8s.io/v1beta2"
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def workload(name: str, gpus: int, *, priority: int = 0, holds: bool = False) -> Object:
+    """A Workload of one pod in queue a, through the local queue of that name."""
+    container = {"name": "m", "image": "x", "resources": {"requests": {"gpu": str(gpus)}}}
+    pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}
+    spec = {"queueName": "a", "priority": priority, "podSets": [pod_set]}
+    made = kueue("Workload", {"name": name, "namespace": "ns"}, spec)
+    if holds:
+        held = {"name": "main", "count": 1, "flavors": {"gpu": "f"}}
+        held["resourceUsage"] = {"gpu": str(gpus)}
+        made["status"] = {
+            "admission": {"clusterQueue": "a", "podSetAssignments": [held]},
+            "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "Admitted"}],
+        }
+    return made
+
+
+LOCAL = [
+    kueue("ResourceFlavor", {"name": "f"}, {}),
+    kueue("LocalQueue", {"name": "a", "namespace": "ns"}, {"clusterQueue": "a"}),
+]
+
+
+def test_a_lending_limit_that_keeps_back_what_is_idle_is_raised_by_what_is_lacking(tmp_path: Path):
+    objects = [*LOCAL, cluster_queue("a", 1), cluster_queue("b", 4, lendingLimit="1")]
+    found = told(tmp_path, [*objects, workload("b", 4)], "ns/b")
+
+    raised = "raise lendingLimit of ClusterQueue b from 1 to 3 f/gpu"
+    assert raised in found
+    path = "spec.resourceGroups[0].flavors[0].resources[0].lendingLimit"
+    assert [("ClusterQueue", "b", path, "1", "3")] == [
+        (each["kind"], each["name"], each["field"], each["before"], each["after"])
+        for each in found[raised]["changes"]
+    ]
+
+
+def test_of_several_lending_limits_those_are_raised_that_are_needed(tmp_path: Path):
+    lenders = [cluster_queue(name, 2, lendingLimit="0") for name in "bcd"]
+    objects = [*LOCAL, cluster_queue("a", 1), *lenders, workload("b", 4)]
+
+    (raised,) = [each for each in told(tmp_path, objects, "ns/b") if "lending" in each]
+    assert "raise lendingLimit of ClusterQueue b from 0 to 2 f/gpu" in raised
+    assert 2 == raised.count("lendingLimit")
+
+
+def test_a_workload_may_have_the_lowest_priority_that_preempts_enough(tmp_path: Path):
+    running = [workload(f"r{at}", 1, priority=at, holds=True) for at in (1, 2, 7)]
+    objects = [*LOCAL, cluster_queue("a", 3, "LowerPriority"), *running, workload("b", 2)]
+    found = told(tmp_path, objects, "ns/b")
+
+    raised = found["raise its priority from 0 to 3"]
+    assert [("Workload", "ns/b", "spec.priority", 0, 3)] == [
+        (each["kind"], each["name"], each["field"], each["before"], each["after"])
+        for each in raised["changes"]
+    ]
+
+
+def test_where_queues_preempt_nothing_no_priority_is_told(tmp_path: Path):
+    running = [workload("r", 3, priority=1, holds=True)]
+    objects = [*LOCAL, cluster_queue("a", 3), *running, workload("b", 2)]
+
+    assert [] == [each for each in told(tmp_path, objects, "ns/b") if "priority" in each]
+
+
+def test_a_pod_group_names_the_class_of_a_higher_priority(tmp_path: Path):
+    objects = [queue("q0", quota=4), node("n1", 1), *group("a", 1, "n1", priorityClassName="train")]
+    found = told(tmp_path, [*objects, *group("b", 2, priorityClassName="train")])
+
+    raised = found["raise its priority from train to build"]
+    assert [("PodGroup", "b", "spec.priorityClassName", "train", "build")] == [
+        (each["kind"], each["name"], each["field"], each["before"], each["after"])
+        for each in raised["changes"]
+    ]

@@ -25,9 +25,11 @@ PARENT_COHORT = "spec.parentName"
 STOP_POLICY = "spec.stopPolicy"
 ACTIVE = "spec.active"
 QUEUE_NAME = "spec.queueName"
+PRIORITY = "spec.priority"
 UNSCHEDULABLE = "spec.unschedulable"
 #: Where a Pod, and a PodGroup, say which queue they are of, and that they are preemptible.
 GROUP_QUEUE = "spec.queue"
+GROUP_PRIORITY = "spec.priorityClassName"
 GROUP_PREEMPTIBILITY = "spec.preemptibility"
 POD_QUEUE = dotted(("metadata", "labels", QUEUE_LABEL))
 POD_PROJECT = dotted(("metadata", "labels", PROJECT_LABEL))

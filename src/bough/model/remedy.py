@@ -34,8 +34,12 @@ class RemedyKind(StrEnum):
     UNTANGLE = "untangle"
     #: Nodes take pods again.
     UNCORDON = "uncordon"
+    #: It goes before others, and may preempt what is of a lower priority then.
+    RAISE_PRIORITY = "raise_priority"
     RAISE_QUOTA = "raise_quota"
     RAISE_LIMIT = "raise_limit"
+    #: Others lend more of what they do not use.
+    RAISE_LENDING = "raise_lending"
     ADD_NODES = "add_nodes"
     #: Several of the above, of which none is enough by itself.
     TOGETHER = "together"
@@ -48,6 +52,8 @@ class Knob(StrEnum):
     QUOTA = "quota"
     #: How much it may use at most, its own and borrowed.
     LIMIT = "limit"
+    #: How much others may use of what it has.
+    LENDING = "lending limit"
 
 
 class Part(StrEnum):
@@ -66,6 +72,16 @@ class End(msgspec.Struct, frozen=True, tag="end"):
 
 class BePreemptible(msgspec.Struct, frozen=True, tag="be_preemptible"):
     """It may borrow, and be evicted."""
+
+
+class RaisePriority(msgspec.Struct, frozen=True, tag="raise_priority"):
+    """It has a higher priority."""
+
+    priority: int
+    #: What that is called; `None`: priorities are numbers.
+    word: str | None = None
+    #: Whether it may be evicted then; `None`: as before.
+    preemptible: bool | None = None
 
 
 class LowerMinimum(msgspec.Struct, frozen=True, tag="lower_minimum"):
@@ -133,6 +149,7 @@ class AddNodes(msgspec.Struct, frozen=True, tag="add_nodes"):
 Step = (
     End
     | BePreemptible
+    | RaisePriority
     | LowerMinimum
     | AnyNodes
     | Tolerate

@@ -138,7 +138,10 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
         namespaces=namespaces.labels or None,
     )
     snapshot = _with_work(snapshot, organisation, found.gangs)
-    written = Written(tuple(queues), found.objects.pod_groups, cordoned_nodes(others))
+    objects = found.objects
+    written = Written(
+        tuple(queues), objects.pod_groups, objects.priority_classes, cordoned_nodes(others)
+    )
     return _Loaded(snapshot, [*problems, *more], unused_fair_sharing(kueue), written)
 
 

@@ -12,6 +12,7 @@ from bough.core.explain.change import door_to
 from bough.core.explain.judge import find_gang
 from bough.core.explain.source import FairSource, Source
 from bough.core.gang.outline import Form, outline
+from bough.core.gang.priority import SYSTEM, is_preemptible, known_priorities
 from bough.formats import remedy_fields as fields
 from bough.model.podgroup import Preemptibility
 from bough.model.problem import dotted
@@ -25,6 +26,7 @@ from bough.model.remedy import (
     Move,
     Part,
     Raise,
+    RaisePriority,
     Resume,
     Step,
     Tolerate,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from bough.formats.yaml.documents import Document
     from bough.model.fairqueue import FairQueue
     from bough.model.gang import Gang
-    from bough.model.podgroup import PodGroup
+    from bough.model.podgroup import PodGroup, PriorityClass
     from bough.model.snapshot import Snapshot
 
 
@@ -47,6 +49,8 @@ class Written(NamedTuple):
     #: The Queues of KAI that were read.
     queues: tuple[FairQueue, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
+    #: By which PodGroups name their priorities.
+    priority_classes: tuple[PriorityClass, ...] = ()
     #: Nodes that take no pods because they say so, and for no other reason.
     cordoned: frozenset[str] = frozenset()
 
@@ -82,12 +86,26 @@ class FileSource(FairSource):
     def __init__(self, snapshot: Snapshot, written: Written) -> None:
         super().__init__(snapshot, written.queues, fields.KAI_UNITS)
         self._groups = {group.full_name: group for group in written.pod_groups}
+        self._classes = known_priorities(written.priority_classes)
         self._cordoned = written.cordoned
         self._kueue = KueueSource(snapshot)
 
     def can_uncordon(self, node: str) -> bool:
         """Whether it is cordoned, and nothing else is in the way."""
         return node in self._cordoned
+
+    def priorities_for(self, workload: str) -> list[RaisePriority]:
+        """A PodGroup names a class, which may also say that it is no longer preemptible."""
+        gang, group = find_gang(self.snapshot, workload), self._groups.get(workload)
+        if self._is_counted(workload) or gang is None:
+            return super().priorities_for(workload)
+        if group is None:
+            return []
+        return [
+            RaisePriority(value, name, is_preemptible(group.preemptibility, value))
+            for name, value in sorted(self._classes.items(), key=lambda each: (each[1], each[0]))
+            if value > gang.priority and not name.startswith(SYSTEM)
+        ]
 
     def kind_of(self, workload: str) -> str:
         """A pod that is on its own has no PodGroup."""
@@ -109,6 +127,9 @@ class FileSource(FairSource):
         match step:
             case LowerMinimum() if group is not None:
                 yield _minimum(group, step)
+            case RaisePriority(word=word):
+                before = None if group is None else group.priority_class
+                yield Change(kind, name, fields.GROUP_PRIORITY, before, word)
             case Move(queue):
                 field = fields.GROUP_QUEUE if group is not None else fields.POD_QUEUE
                 before = None if gang is None else gang.queue or None
@@ -164,6 +185,8 @@ class KueueSource(Source):
                 for field in fields.pod_set_fields(workload, subgroup, "minCount"):
                     word = f"minCount of pod set {subgroup}"
                     yield Change("Workload", name, field, before, after, word)
+            case RaisePriority(priority):
+                yield Change("Workload", name, fields.PRIORITY, workload.priority, priority)
             case Move(queue):
                 door = door_to(self.snapshot, workload.namespace, queue)
                 after = queue if door is None else door.name
@@ -193,10 +216,10 @@ class KueueSource(Source):
         return Change(kind, name, fields.STOP_POLICY, self.stop_of(part, name), "None")
 
     def tell_raise(self, step: Raise) -> Change:
-        """A nominalQuota, or a borrowingLimit."""
+        """A nominalQuota, a borrowingLimit, or a lendingLimit."""
         change = super().tell_raise(step)
         cohort = step.node.kind is NodeKind.COHORT
-        bound = "nominalQuota" if step.knob is Knob.QUOTA else "borrowingLimit"
+        bound = _BOUNDS[step.knob]
         table = self.snapshot.cohorts if cohort else self.snapshot.queues
         declared = next(each for each in table if each.name == step.node.name)
         return Change(
@@ -208,6 +231,13 @@ class KueueSource(Source):
             bound,
             change.resource,
         )
+
+
+_BOUNDS = {
+    Knob.QUOTA: "nominalQuota",
+    Knob.LIMIT: "borrowingLimit",
+    Knob.LENDING: "lendingLimit",
+}
 
 
 def _minimum(group: PodGroup, step: LowerMinimum) -> Change:

@@ -22,6 +22,7 @@ from bough.model.remedy import (
     LowerMinimum,
     Move,
     Part,
+    RaisePriority,
     Resume,
     Step,
     Tolerate,
@@ -41,8 +42,8 @@ def take_step(snapshot: Snapshot, workload: str, step: Step) -> Snapshot:
     match step:
         case End(name):
             return without(snapshot, {name})
-        case BePreemptible():
-            return change_gang(snapshot, workload, lambda gang: replace(gang, preemptible=True))
+        case BePreemptible() | RaisePriority():
+            return change_gang(snapshot, workload, lambda gang: with_rank(gang, step))
         case LowerMinimum(subgroup=subgroup, after=after):
             return _with_minimum(snapshot, workload, subgroup, after)
         case AnyNodes():
@@ -81,6 +82,14 @@ def change_gang(snapshot: Snapshot, name: str, change: Callable[[Gang], Gang]) -
         gangs[found.queue] = tuple(gang for gang in gangs[found.queue] if gang.name != name)
         gangs[changed.queue] = (*gangs.get(changed.queue, ()), changed)
     return replace(snapshot, gangs=gangs)
+
+
+def with_rank(gang: Gang, step: BePreemptible | RaisePriority) -> Gang:
+    """A gang with another priority, which may say whether it is preemptible; or only with that."""
+    if isinstance(step, BePreemptible):
+        return replace(gang, preemptible=True)
+    preemptible = gang.preemptible if step.preemptible is None else step.preemptible
+    return replace(gang, priority=step.priority, preemptible=preemptible)
 
 
 def door_to(snapshot: Snapshot, namespace: str, queue: str) -> LocalQueue | None:

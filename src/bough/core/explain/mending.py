@@ -68,6 +68,20 @@ def raise_limit(patient: Patient) -> Iterator[Remedy]:
         yield remedy
 
 
+def raise_lending(patient: Patient) -> Iterator[Remedy]:
+    """Higher lending limits of others in the tree: of one, where that is enough."""
+    decision = patient.decide(())
+    if decision is None or patient.lack(decision) is None:
+        return
+    steps = tuple(_kept_back(patient))
+    if not steps or not patient.starts(steps):
+        return
+    alone = (step for step in steps if len(steps) > 1 and patient.starts((step,)))
+    first = next(alone, None)
+    least = _least(patient, steps if first is None else (first,))
+    yield patient.remedy(RemedyKind.RAISE_LENDING, least)
+
+
 def add_nodes(patient: Patient) -> Iterator[Remedy]:
     """The fewest nodes of one kind; of several kinds the one of which fewest are needed."""
     best: AddNodes | None = None
@@ -193,6 +207,26 @@ def _aim_at_limits(patient: Patient) -> Aim:
         return node, Knob.LIMIT
 
     return aim
+
+
+def _kept_back(patient: Patient) -> list[Raise]:
+    """What other nodes of the tree do not lend, the most first: as much as each could lend."""
+    tree = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues)
+    queue = TreeNode(NodeKind.QUEUE, patient.queue)
+    if queue not in tree or tree.cycle(queue):
+        return []
+    path, wanted = tree.path(queue), tree.flavor_resources(queue)
+    found: list[Raise] = []
+    for node in tree.subtree(path[-1]):
+        for what in wanted if node not in path else ():
+            quota = tree.quota(node, what)
+            if quota is None or quota.lending_limit is None:
+                continue
+            below = (tree.quota(each, what) for each in tree.subtree(node))
+            most = sum(each.nominal for each in below if each is not None)
+            if most > quota.lending_limit and patient.source.can_raise(node, what, Knob.LENDING):
+                found.append(Raise(node, what, most - quota.lending_limit, Knob.LENDING))
+    return sorted(found, key=lambda step: -step.by)[:MOST_RAISES]
 
 
 def _raises_quota(remedy: Remedy) -> bool:

@@ -8,6 +8,7 @@ planned in any case, on a snapshot made anew of what is declared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -20,6 +21,7 @@ from bough.core.explain.mending import (
     held_parts,
     is_choosy,
     minimums,
+    raise_lending,
     raise_limit,
     raise_quota,
     several_together,
@@ -229,6 +231,18 @@ def _uncordon(patient: Patient) -> Iterator[Remedy]:
     yield patient.remedy(RemedyKind.UNCORDON, nodes)
 
 
+def _raise_priority(patient: Patient) -> Iterator[Remedy]:
+    """The lowest priority that works; those by which it is no longer preemptible come last."""
+    steps = patient.source.priorities_for(patient.name)
+    steps.sort(key=lambda step: (step.preemptible is False, step.priority))
+    for _, several in groupby(steps, key=lambda step: step.preemptible):
+        alike = list(several)
+        if patient.starts((alike[-1],)):
+            at = smallest(0, len(alike) - 1, lambda at, of=alike: patient.starts((of[at],)))
+            yield patient.remedy(RemedyKind.RAISE_PRIORITY, (alike[at],))
+            return
+
+
 #: How each kind is searched for, in the order in which they are ranked.
 _SEARCHES: dict[RemedyKind, Callable[[Patient], Iterator[Remedy]]] = {
     RemedyKind.WAIT: _wait,
@@ -240,8 +254,10 @@ _SEARCHES: dict[RemedyKind, Callable[[Patient], Iterator[Remedy]]] = {
     RemedyKind.RESUME: _resume,
     RemedyKind.UNTANGLE: _each_alone(RemedyKind.UNTANGLE, tangled_cohorts, told=1),
     RemedyKind.UNCORDON: _uncordon,
+    RemedyKind.RAISE_PRIORITY: _raise_priority,
     RemedyKind.RAISE_QUOTA: raise_quota,
     RemedyKind.RAISE_LIMIT: raise_limit,
+    RemedyKind.RAISE_LENDING: raise_lending,
     RemedyKind.ADD_NODES: add_nodes,
     RemedyKind.TOGETHER: several_together,
 }

@@ -20,6 +20,7 @@ from bough.model.remedy import (
     LowerMinimum,
     Move,
     Raise,
+    RaisePriority,
     Resume,
     Step,
     Tolerate,
@@ -148,6 +149,12 @@ def _say_preemptible(changes: list[Change]) -> str:
     return f"{'run it as LOW' if low else 'make it preemptible'} (it may borrow, and be evicted)"
 
 
+def _say_priority(changes: list[Change]) -> str:
+    first = changes[0]
+    before = "" if first.before is None else f" from {first.before}"
+    return f"raise its priority{before} to {first.after}"
+
+
 def _say_minimums(changes: list[Change]) -> str:
     parts = [f"{each.word} from {each.before} to {each.after}" for each in changes]
     return f"lower {_join(parts)}"
@@ -206,6 +213,7 @@ def _names(changes: list[Change]) -> tuple[str, ...]:
 _PARTS: dict[type, Callable[[list[Change]], str]] = {
     End: _say_ends,
     BePreemptible: _say_preemptible,
+    RaisePriority: _say_priority,
     LowerMinimum: _say_minimums,
     AnyNodes: lambda _: "let its pods run on any nodes, whatever their labels",
     Tolerate: _say_taint,

@@ -42,6 +42,7 @@ from bough.model.remedy import (
     Move,
     Part,
     Raise,
+    RaisePriority,
     Resume,
     Step,
     Tolerate,
@@ -53,6 +54,9 @@ from bough.model.snapshot import Snapshot
 
 Declared = TypeVar("Declared", Cohort, Queue)
 replace = msgspec.structs.replace
+
+#: The steps that change the workload itself.
+OF_WORKLOAD = (BePreemptible, RaisePriority, LowerMinimum, AnyNodes, Tolerate, Move)
 
 
 class Source:
@@ -92,11 +96,22 @@ class Source:
         quota = self._quota(node, what)
         if quota is None:
             return False
-        return knob is Knob.QUOTA or quota.borrowing_limit is not None
+        return knob is Knob.QUOTA or _limit_of(quota, knob) is not None
 
     def can_uncordon(self, node: str) -> bool:
         """Whether a node that takes no pods could be told to take them."""
         return any(each.name == node and each.cordoned for each in self.snapshot.nodes)
+
+    def priorities_for(self, workload: str) -> list[RaisePriority]:
+        """The higher priorities that a workload could have, the lowest first.
+
+        Only those that put it before one more of the others: all else is the same.
+        """
+        gang = find_gang(self.snapshot, workload)
+        if gang is None:
+            return []
+        others = {each.priority for row in self.snapshot.gangs.values() for each in row}
+        return [RaisePriority(each + 1) for each in sorted(others) if each >= gang.priority]
 
     def queues_for(self, workload: str) -> list[str]:
         """The other queues that a workload could name, by name."""
@@ -114,7 +129,7 @@ class Source:
 
     def tell(self, workload: str, step: Step) -> Iterable[Change]:
         """What a step changes, in the objects that people wrote."""
-        if isinstance(step, (BePreemptible, LowerMinimum, AnyNodes, Tolerate, Move)):
+        if isinstance(step, OF_WORKLOAD):
             yield from self.tell_workload(workload, step)
         else:
             yield from self.tell_cluster(step)
@@ -123,6 +138,10 @@ class Source:
         """What a step changes in the workload itself."""
         kind = self.kind_of(name)
         match step:
+            case RaisePriority(priority):
+                gang = find_gang(self.snapshot, name)
+                before = None if gang is None else gang.priority
+                yield Change(kind, name, "priority", before, priority)
             case LowerMinimum(subgroup, before, after):
                 field = "minimum" if subgroup is None else f"{subgroup}.minimum"
                 word = "the minimum" if subgroup is None else f"the minimum of {subgroup}"
@@ -185,8 +204,8 @@ class Source:
         if step.knob is Knob.QUOTA:
             field, before, after = "quota", quota.nominal, raised.nominal
         else:
-            field = "borrowing limit"
-            before, after = quota.borrowing_limit or 0, raised.borrowing_limit or 0
+            field = "borrowing limit" if step.knob is Knob.LIMIT else step.knob.value
+            before, after = _limit_of(quota, step.knob) or 0, _limit_of(raised, step.knob) or 0
         return Change(
             kind,
             step.node.name,
@@ -272,6 +291,8 @@ class FairSource(Source):
         queue = self.queues.get(node.name)
         if queue is None:
             return super().can_raise(node, what, knob) and node.name not in self._derived()
+        if knob is Knob.LENDING:
+            return False
         return _bound(fair_amount(queue, what.resource), knob) is not None
 
     def tell_raise(self, step: Raise) -> Change:
@@ -353,7 +374,13 @@ def _bound(amount: FairAmount, knob: Knob) -> Fraction | None:
 def _raiser(step: Raise) -> Callable[[Quota], Quota]:
     if step.knob is Knob.QUOTA:
         return lambda quota: replace(quota, nominal=quota.nominal + step.by)
+    if step.knob is Knob.LENDING:
+        return lambda quota: replace(quota, lending_limit=(quota.lending_limit or 0) + step.by)
     return lambda quota: replace(quota, borrowing_limit=(quota.borrowing_limit or 0) + step.by)
+
+
+def _limit_of(quota: Quota, knob: Knob) -> int | None:
+    return quota.borrowing_limit if knob is Knob.LIMIT else quota.lending_limit
 
 
 def _untangled(snapshot: Snapshot, name: str) -> Snapshot:

@@ -20,6 +20,8 @@ BUILT_IN_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+#: How those begin that are not for gangs of people.
+SYSTEM = "system-"
 DEFAULT_PRIORITY = 50
 #: From this priority on a gang is not preemptible, unless it says otherwise.
 NON_PREEMPTIBLE_FROM = 100
@@ -27,10 +29,15 @@ NON_PREEMPTIBLE_FROM = 100
 
 def find_priority(name: str | None, classes: Sequence[PriorityClass]) -> int:
     """The number that a name stands for; where it is unknown, or none, the default is meant."""
-    known = {**BUILT_IN_PRIORITIES, **{each.name: each.value for each in classes}}
+    known = known_priorities(classes)
     if name in known:
         return known[name]
     return next((each.value for each in classes if each.default), DEFAULT_PRIORITY)
+
+
+def known_priorities(classes: Sequence[PriorityClass]) -> dict[str, int]:
+    """The priorities that have a name."""
+    return {**BUILT_IN_PRIORITIES, **{each.name: each.value for each in classes}}
 
 
 def is_preemptible(said: Preemptibility | None, priority: int) -> bool:
