@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.api.house import spec
 
 
-def test_ac1_a_pool_without_subpools_behaves_as_before(team):
+def test_scenario_016_a_pool_without_subpools_behaves_as_before(team):
     name = team.run(50)
 
     assert "osmo-pool-ns-team--_shared" == team.queue_of(name)
@@ -13,7 +13,7 @@ def test_ac1_a_pool_without_subpools_behaves_as_before(team):
     assert "team" == team.get(f"/api/workflow/{name}")["pool"]
 
 
-def test_ac2_the_shared_queue_has_all_quota_while_there_are_no_subpools(team):
+def test_scenario_001_the_shared_queue_has_all_quota_while_there_are_no_subpools(team):
     queues = team.queues()
 
     assert {
@@ -26,7 +26,7 @@ def test_ac2_the_shared_queue_has_all_quota_while_there_are_no_subpools(team):
     assert {"_shared": 100} == team.leaves()
 
 
-def test_ac3_a_new_subpool_takes_its_quota_from_the_shared_queue(team):
+def test_scenario_002_a_new_subpool_takes_its_quota_from_the_shared_queue(team):
     made = team.ask("POST", "/api/configs/pool/team/subpool", json={"name": "a", "quota": 30})
 
     assert 201 == made.status_code
@@ -41,7 +41,9 @@ def test_ac3_a_new_subpool_takes_its_quota_from_the_shared_queue(team):
     assert {"_shared": 70, "a": 30} == team.leaves()
 
 
-def test_ac4_children_are_protected_from_what_is_submitted_to_their_parent(divided):
+def test_scenarios_023_and_041_children_are_protected_from_what_is_submitted_to_their_parent(
+    divided,
+):
     answer = divided.ask("POST", "/api/pool/team/workflow?priority=HIGH", json={"file": spec(15)})
 
     assert 400 == answer.status_code
@@ -56,7 +58,7 @@ def test_ac4_children_are_protected_from_what_is_submitted_to_their_parent(divid
     assert "FAILED_SUBMISSION" == divided.status("job-1")
 
 
-def test_ac4_low_goes_beyond_the_quota_and_gives_way(divided):
+def test_scenarios_025_and_167_low_goes_beyond_the_quota_and_gives_way(divided):
     low = divided.run(15, priority="LOW")
     divided.run(40, "team--b")
     divided.run(20, "team--c")
@@ -68,14 +70,14 @@ def test_ac4_low_goes_beyond_the_quota_and_gives_way(divided):
     assert [(1, None), (0, 3006)] == [(each["retry_id"], each["exit_code"]) for each in attempts]
 
 
-def test_ac5_what_is_submitted_to_a_subpool_goes_to_its_own_queue(divided):
+def test_scenario_015_what_is_submitted_to_a_subpool_goes_to_its_own_queue(divided):
     name = divided.run(5, "team--a")
 
     assert "osmo-pool-ns-team--a" == divided.queue_of(name)
     assert ("30", "5", "25") == divided.row("team--a")
 
 
-def test_ac6_deleting_an_empty_subpool_returns_its_quota_at_once(team):
+def test_scenario_005_deleting_an_empty_subpool_returns_its_quota_at_once(team):
     team.create("team", "a", 30)
     team.create("team", "b", 40)
 
@@ -85,7 +87,7 @@ def test_ac6_deleting_an_empty_subpool_returns_its_quota_at_once(team):
     assert {"_shared": 60, "b": 40} == team.leaves()
 
 
-def test_ac7_what_is_not_preemptible_waits_for_quota_and_low_does_not(divided):
+def test_scenarios_027_and_028_what_is_not_preemptible_waits_for_quota_and_low_does_not(divided):
     divided.run(8)
 
     high, low = divided.submit(5), divided.submit(5, priority="LOW")
@@ -97,7 +99,7 @@ def test_ac7_what_is_not_preemptible_waits_for_quota_and_low_does_not(divided):
     assert 3 == why["groups"][0]["certificate"]["missing"]["amount"]
 
 
-def test_ac8_an_update_moves_quota_between_the_subpool_and_the_shared_queue(team):
+def test_scenario_004_an_update_moves_quota_between_the_subpool_and_the_shared_queue(team):
     team.create("team", "a", 30)
     team.create("team", "b", 40)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.e2e.served import Served
 
 
-def test_ac1_an_undivided_pool_behaves_as_ever(team: Served):
+def test_scenarios_016_and_111_an_undivided_pool_behaves_as_ever(team: Served):
     team.run("team", 50, "HIGH")
     assert {"--_shared": (50, 50)} == team.used()
     assert {"": 100, "--_shared": 100} == team.quotas()
@@ -16,7 +16,26 @@ def test_ac1_an_undivided_pool_behaves_as_ever(team: Served):
     ] == team.done("pool", "list", "--pool", "team").splitlines()
 
 
-def test_ac2_the_shared_queue_has_the_whole_quota_of_an_undivided_pool(team: Served):
+def test_scenarios_110_and_115_a_divided_pool_is_drawn_as_the_design_prints_it(team: Served):
+    team.run("team", 50, "HIGH")
+    for name, quota in (("a", "30"), ("b", "40"), ("c", "20")):
+        team.done("pool", "subpool", "create", "team", name, "--quota", quota)
+    team.run("team--a", 5, "HIGH")
+    team.run("team--b", 10, "HIGH")
+    assert [
+        "Pool            Status         Subpool State  GPU Quota        Used  Available",
+        "--------------  -------------  -------------  ---------------  ----  ---------",
+        "team            ONLINE         -              10 (Total: 100)  50    -40",
+        "├─ team--a      ONLINE         ACTIVE         30               5     25",
+        "├─ team--b      ONLINE         ACTIVE         40               10    30",
+        "└─ team--c      ONLINE         ACTIVE         20               0     20",
+    ] == team.done("pool", "list", "--pool", "team").splitlines()
+    team.done("pool", "subpool", "update", "team", "c", "--quota", "30")
+    row = team.done("pool", "list", "--pool", "team").splitlines()[2]
+    assert "team            ONLINE         -              0 (Total: 100)  50    -50" == row
+
+
+def test_scenario_001_the_shared_queue_has_the_whole_quota_of_an_undivided_pool(team: Served):
     queues = {each["name"]: each for each in team.json("queue", "list")}
     container = queues["osmo-pool-ns-team"]
     shared = queues["osmo-pool-ns-team--_shared"]
@@ -28,13 +47,15 @@ def test_ac2_the_shared_queue_has_the_whole_quota_of_an_undivided_pool(team: Ser
     )
 
 
-def test_ac3_a_new_subpool_takes_from_the_shared_queue(team: Served):
+def test_scenario_002_a_new_subpool_takes_from_the_shared_queue(team: Served):
     text = team.done("pool", "subpool", "create", "team", "a", "--quota", "30")
     assert "Subpool team--a is created: ACTIVE, quota 30 GPUs.\n" == text
     assert {"": 100, "--_shared": 70, "--a": 30} == team.quotas()
 
 
-def test_ac4_what_subpools_are_guaranteed_is_safe_from_their_pool(divided: Served):
+def test_scenarios_003_and_023_what_subpools_are_guaranteed_is_safe_from_their_pool(
+    divided: Served,
+):
     assert {"": 100, "--_shared": 10, "--a": 30, "--b": 40, "--c": 20} == divided.quotas()
     arguments = ("--pool", "team", "--priority", "HIGH", divided.spec(15))
     refused = divided.osmo("workflow", "submit", *arguments)
@@ -46,7 +67,9 @@ def test_ac4_what_subpools_are_guaranteed_is_safe_from_their_pool(divided: Serve
     assert {(0, 0)} == set(divided.used().values())
 
 
-def test_ac4_low_priority_borrows_until_a_subpool_wants_what_is_its_own(divided: Served):
+def test_scenarios_025_and_167_low_priority_borrows_until_a_subpool_wants_what_is_its_own(
+    divided: Served,
+):
     divided.run("team--b", 40, "HIGH")
     divided.run("team--c", 20, "HIGH")
     borrower = divided.run("team", 15, "LOW")
@@ -58,13 +81,13 @@ def test_ac4_low_priority_borrows_until_a_subpool_wants_what_is_its_own(divided:
     assert 3006 == attempts[1]["exit_code"]
 
 
-def test_ac5_a_subpool_has_a_queue_of_its_own(team: Served):
+def test_scenario_015_a_subpool_has_a_queue_of_its_own(team: Served):
     team.done("pool", "subpool", "create", "team", "a", "--quota", "30")
     team.run("team--a", 5, "NORMAL")
     assert {"--_shared": (0, 0), "--a": (5, 5)} == team.used()
 
 
-def test_ac6_a_deleted_subpool_gives_its_quota_back(team: Served):
+def test_scenario_005_a_deleted_subpool_gives_its_quota_back(team: Served):
     team.done("pool", "subpool", "create", "team", "a", "--quota", "30")
     team.done("pool", "subpool", "create", "team", "b", "--quota", "40")
     text = team.done("pool", "subpool", "delete", "team", "a")
@@ -73,7 +96,7 @@ def test_ac6_a_deleted_subpool_gives_its_quota_back(team: Served):
     assert "ARCHIVED" == team.json("pool", "subpool", "show", "team", "a")["subpool_state"]
 
 
-def test_ac7_what_cannot_be_preempted_stays_within_the_quota(divided: Served):
+def test_scenarios_027_and_028_what_cannot_be_preempted_stays_within_the_quota(divided: Served):
     divided.run("team", 8, "HIGH")
     waiting = divided.submit("team", 5, "HIGH")
     divided.run("team", 5, "LOW")
@@ -83,7 +106,7 @@ def test_ac7_what_cannot_be_preempted_stays_within_the_quota(divided: Served):
     assert ["main-group"] == [each["group"] for each in groups]
 
 
-def test_ac8_a_new_quota_changes_what_is_shared(team: Served):
+def test_scenario_004_a_new_quota_changes_what_is_shared(team: Served):
     team.done("pool", "subpool", "create", "team", "a", "--quota", "30")
     team.done("pool", "subpool", "create", "team", "b", "--quota", "40")
     assert 30 == team.quotas()["--_shared"]

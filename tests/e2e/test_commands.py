@@ -233,6 +233,29 @@ def test_the_client_hears_what_happens(site: Served):
 # Scenarios of the command line
 
 
+def test_scenario_007_no_command_shows_the_shared_queue_but_the_list_of_queues(site: Served):
+    name = site.submit("team", 30, "HIGH")
+    waiting = site.submit("team", 30, "HIGH")
+    site.until(lambda: bool(site.json("workflow", "why", waiting)["groups"]))
+    for arguments in (
+        ("pool", "list"),
+        ("pool", "list", "--mode", "used"),
+        ("pool", "list", "-t", "json"),
+        ("pool", "show", "team"),
+        ("pool", "subpool", "list", "team"),
+        ("resource", "list", "--pool", "team"),
+        ("profile", "list"),
+        ("workflow", "list", "--pool", "team"),
+        ("workflow", "query", name, "-v"),
+        ("workflow", "why", waiting),
+        ("task", "list", "-v"),
+        ("node", "list"),
+    ):
+        assert "_shared" not in site.done(*arguments), arguments
+    assert "_shared" in site.done("queue", "list")
+    site.done("workflow", "cancel", name, waiting)
+
+
 def test_scenario_118_a_list_of_pools_for_programs_has_every_old_key_and_the_new(site: Served):
     answer = site.json("pool", "list")
     rows = {row["name"]: row for each in answer["node_sets"] for row in each["pools"]}

@@ -69,7 +69,7 @@ def test_scenario_177_who_is_in_no_group_has_what_is_shared_and_low_beyond(divid
     assert ["-", "10", "(Total:", "100)", "10", "0"] == row(divided, "team")
 
 
-def test_scenarios_080_081_083_and_178_quotas_shrink_and_subpools_drain_while_work_goes_on(
+def test_scenarios_080_081_and_178_quotas_shrink_and_subpools_drain_while_work_goes_on(
     divided: Local,
 ):
     some, rest = divided.run("team--b", 15, "HIGH"), divided.run("team--b", 20, "HIGH")
@@ -88,6 +88,7 @@ def test_scenarios_080_081_083_and_178_quotas_shrink_and_subpools_drain_while_wo
         ended = divided.osmo("pool", "subpool", action, "team", "a", *more)
         assert "Error code: 409" in ended.errors, ended
     assert "DELETING" in refusal(divided, "team--a", 1, "HIGH")
+    assert "DELETING" == state(divided, "a")
 
     divided.finish(some)
     assert ["ACTIVE", "20", "20", "0"] == row(divided, "team--b")
@@ -142,20 +143,25 @@ def test_scenario_180_the_full_life_of_a_subpool(host: Hosting):
     ] == [(each["data"]["state"], each["data"]["quota"]) for each in history]
 
 
-def test_scenarios_086_087_and_089_what_waits_and_what_is_low_keeps_a_subpool_open(divided: Local):
-    busy = divided.run("team--a", 30, "HIGH")
-    waiting, low = divided.submit("team--a", 30, "HIGH"), divided.run("team--b", 5, "LOW")
-    divided.left_waiting(waiting)
-    divided.done("pool", "subpool", "delete", "team", "b")
-    divided.done("pool", "subpool", "update", "team", "a", "--quota", "30")
-    divided.done("workflow", "cancel", busy)
-    divided.settle(RUNNING=[waiting], FAILED_CANCELED=[busy])
-    divided.done("pool", "subpool", "delete", "team", "a")
-    assert ["DELETING", "DELETING"] == [state(divided, "a"), state(divided, "b")]
-    assert ["DELETING", "0", "0", "0"] == row(divided, "team--b")
-    divided.finish(waiting)
-    divided.done("workflow", "cancel", low, "--message", "enough")
-    divided.until(lambda: ["ARCHIVED"] * 2 == [state(divided, "a"), state(divided, "b")])
+def test_scenarios_086_087_and_089_what_waits_and_what_is_low_keeps_a_subpool_open(host: Hosting):
+    local = host.start()
+    local.pool("team", 100)
+    before = local.run("team", 95, "HIGH")
+    divide(local)
+    waiting, low = local.submit("team--a", 30, "HIGH"), local.run("team--b", 5, "LOW")
+    local.left_waiting(waiting)
+    local.done("pool", "subpool", "delete", "team", "a")
+    local.done("pool", "subpool", "delete", "team", "b")
+    # Nothing of a runs, and b uses nothing of its quota.
+    assert [] == local.processes(waiting)
+    assert ["DELETING", "0", "0", "0"] == row(local, "team--a")
+    assert ["DELETING", "0", "0", "0"] == row(local, "team--b")
+    local.finish(before)
+    local.settle(RUNNING=[waiting, low])
+    assert ["DELETING", "DELETING"] == [state(local, "a"), state(local, "b")]
+    local.finish(waiting)
+    local.done("workflow", "cancel", low, "--message", "enough")
+    local.until(lambda: ["ARCHIVED"] * 2 == [state(local, "a"), state(local, "b")])
 
 
 def test_scenario_088_what_is_preempted_or_still_to_come_keeps_a_subpool_open(divided: Local):

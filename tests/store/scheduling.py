@@ -25,10 +25,3 @@ def later(world, gpus: int, pool: str, priority: Priority):
     """Submit a moment later than everything before."""
     world.time.ms += 1
     return world.submit(gpus, pool, priority)
-
-
-def waiting_in_order(world, *members) -> list[str]:
-    """Who would start first: the queue, as the scheduler sees it."""
-    pending = [world.get(each) for each in members if world.status(each) is Status.PENDING]
-    pending.sort(key=lambda each: (-each.priority.rank, each.submitted_ms))
-    return [each.workflow_id for each in pending]

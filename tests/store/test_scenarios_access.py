@@ -7,7 +7,7 @@ import pytest
 from bough.control.people import access, profiles, tokens, users
 from bough.control.pools import pools, subpools
 from bough.control.records import history
-from bough.control.startup import faults
+from bough.control.startup import start
 from bough.control.workflows import query
 from bough.control.workflows.submission import submit
 from bough.errors import BoughError
@@ -26,6 +26,7 @@ from bough.model.access import (
 from bough.model.pool import GpuQuota, Pool
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
+from bough.model.workflow import WorkflowStatus
 from bough.store import pools as pool_store
 from tests.store.world import job, refusal
 
@@ -46,10 +47,15 @@ def test_scenario_126_an_old_pool_with_the_delimiter_works_but_is_not_divided(te
     with team.site.store.write() as connection:
         pool_store.insert_pool(connection, Pool("x--y", gpu=GpuQuota(10)), 0)
 
-    assert ["x--y"] == [fault.split()[1] for fault in faults(team.site)]
-    team.submit(5, "x--y")
-    status, message = refusal(team.create, "a", 1, "x--y")
+    again = team.restarted()
+    (warning,) = start(again.site).warnings
+    assert "x--y" in warning
+    workflow = again.run(5, "x--y")
+    status, message = refusal(again.create, "a", 1, "x--y")
     assert (400, True) == (status, "rename it first" in message)
+    again.finish(workflow)
+    assert WorkflowStatus.COMPLETED is again.status(workflow)
+    assert (10, 0, 10) == again.numbers("x--y")
 
 
 def test_scenarios_127_and_128_only_the_pools_admin_divides_it(team):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from bough.backends.virtual import VirtualBackend
 from bough.control.pools import pools
 from bough.control.scheduling.loop import Scheduler
@@ -10,6 +12,7 @@ from bough.errors import Unavailable
 from bough.model.backend import Launch, Start
 from bough.model.cluster import Resources
 from bough.model.record import EventKind
+from bough.model.subpool import SubpoolState
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store import records as record_store
@@ -65,6 +68,17 @@ def test_scenario_159_low_of_a_pool_within_its_quota_is_safe_from_others(world):
     assert [Status.RUNNING, Status.RUNNING, Status.PENDING] == statuses(
         world, normal, low, inside_its_quota
     )
+
+
+def test_scenario_159_low_is_safe_from_what_is_beyond_anothers_quota(world):
+    cluster(world, 4, pool1=2, pool2=2)
+    ours = [later(world, 1, "pool1", NORMAL), later(world, 1, "pool1", LOW)]
+    theirs = [later(world, 1, "pool2", NORMAL) for _ in range(2)]
+    world.settle()
+    beyond = later(world, 1, "pool2", NORMAL)
+    world.settle()
+
+    assert [*[Status.RUNNING] * 4, Status.PENDING] == statuses(world, *ours, *theirs, beyond)
 
 
 def test_scenario_160_borrowing_ends_at_the_nodes_and_at_the_maximum(world):
@@ -177,6 +191,23 @@ def test_scenario_167_an_elastic_gang_gives_back_only_what_it_can_spare(divided)
     assert 15 == sum(task.status is TaskStatus.RUNNING for task in divided.tasks(low))
 
 
+def test_scenario_168_a_pool_within_its_quota_is_safe_whatever_its_subpools_borrow(world):
+    cluster(world, 100, team=60, other=50)
+    world.split(a=30, b=30)
+    inside, others = later(world, 60, "team--a", LOW), later(world, 40, "other", HIGH)
+    world.settle()
+    assert [Status.RUNNING, Status.RUNNING] == statuses(world, inside, others)
+
+    # team--a is 30 above its own, and team has just what is its: another pool waits,
+    more = later(world, 10, "other", HIGH)
+    world.settle()
+    assert [Status.RUNNING, Status.PENDING] == statuses(world, inside, more)
+    # and a sibling does not.
+    sibling = later(world, 10, "team--b", HIGH)
+    world.settle()
+    assert [Status.PENDING, Status.RUNNING] == statuses(world, inside, sibling)
+
+
 def test_scenario_168_subpools_reclaim_from_each_other_and_pools_from_pools(world):
     cluster(world, 100, team=60, other=40)
     world.split(a=30, b=30)
@@ -240,15 +271,19 @@ def test_scenario_171_low_overtakes_what_waits_for_quota(world):
 
 def test_scenario_174_workflows_are_listed_by_priority_and_status(world):
     cluster(world, 1, p=1)
-    low, normal = later(world, 1, "p", LOW), later(world, 1, "p", NORMAL)
+    task = TaskSpec("task", Resources(gpus=1), lead=True, exit_actions={"FAIL": "3006"})
+    gone = world.submit(1, "p", LOW, spec=WorkflowSpec("gone", (GroupSpec("group", (task,)),)))
+    world.settle()
+    normal, low = later(world, 1, "p", NORMAL), later(world, 1, "p", LOW)
+    world.settle()
 
     def listed(**fields) -> list[str]:
         page = query.list_workflows(world.site, world.admin, Filter(**fields))
         return [each.workflow_id for each in page.workflows]
 
-    assert [low.workflow_id] == listed(priorities=(LOW,))
-    assert [normal.workflow_id, low.workflow_id] == listed()
-    assert [] == listed(statuses=(Status.FAILED_PREEMPTED,))
+    assert [low.workflow_id, gone.workflow_id] == listed(priorities=(LOW,))
+    assert [low.workflow_id, normal.workflow_id, gone.workflow_id] == listed()
+    assert [gone.workflow_id] == listed(statuses=(Status.FAILED_PREEMPTED,))
 
 
 def test_scenario_175_any_number_of_low_never_delays_what_is_guaranteed(world):
@@ -258,7 +293,9 @@ def test_scenario_175_any_number_of_low_never_delays_what_is_guaranteed(world):
     world.settle()
     normal = later(world, 1, "p", NORMAL)
 
-    world.settle()
+    # One cycle takes a GPU back for it; when that is free, it has it.
+    world.scheduler.cycle()
+    world.scheduler.cycle()
 
     assert Status.RUNNING is world.status(normal)
 
@@ -327,7 +364,51 @@ class Stubborn(VirtualBackend):
         super().start(start)
 
 
-def test_scenario_065_what_a_backend_could_not_be_told_is_told_again(world):
+class Absent(VirtualBackend):
+    """Does not answer until it is there again."""
+
+    there = False
+
+    def _answer(self) -> None:
+        if not self.there:
+            raise Unavailable("nobody at home")
+
+    def machines(self):
+        self._answer()
+        return super().machines()
+
+    def observe(self):
+        self._answer()
+        return super().observe()
+
+    def start(self, start: Start) -> None:
+        self._answer()
+        super().start(start)
+
+
+def test_scenario_065_a_division_that_no_backend_has_heard_of_holds_and_comes_true(team):
+    team.scheduler.release()
+    backend = Absent(team.backend.machines(), team.time.now_ms)
+    team.backend = backend
+    team.scheduler = Scheduler(team.site, (backend,))
+    team.create("a", 30)
+    inside, beyond = team.submit(30, "team--a"), team.submit(5, "team--a")
+    for _ in range(2):
+        with contextlib.suppress(Unavailable):
+            team.scheduler.cycle()
+
+    assert {"_shared": 70, "a": 30} == team.leaf_quotas()
+    assert team.invariant_holds()
+    assert SubpoolState.ACTIVE is team.state("a")
+    assert [] == list(backend._attempts)
+
+    backend.there = True
+    team.settle()
+    assert [Status.RUNNING, Status.PENDING] == statuses(team, inside, beyond)
+    assert (30, 30, 0) == team.numbers("team--a")
+
+
+def test_what_a_backend_could_not_be_told_is_told_again(world):
     cluster(world, 4, p=4)
     world.scheduler.release()
     backend = Stubborn(world.backend.machines(), world.time.now_ms)

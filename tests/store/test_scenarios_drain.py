@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
 from bough.control.config import settings
+from bough.control.people import profiles
 from bough.control.pools import pools, subpool_drain, subpools
 from bough.control.records import history
 from bough.control.scheduling import observations
@@ -14,6 +17,7 @@ from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from bough.store import pools as pool_store
+from bough.store.schema import OUTBOX
 from bough.store.workflows import Filter
 from tests.store.world import job, one_group, refusal
 
@@ -88,7 +92,10 @@ def test_scenario_083_the_interval_can_be_changed_also_for_what_is_waited_for(di
     settings.patch_workflow_settings(divided.site, divided.admin, changes)
     end_unseen(divided, workflow)
 
-    divided.time.pass_minutes(1)
+    divided.time.pass_minutes(0.9)
+    divided.settle()
+    assert SubpoolState.DELETING is divided.state("a")
+    divided.time.pass_minutes(0.1)
     divided.settle()
 
     assert SubpoolState.ARCHIVED is divided.state("a")
@@ -127,18 +134,30 @@ def test_scenario_085_looking_at_what_is_not_deleting_has_no_effect(divided):
     assert {} == monitors(divided)
 
 
-def test_scenario_086_a_workflow_that_only_waits_keeps_the_subpool_and_still_runs(divided):
-    running = divided.run(30, "team--a")
-    waiting = divided.submit(30, "team--a")
-    divided.settle()
+def test_scenario_086_a_workflow_that_only_waits_keeps_the_subpool_and_still_runs(team):
+    before = team.run(100)
+    team.create("a", 30)
+    waiting = team.submit(30, "team--a")
+    team.settle()
+    assert WorkflowStatus.PENDING is team.status(waiting)
 
-    assert SubpoolState.DELETING is divided.delete("a").state
-    divided.finish(running)
-    assert SubpoolState.DELETING is divided.state("a")
-    assert WorkflowStatus.RUNNING is divided.status(waiting)
+    assert SubpoolState.DELETING is team.delete("a").state
+    team.settle()
+    assert [SubpoolState.DELETING, WorkflowStatus.PENDING] == [
+        team.state("a"),
+        team.status(waiting),
+    ]
+    team.finish(before)
+    assert [SubpoolState.DELETING, WorkflowStatus.RUNNING] == [
+        team.state("a"),
+        team.status(waiting),
+    ]
 
-    divided.finish(waiting)
-    assert SubpoolState.ARCHIVED is divided.state("a")
+    team.finish(waiting)
+    assert [SubpoolState.ARCHIVED, WorkflowStatus.COMPLETED] == [
+        team.state("a"),
+        team.status(waiting),
+    ]
 
 
 def test_scenario_087_low_keeps_the_subpool_although_it_uses_no_quota(divided):
@@ -293,11 +312,19 @@ def test_scenario_096_a_restart_arms_what_is_not_drained_yet(divided):
     assert SubpoolState.ARCHIVED is again.state("a")
 
 
-def test_scenario_098_transitions_are_events_and_nobody_is_notified(divided):
+def test_scenario_098_transitions_are_events_and_send_nothing(divided):
+    user = divided.user("ann", "osmo-team-user")
+    profiles.set_profile(divided.site, user, {"email_notification": True})
     workflow = divided.run(5, "team--a")
-    divided.delete("a")
-    divided.finish(workflow)
 
+    divided.delete("a")
+    divided.create("d", 1)
+    divided.update("d", 2)
+    divided.delete("d")
+
+    with divided.site.store.read() as connection:
+        assert [] == connection.execute(sa.select(OUTBOX)).all()
+    divided.finish(workflow)
     events = history.events_after(divided.site, divided.admin, 0)
     states = [each.message for each in events if each.subject == "team--a"]
     assert ["ACTIVE", "DELETING", "ARCHIVED"] == states
@@ -334,6 +361,11 @@ def test_scenario_178_available_comes_back_as_workflows_end(divided):
     seen.append(divided.numbers("team--b")[2])
 
     assert [-15, 0, 20] == seen
+    last = divided.run(5, "team--a")
+    divided.delete("a")
+    assert (0, 5, -5) == divided.numbers("team--a")
+    divided.finish(last)
+    assert "team--a" not in divided.rows()
 
 
 def test_scenario_179_a_pause(divided):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bough.control.pools import pools, quotas, subpools
 from bough.control.workflows import query
-from bough.model.pool import TopologyKey
+from bough.model.gang import TopologyConstraint
 from bough.model.subpool import SubpoolState
-from bough.model.workflow import Priority, WorkflowStatus
+from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from bough.store import pools as pool_store
 from bough.store.workflows import Filter
-from tests.store.world import refusal
+from tests.store.world import one_group, refusal
 
 
 def test_scenario_001_a_pool_has_a_container_and_a_shared_leaf_with_all_its_quota(team):
@@ -31,6 +31,7 @@ def test_scenario_002_a_new_subpool_takes_its_quota_from_the_shared_leaf(team):
 
 def test_scenario_003_several_subpools_and_what_they_leave(divided):
     assert {"_shared": 10, "a": 30, "b": 40, "c": 20} == divided.leaf_quotas()
+    assert ("osmo-default-ns", False, 100) == divided.queues()["osmo-pool-ns-team"]
 
 
 def test_scenario_004_an_update_moves_quota_between_the_subpool_and_the_shared_leaf(team):
@@ -39,6 +40,7 @@ def test_scenario_004_an_update_moves_quota_between_the_subpool_and_the_shared_l
     team.update("b", 50)
 
     assert {"_shared": 20, "a": 30, "b": 50} == team.leaf_quotas()
+    assert ("osmo-default-ns", False, 100) == team.queues()["osmo-pool-ns-team"]
 
 
 def test_scenario_005_an_empty_subpool_is_archived_at_once_and_its_quota_returns(team):
@@ -117,18 +119,20 @@ def test_scenario_012_the_same_subpool_name_under_two_pools(world):
     assert 10 == queues["osmo-pool-ns-teamx--a"][2]
 
 
-def test_scenario_014_a_subpool_uses_the_topology_of_its_pool(world):
+def test_scenario_014_a_gang_of_a_subpool_refers_to_the_topology_of_its_pool(world):
     keys = [{"key": "zone", "label": "topology/zone"}, {"key": "rack", "label": "topology/rack"}]
     world.pool("team", 100, topology_keys=keys)
     world.create("a", 30)
-    view = pools.get_pool(world.site, world.admin, "team--a")
+    group = one_group(4, 2, constraint=TopologyConstraint(required="rack"))
+    world.submit(4, "team--a", spec=WorkflowSpec("racked", (group,)))
 
     snapshot = world.scheduler._photographer.take().snapshot
 
-    assert (TopologyKey("zone", "topology/zone"), TopologyKey("rack", "topology/rack")) == (
-        view.pool.topology_keys
-    )
-    assert ["osmo-pool-ns-team-topology"] == [each.name for each in snapshot.topologies]
+    (topology,) = snapshot.topologies
+    assert "osmo-pool-ns-team-topology" == topology.name
+    assert ["topology/zone", "topology/rack"] == [level.label for level in topology.levels]
+    (gang,) = snapshot.gangs["osmo-pool-ns-team--a"]
+    assert topology.name == gang.constraint.topology
 
 
 def test_scenario_015_a_submission_to_a_subpool_goes_to_its_own_leaf(team):
@@ -179,7 +183,7 @@ def test_scenario_021_a_retry_goes_to_the_same_leaf(divided):
     divided.run(40, "team--b")
 
     assert WorkflowStatus.PENDING is divided.status(low)
-    assert "osmo-pool-ns-team--a" == divided.queue_of(low)
+    assert ["osmo-pool-ns-team--a", 1] == [divided.queue_of(low), divided.tasks(low)[0].retry_id]
 
 
 def test_scenario_022_routing_goes_by_the_stored_edge_not_by_the_name(team):

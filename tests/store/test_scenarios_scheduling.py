@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bough.control.config import settings
 from bough.control.workflows import query
+from bough.control.workflows.submission import submit
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store.workflows import Filter
-from tests.store.scheduling import cluster, later, statuses, waiting_in_order
+from tests.store.scheduling import cluster, later, statuses
+from tests.store.world import job
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 
 
-def test_scenario_143_only_low_may_borrow_and_be_evicted():
-    assert [False, False, True] == [each.preemptible for each in (HIGH, NORMAL, LOW)]
-    assert HIGH.rank > NORMAL.rank > LOW.rank
+@pytest.mark.parametrize("priority", [HIGH, NORMAL, LOW])
+def test_scenario_143_only_low_may_borrow_and_be_evicted(world, priority):
+    cluster(world, 4, p=2, q=2)
+    own = later(world, 2, "p", priority)
+    beyond = later(world, 2, "p", priority)
+    world.settle()
+    borrows = priority is LOW
+    assert [Status.RUNNING, Status.RUNNING if borrows else Status.PENDING] == statuses(
+        world, own, beyond
+    )
+
+    theirs = later(world, 2, "q", NORMAL)
+    world.settle()
+    assert [Status.RUNNING, Status.PENDING, Status.RUNNING] == statuses(world, own, beyond, theirs)
+
+    urgent = later(world, 2, "p", HIGH)
+    world.settle()
+    # Guaranteed work gives way to nothing, also in its own pool.
+    evicted = [Status.PENDING, Status.RUNNING] if borrows else [Status.RUNNING, Status.PENDING]
+    assert evicted == statuses(world, own, urgent)
+
+
+def test_scenario_143_work_is_normal_unless_it_says_otherwise(team):
+    accepted = submit(team.site, team.admin, "team", job(1)).workflow
+    assert NORMAL is accepted.priority
 
 
 def test_scenarios_144_and_145_the_queue_is_by_priority_then_by_time(world):
@@ -86,8 +112,6 @@ def test_scenarios_149_and_150_a_preempted_workflow_is_queued_again_in_its_old_p
     world.settle()
 
     assert [Status.PENDING, Status.RUNNING, Status.RUNNING] == statuses(world, first, second, fifth)
-    expected = [each.workflow_id for each in (first, third, fourth)]
-    assert expected == waiting_in_order(world, fourth, third, first)
     latest, before = world.tasks(first, every=True)
     assert (1, TaskStatus.SCHEDULING, None) == (latest.retry_id, latest.status, latest.exit_code)
     assert (0, TaskStatus.FAILED_PREEMPTED, 3006) == (
@@ -96,7 +120,9 @@ def test_scenarios_149_and_150_a_preempted_workflow_is_queued_again_in_its_old_p
         before.exit_code,
     )
     world.finish(fifth)
-    assert [Status.RUNNING, Status.PENDING] == statuses(world, first, third)
+    assert [Status.RUNNING, Status.PENDING, Status.PENDING] == statuses(world, first, third, fourth)
+    world.finish(second)
+    assert [Status.RUNNING, Status.RUNNING, Status.PENDING] == statuses(world, first, third, fourth)
 
 
 def test_scenario_151_all_three_conditions_are_needed(world):
@@ -109,6 +135,16 @@ def test_scenario_151_all_three_conditions_are_needed(world):
     assert [Status.RUNNING, Status.RUNNING, Status.PENDING, Status.PENDING] == statuses(
         world, normal, low, beyond, another_low
     )
+
+
+def test_scenario_151_nothing_is_preempted_where_nothing_is_low(world):
+    cluster(world, 2, p=2, q=2)
+    theirs = later(world, 2, "q", NORMAL)
+    world.settle()
+    ours = later(world, 1, "p", HIGH)
+    world.settle()
+
+    assert [Status.RUNNING, Status.PENDING] == statuses(world, theirs, ours)
 
 
 def test_scenario_152_what_would_exceed_the_quota_preempts_nobody(world):

@@ -134,18 +134,20 @@ FORBIDDEN = (
 # pool list
 
 
-def test_pools_are_drawn_as_the_design_prints_them(osmo: Osmo, server: Answering):
+def test_scenario_110_pools_are_drawn_as_the_design_prints_them(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/pool_quota", T3)
     assert (0, TREE, "") == osmo("pool", "list")
     assert {"all_pools": ["true"]} == server.last.query
 
 
-def test_an_undivided_pool_has_its_quota_alone(osmo: Osmo, server: Answering):
+def test_scenario_111_an_undivided_pool_has_its_quota_alone(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/pool_quota", quotas([pool("team", usage(50, 100))]))
     assert UNDIVIDED == osmo("pool", "list").output
 
 
-def test_a_subpool_that_drains_has_less_than_nothing_available(osmo: Osmo, server: Answering):
+def test_scenarios_080_and_112_a_subpool_that_drains_has_less_than_nothing_available(
+    osmo: Osmo, server: Answering
+):
     rows = [
         pool("team", usage(0, 40), quota_total="100"),
         subpool("team--a", usage(5, 0), "DELETING"),
@@ -156,7 +158,7 @@ def test_a_subpool_that_drains_has_less_than_nothing_available(osmo: Osmo, serve
     assert "└─ team--a      ONLINE         DELETING       0                5     -5" == lines[3]
 
 
-def test_pools_of_all_node_sets_are_sorted_by_name(osmo: Osmo, server: Answering):
+def test_scenario_116_pools_of_all_node_sets_are_sorted_by_name(osmo: Osmo, server: Answering):
     sets = [[pool("b", usage(0, 1))], [pool("a", usage(0, 1)), subpool("a--x", usage(0, 1))]]
     server.answer("GET", "/api/pool_quota", quotas(*sets))
     lines = osmo("pool", "list").output.splitlines()[2:]
@@ -173,7 +175,7 @@ def test_a_subpool_alone_stands_alone(osmo: Osmo, server: Answering):
     )
 
 
-def test_a_pool_that_is_not_there_is_named(osmo: Osmo, server: Answering):
+def test_scenario_117_a_pool_that_is_not_there_is_named(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/pool_quota", quotas())
     ended = osmo("pool", "list", "-p", "x", "-p", "y")
     assert (2, "") == ended[:2]
@@ -186,13 +188,13 @@ def test_no_pools_are_said_in_words(osmo: Osmo, server: Answering):
     assert "No pools available\n" == osmo("pool", "list", "--mode", "free").output
 
 
-def test_quota_and_nodes_are_a_table_with_sums(osmo: Osmo, server: Answering):
+def test_scenario_161_quota_and_nodes_are_a_table_with_sums(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/pool_quota", SHARED)
     assert USED == osmo("pool", "list", "--mode", "used").output
     assert FREE == osmo("pool", "list", "-m", "free").output
 
 
-def test_old_scripts_may_say_quota(osmo: Osmo, server: Answering):
+def test_scenario_120_old_scripts_may_say_quota(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/pool_quota", T3)
     assert TREE == osmo("pool", "list", "--quota").output
 
@@ -326,13 +328,15 @@ def test_a_fraction_is_left_for_the_server_to_round(osmo: Osmo, server: Answerin
 
 
 @pytest.mark.parametrize("quota", [["--quota", "abc"], ["--quota", "nan"], ["--quota", "inf"], []])
-def test_a_quota_that_is_none_is_wrong_usage(osmo: Osmo, server: Answering, quota: list[str]):
+def test_scenario_055_a_quota_that_is_none_is_wrong_usage(
+    osmo: Osmo, server: Answering, quota: list[str]
+):
     ended = osmo("pool", "subpool", "create", "team", "a", *quota)
     assert (2, "", []) == (ended.code, ended.output, server.asked)
     assert "quota" in ended.errors
 
 
-def test_a_refusal_is_printed_with_its_status(osmo: Osmo, server: Answering):
+def test_scenario_142_a_refusal_is_printed_with_its_status(osmo: Osmo, server: Answering):
     message = "Subpool team--b requires 31 GPUs but pool team has only 30 unallocated GPUs."
     server.answer("POST", ANSWERS, {"message": message, "error_code": "USER"}, 409)
     ended = osmo("pool", "subpool", "create", "team", "b", "--quota", "31")
