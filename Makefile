@@ -49,8 +49,9 @@ cases: $(STAMP) ## answer the recorded decisions of Kueue and KAI (of the folder
 bench: $(STAMP) packages ## print the benchmarks' figures and ratios
 	$(BIN)/python -m tests.bench
 
-soak: $(STAMP) packages ## the long tests: many random histories
+soak: $(STAMP) packages ## the long tests: many random histories, and far more examples
 	$(BIN)/python -m pytest tests/soak -n $(WORKERS)
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/property -n $(WORKERS)
 
 docs: $(STAMP) ## rewrite the parts of the documentation that the program prints
 	$(BIN)/python -m tests.docs --write

@@ -68,15 +68,15 @@ def crowd(local: Local, pool: str, count: int) -> list[str]:
     return [local.client.workflows.submit(pool, text, priority="LOW")["name"] for _ in range(count)]
 
 
-def divide(local: Local) -> None:
-    """`team` has all 100 GPUs; `a` has 30, `b` 40, `c` 20, and 10 are left."""
-    local.pool("team", 100)
+def divide(local: Local, pool: str) -> None:
+    """A pool has all 100 GPUs; `a` of it has 30, `b` 40, `c` 20, and 10 are left."""
+    local.pool(pool, 100)
     for name, quota in (("a", 30), ("b", 40), ("c", 20)):
-        local.done("pool", "subpool", "create", "team", name, "--quota", str(quota))
+        local.done("pool", "subpool", "create", pool, name, "--quota", str(quota))
 
 
 def test_scenario_167_a_subpools_guarantee_is_reclaimed_from_a_whole_gang(large: Local):
-    divide(large)
+    divide(large, "team")
     low = large.send("team", "LOW", gang([task(f"worker-{n}") for n in range(3)], gpus=5))
     large.settle(RUNNING=[low])
     large.run("team--b", 40, "HIGH")
@@ -94,17 +94,17 @@ def test_scenario_167_a_subpools_guarantee_is_reclaimed_from_a_whole_gang(large:
 
 
 def test_scenario_167_an_elastic_gang_gives_back_only_what_it_can_spare(large: Local):
-    divide(large)
+    divide(large, "elastic")
     worker = task("worker", replicas={"min": 10, "max": 15})
-    low = large.send("team", "LOW", gang([worker]))
+    low = large.send("elastic", "LOW", gang([worker]))
     large.settle(RUNNING=[low])
     large.until(lambda: 15 == len(large.ready(low)))
     before = {each.attempt: each.pid for each in large.mains(low)}
-    large.run("team--b", 40, "HIGH")
-    large.run("team--c", 20, "HIGH")
+    large.run("elastic--b", 40, "HIGH")
+    large.run("elastic--c", 20, "HIGH")
     assert 15 == len(large.mains(low))
 
-    high = large.run("team--a", 30, "HIGH")
+    high = large.run("elastic--a", 30, "HIGH")
     large.until(lambda: 10 == len(large.mains(low)), lambda: large.shown(low))
     after = {each.attempt: each.pid for each in large.mains(low)}
     assert after.items() <= before.items()

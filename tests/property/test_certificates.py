@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.core.cycle.memo import Memo
@@ -25,6 +25,9 @@ from bough.model.snapshot import Snapshot
 from tests.strategies_explain import policies, snapshots
 from tests.worlds_cycle import History, fill
 from tests.worlds_cycle import policy as kueue_policy
+
+#: Each example is planned over and over.
+few = settings(max_examples=settings().max_examples // 4)
 
 
 @st.composite
@@ -102,6 +105,7 @@ def test_what_is_missing_is_held_by_somebody_or_not_there(snapshot: Snapshot):
             assert 0 <= holder.evictable <= holder.amount - holder.guaranteed
 
 
+@few
 @given(snapshots(), policies())
 def test_a_gang_starts_with_each_remedy_and_not_without_or_with_less(
     snapshot: Snapshot, policy: Policy
@@ -135,6 +139,7 @@ def with_less(remedy: Remedy) -> Iterator[tuple[Step, ...]]:
         yield (*around[0], *less, *around[1])
 
 
+@few
 @given(snapshots(), policies())
 def test_remedies_are_ranked_and_the_same_every_time(snapshot: Snapshot, policy: Policy):
     ranks = list(RemedyKind)

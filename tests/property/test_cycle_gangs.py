@@ -15,7 +15,7 @@ from tests.strategies_cycle import randoms
 
 CYCLES = 5
 #: A history is as much work as many small examples.
-few = settings(max_examples=settings().max_examples // 3)
+few = settings(max_examples=settings().max_examples // 2)
 
 
 @few

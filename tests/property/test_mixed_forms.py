@@ -46,7 +46,7 @@ PRESETS = (OSMO, KUEUE, ALL_HEADS, KAI)
 NOT_IN_LINE = {WaitReason.PODS, WaitReason.INACTIVE}
 PRESENT = {PodState.RUNNING, PodState.RELEASING}
 every_preset = pytest.mark.parametrize("policy", PRESETS, ids=lambda each: each.name)
-few = settings(max_examples=settings().max_examples // 3)
+few = settings(max_examples=settings().max_examples // 2)
 
 
 @every_preset
