@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.cli.text.workflows import render_why
+from bough.cli.text.why import render_why
 from tests.api.house import House, spec
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bough.cli.text.workflows import render_why
+from bough.cli.text.why import render_why
 from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
 from bough.formats.certificates import plain

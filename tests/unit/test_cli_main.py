@@ -88,7 +88,7 @@ def test_wrong_usage_ends_with_2():
     for arguments in (["quta"], ["quota", "show"], ["quota", "show", "--nothing", "x"]):
         result = bough(*arguments)
         assert (result.returncode, result.stdout) == (2, "")
-        assert "Error:" in result.stderr
+        assert result.stderr.startswith("error: ")
 
 
 def test_what_there_is_comes_from_one_option(capsys: pytest.CaptureFixture[str]):
@@ -104,9 +104,9 @@ def test_the_port_may_come_from_the_environment(
     assert "'many' is not a valid integer" in capsys.readouterr().err
 
 
-def test_an_error_is_one_line_on_standard_error_and_ends_with_1():
+def test_an_error_is_one_line_on_standard_error_and_ends_with_2():
     result = bough("quota", "show", "nowhere.yaml")
-    assert (result.returncode, result.stdout) == (1, "")
+    assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "error: nowhere.yaml: no such file or folder\n"
 
 
@@ -119,7 +119,7 @@ def test_a_reader_that_goes_away_is_no_error_message(tmp_path: Path):
         ).returncode
         os.close(writing)
         errors.seek(0)
-        assert (code, errors.read()) == (1, b"")
+        assert (code, errors.read()) == (2, b"")
 
 
 @click.command()
@@ -139,9 +139,9 @@ def conflicting() -> None:
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(cli.COMMANDS, "raising", (__name__, "raising"))
-    monkeypatch.setitem(cli.COMMANDS, "interrupted", (__name__, "interrupted"))
-    monkeypatch.setitem(cli.COMMANDS, "conflicting", (__name__, "conflicting"))
+    monkeypatch.setitem(cli.COMMANDS, "raising", __name__)
+    monkeypatch.setitem(cli.COMMANDS, "interrupted", __name__)
+    monkeypatch.setitem(cli.COMMANDS, "conflicting", __name__)
 
 
 def test_a_full_disk_is_no_bug():
@@ -154,7 +154,7 @@ def test_a_full_disk_is_no_bug():
             check=False,
             timeout=60,
         )
-    assert 1 == full.returncode
+    assert 2 == full.returncode
     assert [
         "error: the system refuses: No space left on device",
         "hint: set BOUGH_DEBUG=1 to see where it happened",
@@ -166,7 +166,7 @@ def test_a_bug_is_one_line_that_asks_for_a_report(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("BOUGH_DEBUG", raising=False)
-    assert cli.run(["raising"]) == 1
+    assert cli.run(["raising"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
@@ -180,19 +180,19 @@ def test_a_bug_is_shown_in_full_when_debugging(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("BOUGH_DEBUG", "1")
-    assert cli.run(["raising"]) == 1
+    assert cli.run(["raising"]) == 2
     assert "Traceback" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("commands")
-def test_an_interrupt_ends_with_130(capsys: pytest.CaptureFixture[str]):
-    assert cli.run(["interrupted"]) == 130
+def test_an_interrupt_ends_with_3(capsys: pytest.CaptureFixture[str]):
+    assert cli.run(["interrupted"]) == 3
     assert capsys.readouterr().err.strip() == "interrupted"
 
 
 @pytest.mark.usefixtures("commands")
 def test_an_error_is_printed_with_details_and_hint(capsys: pytest.CaptureFixture[str]):
-    assert cli.run(["conflicting"]) == 1
+    assert cli.run(["conflicting"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "error: the queue is \\x1b[31mgone",
         "  one",

@@ -129,7 +129,7 @@ def test_an_eviction_is_explained_to_its_victim(answer):
 
 @pytest.mark.parametrize("workload", ["vision-nxt", "nobody"])
 def test_an_unknown_workload_is_an_error(workload: str, capsys: pytest.CaptureFixture[str]):
-    assert run(["why", BUSY, workload]) == 1
+    assert run(["why", BUSY, workload]) == 2
 
     printed = capsys.readouterr().err
     assert f"there is no workload called {workload}" in printed
@@ -179,7 +179,7 @@ def test_where_no_queue_was_read_every_queue_may_use_all(file, capsys: pytest.Ca
 def test_what_cannot_be_planned_is_an_error_and_no_traceback(
     documents: tuple[str, ...], message: str, file, capsys: pytest.CaptureFixture[str]
 ):
-    assert run(["plan", file(*documents)]) == 1
+    assert run(["plan", file(*documents)]) == 2
 
     printed = capsys.readouterr().err
     assert message in printed

@@ -212,7 +212,7 @@ def test_pool_list_imports_nothing_heavy(server: Answering):
     server.answer("GET", "/api/pool_quota", T3)
     code = (
         "import sys\nfrom bough.cli.main import run\n"
-        "code = run(['pool', 'list'])\nprint(code, *sorted(sys.modules))"
+        "code = run(['pool', 'list'], 'osmo')\nprint(code, *sorted(sys.modules))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

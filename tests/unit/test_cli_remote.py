@@ -9,13 +9,13 @@ import click
 import pytest
 
 from bough.cli import main as cli
+from bough.cli.command import Command
 from bough.cli.multi_value_options import repeat_options
-from bough.cli.server_commands import ServerCommand
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=Command)
 def interrupted() -> None:
     raise KeyboardInterrupt
 
@@ -43,7 +43,7 @@ def test_the_exit_code_says_whose_fault_it_is(
 
 
 def test_an_interrupt_ends_with_3(osmo: Osmo, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(cli.COMMANDS, "interrupted", (__name__, "interrupted"))
+    monkeypatch.setitem(cli.COMMANDS, "interrupted", __name__)
     assert (3, "", "interrupted\n") == osmo("interrupted")
 
 
@@ -136,25 +136,3 @@ def test_where_any_number_of_words_is_right_none_becomes_a_value():
     parameters = [click.Argument(["names"], nargs=-1), click.Option(["--set"], multiple=True)]
     arguments = ["a", "--set", "b", "c"]
     assert arguments == repeat_options(parameters, arguments)
-
-
-def test_every_server_command_speaks_json():
-    def leaves(command: click.Command, path: str):
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                found = command.get_command(context, name)
-                assert found is not None
-                yield from leaves(found, f"{path} {name}")
-        elif isinstance(command, ServerCommand):
-            yield path, command
-
-    found = dict(leaves(cli.program, "osmo"))
-    assert len(found) > 50
-    silent = [
-        path
-        for path, command in found.items()
-        if "format_type" not in {each.name for each in command.params}
-    ]
-    # A spec is YAML, and nothing else.
-    assert ["osmo workflow spec"] == silent

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bough.cli.forest import drawing_order
+from bough.cli.tables import draw_tree
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -127,8 +127,11 @@ def test_queues_are_drawn_as_a_tree(osmo: Osmo, server: Answering):
 
 def test_what_hangs_on_a_cycle_or_nowhere_is_drawn_all_the_same():
     nodes = [cohort("a", "b"), cohort("b", "a"), cohort("c", "gone"), cohort("d", "c")]
-    order = [(each["name"], depth) for each, depth in drawing_order(nodes)]
-    assert [("c", 0), ("d", 1), ("a", 0), ("b", 1)] == order
+    drawn = [
+        stem + each["name"]
+        for stem, each in draw_tree(nodes, lambda each: (each["name"], each["parent"]))
+    ]
+    assert ["c", "└─ d", "a", "└─ b"] == drawn
 
 
 # Cohorts

@@ -22,7 +22,7 @@ ANSWER = {
     "total": row("total", 188.126, 8.126, 180.0, 160.0),
 }
 TABLE = """\
-From 2026-01-05 10:00 to 2026-01-12 10:00 UTC.
+From Jan 05, 2026 10:00 UTC to Jan 12, 2026 10:00 UTC.
 
 Pool      GPU-Hours   Guaranteed   Preemptible   Borrowed
 =========================================================
@@ -58,7 +58,7 @@ def test_usage_is_asked_for_as_people_say_it(osmo: Osmo, server: Answering):
 
     ended = osmo("usage", "--since", "2026-01-05", "--until", "1h", "--by", "user")
 
-    expected = "From 2026-01-05 10:00 to 2026-01-12 10:00 UTC. Nothing was used.\n"
+    expected = "From Jan 05, 2026 10:00 UTC to Jan 12, 2026 10:00 UTC. Nothing was used.\n"
     assert (0, expected, "") == ended
     assert {"since": ["2026-01-05"], "until": ["1h"], "by": ["user"]} == server.last.query
     assert "user,gpu_hours,guaranteed,preemptible,borrowed\n" == osmo("usage", "-t", "csv").output

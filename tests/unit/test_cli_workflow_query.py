@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bough.cli.statuses import TASK_STATUSES, WORKFLOW_STATUSES
+from bough.cli.options import TASK_STATUSES, WORKFLOW_STATUSES
 from bough.model.workflow import TaskStatus, WorkflowStatus
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
@@ -18,6 +18,35 @@ WORKFLOW = {
     "status": "PENDING",
     "overview": "http://host/workflows/wf-1",
 }
+QUERY = """\
+--------------------------------------------------------------------
+
+Workflow ID : wf-1
+Status      : RUNNING
+User        : alice
+Submit Time : Jan 05, 2026 10:00 UTC
+Labels      : team=robotics
+Overview    : https://osmo.example.com/workflows/wf-1
+
+Task Name   Retry ID   Start Time               Status        Exit Code
+=======================================================================
+master      1          Jan 05, 2026 10:05 UTC   RUNNING       -
+master      0          Jan 05, 2026 10:01 UTC   RESCHEDULED   3006
+"""
+
+
+def row(number: int, **more: Any) -> Any:
+    name = f"wf-{number}"
+    return {
+        "user": "alice",
+        "name": name,
+        "submit_time": f"2026-01-05T{9 + number}:00:00",
+        "status": "RUNNING",
+        "priority": "NORMAL",
+        "labels": {},
+        "overview": f"https://osmo.example.com/workflows/{name}",
+        **more,
+    }
 
 
 def test_a_failed_workflow_says_what_is_wrong_with_each_task(osmo: Osmo, server: Answering):
@@ -81,3 +110,26 @@ def test_programs_are_told_what_could_not_be_cancelled(osmo: Osmo, server: Answe
     assert (2, "") == (ended.code, ended.errors)
     message = "Workflow cancelation failed for workflow wf-1: It is over."
     assert {"message": message, "code": 400} == json.loads(ended.output)
+
+
+def test_a_workflow_is_shown_with_all_attempts(osmo: Osmo, server: Answering):
+    tasks = [
+        {"name": "master", "retry_id": 1, "start_time": "2026-01-05T10:05:00", "status": "RUNNING"},
+        {
+            "name": "master",
+            "retry_id": 0,
+            "start_time": "2026-01-05T10:01:00",
+            "status": "RESCHEDULED",
+            "exit_code": 3006,
+        },
+    ]
+    document = {
+        **row(1, labels={"team": "robotics"}),
+        "submitted_by": "alice",
+        "groups": [{"name": "g", "tasks": tasks}],
+    }
+    server.answer("GET", "/api/workflow/wf-1", document)
+    assert (0, QUERY, "") == osmo("workflow", "query", "wf-1", "-v")
+    assert {"verbose": ["true"]} == server.last.query
+    assert "Retry ID" not in osmo("workflow", "query", "wf-1").output
+    assert document == json.loads(osmo("workflow", "query", "wf-1", "-t", "json").output)

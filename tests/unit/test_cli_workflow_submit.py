@@ -1,7 +1,10 @@
-"""`osmo workflow submit` and `validate` with files of one's own, as servers see them."""
+"""`osmo workflow submit`, `validate` and `restart` as people, programs and servers see them."""
 
 from __future__ import annotations
 
+import io
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,167 @@ SUBMIT = "/api/pool/team/workflow"
 ANSWER = {"name": "x-1", "overview": "o", "logs": "l", "spec": None, "warnings": []}
 PLAIN = "workflow: {name: x, tasks: [{name: a, files: [{path: f, localpath: scripts/run.sh}]}]}\n"
 TEMPLATE = PLAIN.replace("name: x", "name: {{ name }}") + "default-values: {name: x}\n"
+SPEC = "workflow:\n  name: hello\n"
+SUBMITTED = {
+    "name": "hello-1",
+    "overview": "http://host/workflows/hello-1",
+    "logs": "http://host/logs",
+    "spec": None,
+    "dashboard_url": None,
+    "warnings": [],
+}
+TOLD = """\
+Workflow submit successful.
+Workflow ID        - hello-1
+Workflow Overview  - http://host/workflows/hello-1
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> str:
+    path = tmp_path / "job.yaml"
+    path.write_text(SPEC)
+    return str(path)
+
+
+# Submitting
+
+
+def test_a_workflow_is_submitted(osmo: Osmo, server: Answering, spec: str):
+    server.answer("POST", SUBMIT, SUBMITTED)
+    assert (0, TOLD, "") == osmo("workflow", "submit", spec, "--pool", "team")
+    assert (SPEC, {}) == (server.last.body["file"], server.last.query)
+
+
+def test_low_priority_comes_with_a_warning(osmo: Osmo, server: Answering, spec: str):
+    server.answer("POST", SUBMIT, SUBMITTED)
+    warning = "WARNING: LOW priority can be preempted during the run.\n"
+    ended = osmo("workflow", "submit", spec, "-p", "team", "--priority", "low")
+    assert (0, f"{TOLD}\n{warning}", "") == ended
+    assert {"priority": ["LOW"]} == server.last.query
+    ended = osmo("workflow", "submit", spec, "-p", "team", "--priority", "LOW", "-t", "json")
+    assert (SUBMITTED, warning) == (json.loads(ended.output), ended.errors)
+
+
+def test_warnings_of_the_server_are_printed(osmo: Osmo, server: Answering, spec: str):
+    server.answer("POST", SUBMIT, {**SUBMITTED, "warnings": ["Pool team is OFFLINE."]})
+    output = osmo("workflow", "submit", spec, "-p", "team").output
+    assert f"{TOLD}\nWARNING: Pool team is OFFLINE.\n" == output
+
+
+def test_variables_labels_and_environment_are_sent(osmo: Osmo, server: Answering, spec: str):
+    server.answer("POST", SUBMIT, SUBMITTED)
+    osmo(
+        *("workflow", "submit", spec, "-p", "team", "--set", "n=1", "--set", "m=2"),
+        *("--set-string", "s=3", "--label", "a=b", "--set-env", "X=Y"),
+    )
+    body, query = server.last.body, server.last.query
+    assert (["n=1", "m=2"], ["s=3"]) == (body["set_variables"], body["set_string_variables"])
+    assert {"label": ["a=b"], "env_vars": ["X=Y"]} == query
+
+
+@pytest.mark.parametrize("option", ["--set", "--set-string", "--label", "--set-env"])
+def test_a_value_without_a_name_is_wrong_usage(
+    osmo: Osmo, server: Answering, spec: str, option: str
+):
+    ended = osmo("workflow", "submit", spec, "-p", "team", option, "x")
+    assert (2, []) == (ended.code, server.asked)
+    assert "expected NAME=VALUE, not 'x'" in ended.errors
+
+
+def test_standard_input_can_be_submitted(
+    osmo: Osmo, server: Answering, monkeypatch: pytest.MonkeyPatch
+):
+    server.answer("POST", SUBMIT, SUBMITTED)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SPEC.encode())))
+    assert 0 == osmo("workflow", "submit", "-", "-p", "team").code
+    assert SPEC == server.last.body["file"]
+
+
+def test_an_earlier_workflow_is_submitted_by_its_name(osmo: Osmo, server: Answering):
+    server.answer("POST", SUBMIT, SUBMITTED)
+    assert (0, TOLD, "") == osmo("workflow", "submit", "hello-7", "-p", "team")
+    assert ({"workflow_id": ["hello-7"]}, None) == (server.last.query, server.last.body)
+
+
+@pytest.mark.parametrize("command", ["submit", "validate"])
+def test_a_file_that_is_not_there_is_named(osmo: Osmo, server: Answering, command: str):
+    ended = osmo("workflow", command, "nowhere.yaml", "-p", "team")
+    assert (2, "", []) == (ended.code, ended.output, server.asked)
+    assert "There is no file nowhere.yaml" in ended.errors
+
+
+def test_a_file_that_is_no_text_is_named(osmo: Osmo, tmp_path: Path):
+    (tmp_path / "x.yaml").write_bytes(b"\xff")
+    ended = osmo("workflow", "submit", str(tmp_path / "x.yaml"), "-p", "team")
+    assert (2, True) == (ended.code, "is not UTF-8 text" in ended.errors)
+    assert 2 == osmo("workflow", "submit", str(tmp_path), "-p", "team").code
+
+
+def test_a_refused_workflow_ends_with_1(osmo: Osmo, server: Answering, spec: str):
+    message = "Pool team has 10 GPUs guaranteed and group g requires 15 GPUs."
+    refusal = {"message": message, "error_code": "USAGE", "workflow_id": "hello-2"}
+    server.answer("POST", SUBMIT, refusal, 400)
+    expected = f"Error message: Workflow hello-2 submit failed: {message}\nError code: 1\n"
+    assert (1, "", expected) == osmo("workflow", "submit", spec, "-p", "team")
+
+
+def test_a_dry_run_prints_the_spec(osmo: Osmo, server: Answering, spec: str):
+    server.answer("POST", SUBMIT, {**SUBMITTED, "spec": SPEC})
+    assert (0, SPEC, "") == osmo("workflow", "submit", spec, "-p", "team", "--dry-run")
+    assert {"dry_run": ["true"]} == server.last.query
+
+
+def test_a_workflow_is_only_checked(osmo: Osmo, server: Answering, spec: str):
+    server.answer("POST", SUBMIT, {**SUBMITTED, "logs": "Workflow validation succeeded."})
+    ended = osmo("workflow", "validate", spec, "-p", "team")
+    assert (0, "Workflow validation succeeded.\n", "") == ended
+    assert {"validation_only": ["true"]} == server.last.query
+
+
+def test_a_failed_workflow_is_restarted_where_it_was(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/workflow/hello-1", {"pool": "team--a"})
+    server.answer("POST", "/api/pool/team--a/workflow/hello-1/restart", SUBMITTED)
+    assert (0, TOLD, "") == osmo("workflow", "restart", "hello-1")
+    server.answer("POST", "/api/pool/team/workflow/hello-1/restart", SUBMITTED)
+    assert (0, TOLD, "") == osmo("workflow", "restart", "hello-1", "-p", "team")
+    assert 3 == len(server.asked)
+
+
+# The default pool
+
+
+def test_the_default_pool_is_the_one_of_the_profile(osmo: Osmo, server: Answering, spec: str):
+    server.answer("GET", "/api/profile/settings", {"profile": {"pool": "team"}})
+    server.answer("POST", SUBMIT, SUBMITTED)
+    assert 0 == osmo("workflow", "submit", spec).code
+
+
+def test_the_only_pool_is_the_default(osmo: Osmo, server: Answering, spec: str):
+    server.answer("GET", "/api/profile/settings", {"profile": {"pool": None}})
+    server.answer("GET", "/api/pool", {"pools": {"team": {}}})
+    server.answer("POST", SUBMIT, SUBMITTED)
+    assert 0 == osmo("workflow", "submit", spec).code
+
+
+def test_without_a_default_one_must_choose(osmo: Osmo, server: Answering, spec: str):
+    profile = {"profile": {"pool": None}, "pools": ["a", "b"]}
+    server.answer("GET", "/api/profile/settings", profile)
+    server.answer("GET", "/api/pool", {"pools": {"a": {}, "b": {}, "c": {}}})
+    ended = osmo("workflow", "submit", spec)
+    assert (2, True) == (ended.code, "No default pool set." in ended.errors)
+    assert "Hint: you may submit to a, b\n" in ended.errors
+
+
+def test_the_only_pool_that_one_reaches_is_the_default(osmo: Osmo, server: Answering, spec: str):
+    profile = {"profile": {"pool": None}, "pools": ["team"]}
+    server.answer("GET", "/api/profile/settings", profile)
+    server.answer("GET", "/api/pool", {"pools": {"team": {}, "b": {}}})
+    server.answer("POST", SUBMIT, SUBMITTED)
+    assert 0 == osmo("workflow", "submit", spec).code
+
+
+# Files that are sent along
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_a_pod_without_its_pod_group_is_a_warning(tmp_path, capsys):
 
 
 def test_gangs_with_errors_are_not_shown(bad, capsys):
-    assert 1 == run(["gang", "show", bad])
+    assert 2 == run(["gang", "show", bad])
     captured = capsys.readouterr()
     assert ("", "error: 3 errors in what was read") == (
         captured.out,

@@ -1,9 +1,4 @@
-"""The program: finds a command by its name, runs it, and turns what goes wrong into a message.
-
-Exit codes: 0 done (or the answer is yes), 1 an error, 2 wrong usage, 3 the answer is no,
-130 interrupted; commands that ask a server have those of `remote`. Must not know any command's
-arguments.
-"""
+"""The program: finds a command by its name, runs it, and turns what goes wrong into a message."""
 
 from __future__ import annotations
 
@@ -13,63 +8,76 @@ import sys
 
 import click
 
-from bough.cli.output import echo_error, guard_streams, silence_standard_output
+from bough.cli.command import Group
+from bough.cli.exit_codes import DONE, ERROR, INTERRUPTED, MEANINGS, exit_code
+from bough.cli.output import (
+    echo_error,
+    echo_problem,
+    echo_usage_error,
+    guard_streams,
+    silence_standard_output,
+)
+from bough.cli.screen import find_screen
 from bough.errors import BoughError
 from bough.version import VERSION
 
-#: Where each command lives: a module, and the click command in it. A new command is a line here.
+#: What people do first, and by which commands.
+FIRST_STEPS = (
+    ("serve --example", "Start a server with an example on this machine."),
+    ("login URL", "Say which server you use, and who you are."),
+    ("workflow submit FILE", "Run something."),
+    ("workflow list", "See what runs, and what waits for what."),
+    ("workflow why ID", "Ask why something waits."),
+)
+#: The commands by what people do with them, and the module of each. A new command is a line here.
+SECTIONS = {
+    "Run work": {
+        "workflow": "workflow",
+        "task": "task",
+        "credential": "credential",
+        "profile": "profile",
+        "login": "login",
+        "logout": "login",
+    },
+    "Share a cluster": {
+        "pool": "pool",
+        "cohort": "cohort",
+        "queue": "queue",
+        "resource": "resource",
+        "node": "node",
+        "usage": "usage",
+    },
+    "Files without a server": {
+        "plan": "plan",
+        "why": "plan",
+        "quota": "quota",
+        "gang": "gang",
+        "place": "place",
+    },
+    "Administration": {
+        "serve": "serve",
+        "db": "serve",
+        "config": "config",
+        "user": "user",
+        "token": "token",
+        "audit": "audit",
+        "version": "version",
+        "completion": "completion",
+    },
+}
 COMMANDS = {
-    "audit": ("bough.cli.commands.audit", "audit"),
-    "cohort": ("bough.cli.commands.cohort", "cohort"),
-    "completion": ("bough.cli.commands.completion", "completion"),
-    "config": ("bough.cli.commands.config", "config"),
-    "credential": ("bough.cli.commands.credential", "credential"),
-    "db": ("bough.cli.commands.serve", "db"),
-    "gang": ("bough.cli.commands.gang", "gang"),
-    "login": ("bough.cli.commands.login", "login"),
-    "logout": ("bough.cli.commands.login", "logout"),
-    "node": ("bough.cli.commands.node", "node"),
-    "place": ("bough.cli.commands.place", "place"),
-    "plan": ("bough.cli.commands.plan", "plan"),
-    "pool": ("bough.cli.commands.pool", "pool"),
-    "profile": ("bough.cli.commands.profile", "profile"),
-    "queue": ("bough.cli.commands.queue", "queue"),
-    "quota": ("bough.cli.commands.quota", "quota"),
-    "resource": ("bough.cli.commands.resource", "resource"),
-    "serve": ("bough.cli.commands.serve", "serve"),
-    "task": ("bough.cli.commands.task", "task"),
-    "token": ("bough.cli.commands.token", "token"),
-    "usage": ("bough.cli.commands.usage", "usage"),
-    "user": ("bough.cli.commands.user", "user"),
-    "version": ("bough.cli.commands.version", "version"),
-    "why": ("bough.cli.commands.plan", "why"),
-    "workflow": ("bough.cli.commands.workflow", "workflow"),
+    name: f"bough.cli.commands.{module}"
+    for commands in SECTIONS.values()
+    for name, module in commands.items()
 }
 
-ERROR = 1
-USAGE = 2
-INTERRUPTED = 130
 
-
-class LazyGroup(click.Group):
-    """Imports a command only when it is asked for."""
+class Program(Group):
+    """Imports a command only when it is asked for, and lists commands by what people do."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
         """Every name in the table."""
-        return sorted(COMMANDS)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; where there is none of that name, name one that is meant."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            close = importlib.import_module("difflib").get_close_matches(args[0], COMMANDS, n=1)
-            if not close:
-                raise
-            message = f"{error.message} Did you mean {close[0]!r}?"
-            raise click.UsageError(message, ctx) from error
+        return list(COMMANDS)
 
     def get_command(
         self,
@@ -77,18 +85,37 @@ class LazyGroup(click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """Import the command of this name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, attribute = COMMANDS[cmd_name]
-        return getattr(importlib.import_module(module), attribute)
+        module = COMMANDS.get(cmd_name)
+        return None if module is None else getattr(importlib.import_module(module), cmd_name)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What the program is for, and the first steps."""
+        super().format_help_text(ctx, formatter)
+        with formatter.section("First steps"):
+            formatter.write_dl([(f"{ctx.info_name} {name}", text) for name, text in FIRST_STEPS])
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what people do with them."""
+        longest = max(map(len, COMMANDS))
+        room = formatter.width - 6 - longest
+        for title, names in SECTIONS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name.ljust(longest), command.get_short_help_str(room))
+                        for name, command in found
+                        if command is not None
+                    ]
+                )
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done or yes, 1 error, 2 wrong usage, 3 no, 130 interrupted. Commands "
-    "that ask a server: 0 done, 1 workflow refused, 2 other error, 3 interrupted, 10 no server, "
-    "75 too much at once.",
+    epilog=f"Exit codes: {', '.join(f'{code} {text}' for code, text in MEANINGS.items())}.".replace(
+        ", or ", " or "
+    ),
 )
 @click.version_option(VERSION, "-V", "--version", message="%(prog)s %(version)s")
 def program() -> None:
@@ -118,19 +145,24 @@ def run(arguments: list[str], name: str = "bough") -> int:
 
 def _run(arguments: list[str], name: str) -> int:
     try:
-        code = program.main(args=arguments, prog_name=name, standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        code = program.main(
+            args=arguments, prog_name=name, standalone_mode=False, obj=find_screen(name)
+        )
+        return code if isinstance(code, int) else DONE
     except click.UsageError as error:
-        error.show()
-        return USAGE
+        echo_usage_error(error)
+        return ERROR
     except click.ClickException as error:
-        error.show()
+        echo_problem(error.format_message())
         return ERROR
     except click.Abort:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except BoughError as error:
-        echo_error(error.message, details=error.details, hint=error.hint)
+        echo_error(error)
+        return exit_code(error)
+    except SystemExit:
+        # The reader has gone. The library ends the program with 1 then, which is our "no".
         return ERROR
     except OSError:
         raise
@@ -139,10 +171,10 @@ def _run(arguments: list[str], name: str) -> int:
 
 
 def _report_system(error: OSError) -> int:
-    """A full disk, a file that nobody may read: no fault of the program, and none of its users."""
+    """A full disk, a file without permission: no fault of the program, and none of its users."""
     _debug(error)
     what = f"{error.filename}: " if error.filename else ""
-    echo_error(
+    echo_problem(
         f"the system refuses: {what}{error.strerror or error}",
         hint="set BOUGH_DEBUG=1 to see where it happened",
     )
@@ -152,7 +184,7 @@ def _report_system(error: OSError) -> int:
 def _report_bug(error: Exception) -> int:
     _debug(error)
     what = f"{type(error).__name__}: {error}"
-    echo_error(
+    echo_problem(
         f"this is a bug in Bough, please report it: {what}",
         hint="set BOUGH_DEBUG=1 to see where it happened",
     )

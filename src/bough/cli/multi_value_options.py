@@ -1,6 +1,6 @@
-"""Options that may be repeated, said once: `--set a=1 b=2` for `--set a=1 --set b=2`.
+"""Several values after one option: `--set a=1 b=2` is `--set a=1 --set b=2`.
 
-Existing scripts write it so. Must not know any command.
+Scripts for `osmo` write it so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How answers and errors reach a person or a program. Must not know what they say."""
+"""How answers, warnings and errors reach a person or a program, whatever they say."""
 
 from __future__ import annotations
 
@@ -7,78 +7,84 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-#: What a command does with an answer that is not wanted as JSON.
-Render = Callable[[Any], str]
+from bough.cli.exit_codes import REFUSED, exit_code
+from bough.cli.screen import screen
+from bough.errors import BoughError, Refused
 
-format_option = click.option(
-    "--format-type",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Text for people, or JSON for programs.",
-)
-lenient_option = click.option(
-    "--lenient", is_flag=True, help="Unknown fields are warnings instead of errors."
-)
-#: What is wrong with a file is for the tool to say; the type is for shell completion.
-files_argument = click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True)
-)
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Answer = TypeVar("Answer")
 
 
-def echo_answer(answer: Any, format_type: str, render: Render) -> None:
+def echo(
+    answer: Answer, format_type: str, render: Callable[[Answer], str], indent: int = 2
+) -> None:
     """Print an answer, either as JSON or as the text that `render` makes of it."""
     if format_type == "json":
-        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
-    else:
-        click.echo(render(answer))
+        click.echo(json.dumps(answer, indent=indent, ensure_ascii=False))
+        return
+    text = render(answer)
+    if text:
+        click.echo(text)
 
 
-def echo_error(message: str, *, details: Sequence[str] = (), hint: str = "") -> None:
+def echo_error(error: BoughError, format_type: str = "text") -> None:
+    """Print what went wrong: as JSON where the answer would be, else where errors go."""
+    # What did not come from a server has no status of its own.
+    code = vars(error).get("http_status", exit_code(error))
+    code = REFUSED if isinstance(error, Refused) else code
+    message = _message(error)
+    if format_type == "json":
+        told: dict[str, Any] = {"message": message, "code": code}
+        if error.details:
+            told["details"] = list(error.details)
+        if error.hint:
+            told["hint"] = error.hint
+        click.echo(json.dumps(told, ensure_ascii=False))
+        return
+    # The message may have the first detail, so that one alone says nothing new.
+    details = error.details if "".join(error.details) not in message else ()
+    echo_problem(message, details=details, hint=error.hint, code=code)
+
+
+def echo_problem(
+    message: str, *, details: Iterable[str] = (), hint: str = "", code: int | None = None
+) -> None:
     """Print an error, its details on lines of their own, and what can be done about it."""
-    click.echo(f"error: {printable(message)}", err=True)
-    for line in details:
-        click.echo(f"  {printable(line)}", err=True)
+    first, *rest = message.splitlines() or [""]
+    osmo = screen().osmo and code is not None
+    _tell("Error message:" if osmo else "error:", first, "red")
+    for line in (*rest, *(f"  {detail}" for detail in details)):
+        click.echo(printable(line), err=True)
+    if osmo:
+        click.echo(f"Error code: {code}", err=True)
     if hint:
-        click.echo(f"hint: {printable(hint)}", err=True)
+        _tell("Hint:" if osmo else "hint:", hint, "cyan")
 
 
-def echo_warnings(problems: Sequence[Any]) -> None:
-    """Print problems beside an answer, where they do not get into its way."""
-    for problem in problems:
-        click.echo(problem_line(problem), err=True)
-
-
-def problem_line(problem: Any) -> str:
-    """One line for a problem: file and line, how bad, whose, which field, what is wrong."""
-    place = problem["file"] or ""
-    if problem["line"]:
-        place = f"{place}:{problem['line']}"
-    parts = (
-        place,
-        problem["severity"],
-        problem["subject"],
-        problem["field"],
-        problem["message"],
-    )
-    return printable(": ".join(part for part in parts if part))
-
-
-def render_check(answer: Any) -> str:
-    """A line for each problem, then how many objects, errors and warnings there are."""
-    lines = [problem_line(problem) for problem in answer["problems"]]
-    objects = count(sum(answer["objects"].values()), "object")
-    errors, warnings = count(answer["errors"], "error"), count(answer["warnings"], "warning")
-    return "\n".join([*lines, f"{objects}, {errors}, {warnings}"])
+def echo_usage_error(error: click.UsageError) -> None:
+    """Print what is wrong with the arguments of a command, and how they should be."""
+    echo_problem(error.format_message())
+    if error.ctx is None:
+        return
+    click.echo(error.ctx.get_usage().replace("Usage:", "usage:", 1), err=True)
+    _tell("hint:", f"`{error.ctx.command_path} --help` explains it", "cyan")
 
 
 def count(number: int, noun: str) -> str:
     """A number of things: `1 pod`, `2 pods`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(map(printable, names[:most]))}{more}"
 
 
 def printable(text: str) -> str:
@@ -96,6 +102,18 @@ def guard_streams() -> None:
 
 
 def silence_standard_output() -> None:
-    """Nobody reads any more: let the rest, which is flushed at exit, go nowhere."""
+    """The reader has gone: what is still flushed at exit must not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _tell(word: str, text: str, colour: str) -> None:
+    shown = click.style(word, fg=colour, bold=True) if screen().error_colour else word
+    click.echo(f"{shown} {printable(text)}", err=True)
+
+
+def _message(error: BoughError) -> str:
+    if not isinstance(error, Refused):
+        return error.message
+    name = f" {error.workflow_id}" if error.workflow_id else ""
+    return f"Workflow{name} submit failed: {error.message}"

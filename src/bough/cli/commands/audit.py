@@ -1,46 +1,32 @@
-"""`bough audit`: who changed what. Must not know any rule."""
+"""`bough audit`: who changed what."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from bough.cli.ruled import render_ruled, show_time
-from bough.cli.server_commands import ServerGroup, client, count_option, echo, format_option
+from bough.cli.command import Group
+from bough.cli.options import count_option, format_option
+from bough.cli.output import echo
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client
+from bough.cli.text.records import render_audit
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def audit() -> None:
     """Who changed what, when and from where. Nothing of it is ever deleted."""
 
 
 @audit.command("list")
-@click.option("--subject", "-s", help="Only of this: pool/team, workflow/hello-1...")
-@click.option("--user", "-u", help="Only by this user.")
-@click.option("--before", type=click.IntRange(1), help="Only before the entry of this number.")
+@click.option("--subject", "-s", help="Only changes of this, like pool/team or workflow/hello-1.")
+@click.option("--user", "-u", help="Only changes by this user.")
+@click.option("--before", type=click.IntRange(1), help="Only entries before this number.")
 @count_option
+@utc_option
 @format_option
 def list_audit(
     subject: str | None, user: str | None, before: int | None, count: int, format_type: str
 ) -> None:
-    """List changes, the latest first; JSON has what was before and after."""
+    """List changes, the newest first. JSON also has the values before and after."""
     found = client().audit.list(subject=subject, user=user, before=before, limit=count)
-    echo({"entries": found}, format_type, _render)
-
-
-def _render(answer: Any) -> str:
-    if not answer["entries"]:
-        return "There are no entries."
-    rows = [
-        (
-            each["number"],
-            show_time(each["at"]),
-            each["actor"],
-            each["action"],
-            each["subject"],
-            each.get("origin"),
-        )
-        for each in answer["entries"]
-    ]
-    return render_ruled(("Number", "Time", "User", "Action", "Subject", "From"), rows)
+    echo({"entries": found}, format_type, render_audit)

@@ -1,4 +1,4 @@
-"""`bough cohort`: arguments of the commands on cohorts. Must not know any rule."""
+"""`bough cohort`: arguments of the commands on cohorts."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from typing import Any
 
 import click
 
-from bough.cli.forest import drawing_order
-from bough.cli.output import printable
-from bough.cli.ruled import NOTHING, render_fields, render_ruled
-from bough.cli.server_commands import ServerGroup, client, echo, format_option, plan_option
-from bough.cli.tables import tree_stems
-
-NO_LIMIT = -1
+from bough.cli.command import Group
+from bough.cli.options import format_option, plan_option
+from bough.cli.output import echo
+from bough.cli.server_commands import client
+from bough.cli.text.cohorts import NO_LIMIT, render_cohort, render_cohort_change, render_cohorts
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def cohort() -> None:
-    """The tree of cohorts above the pools. They lend to each other and borrow."""
+    """Cohorts: the tree above the pools, for lending and borrowing."""
 
 
 def _field_options(function: Any) -> Any:
     for option in (
         plan_option,
         click.option("--description", help="What the cohort is for."),
-        click.option("--weight", type=int, help="Its share of what all may borrow."),
+        click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
         click.option(
-            "--lending-limit", type=int, help="The most GPUs it lends; -1: all that are idle."
+            "--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."
         ),
-        click.option("--borrowing-limit", type=int, help="The most GPUs it borrows; -1: no limit."),
-        click.option("--quota", type=float, help="GPUs of its own, for all below it to share."),
+        click.option(
+            "--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."
+        ),
+        click.option("--quota", type=float, help="GPUs of its own, shared by all below it."),
     ):
         function = option(function)
     return function
@@ -47,7 +47,7 @@ def list_cohorts(format_type: str) -> None:
 @format_option
 def show(name: str, format_type: str) -> None:
     """Show one cohort."""
-    echo(client().cohorts.get(name), format_type, _render_cohort)
+    echo(client().cohorts.get(name), format_type, render_cohort)
 
 
 @cohort.command()
@@ -56,9 +56,9 @@ def show(name: str, format_type: str) -> None:
 @_field_options
 @format_option
 def create(name: str, plan: bool, format_type: str, **fields: Any) -> None:
-    """Declare a cohort."""
+    """Create a cohort."""
     answer = client().cohorts.create(name, _fields(fields), plan=plan)
-    echo(answer, format_type, lambda each: _told(each, name, "created"))
+    echo(answer, format_type, lambda each: render_cohort_change(each, name, "created"))
 
 
 @cohort.command()
@@ -66,12 +66,12 @@ def create(name: str, plan: bool, format_type: str, **fields: Any) -> None:
 @_field_options
 @format_option
 def update(name: str, plan: bool, format_type: str, **fields: Any) -> None:
-    """Change some fields of a cohort."""
+    """Change fields of a cohort."""
     changes = _fields(fields)
     if not changes:
-        raise click.UsageError("Say what to change; --help lists the options.")
+        raise click.UsageError("Nothing to change: give at least one option.")
     answer = client().cohorts.update(name, changes, plan=plan)
-    echo(answer, format_type, lambda each: _told(each, name, "updated"))
+    echo(answer, format_type, lambda each: render_cohort_change(each, name, "updated"))
 
 
 @cohort.command()
@@ -80,9 +80,9 @@ def update(name: str, plan: bool, format_type: str, **fields: Any) -> None:
 @plan_option
 @format_option
 def move(name: str, parent: str | None, plan: bool, format_type: str) -> None:
-    """Hang a cohort below another. Without PARENT, directly below the node above all."""
+    """Move a cohort below another one; without PARENT, to the top."""
     answer = client().cohorts.move(name, parent or None, plan=plan)
-    echo(answer, format_type, lambda each: _told(each, name, "moved"))
+    echo(answer, format_type, lambda each: render_cohort_change(each, name, "moved"))
 
 
 @cohort.command()
@@ -90,48 +90,9 @@ def move(name: str, parent: str | None, plan: bool, format_type: str) -> None:
 @plan_option
 @format_option
 def delete(name: str, plan: bool, format_type: str) -> None:
-    """Delete a cohort. What hangs on it goes on without its quota and its parent."""
+    """Delete a cohort. What is below it loses its quota and its parent."""
     answer = client().cohorts.delete(name, plan=plan)
-    echo(answer, format_type, lambda each: _told(each, name, "deleted"))
-
-
-def render_cohorts(cohorts: Any) -> str:
-    """Cohorts as a drawn tree."""
-    if not cohorts:
-        return "There are no cohorts."
-    order = drawing_order(cohorts)
-    stems = tree_stems([depth for _, depth in order])
-    rows = [
-        (
-            first + each["name"],
-            each["quota"],
-            _limit(each["borrowing_limit"]),
-            _limit(each["lending_limit"]),
-            each["weight"],
-            each.get("description") or NOTHING,
-        )
-        for (each, _), (first, _) in zip(order, stems, strict=True)
-    ]
-    header = ("Cohort", "Quota", "Borrows", "Lends", "Weight", "Description")
-    return render_ruled(header, rows)
-
-
-def _render_cohort(each: Any) -> str:
-    return render_fields(
-        [
-            ("Cohort", each["name"]),
-            ("Parent", each["parent"]),
-            ("Quota", each["quota"]),
-            ("Borrows", _limit(each["borrowing_limit"])),
-            ("Lends", _limit(each["lending_limit"])),
-            ("Weight", each["weight"]),
-            ("Description", each.get("description") or NOTHING),
-        ]
-    )
-
-
-def _limit(value: Any) -> Any:
-    return "no limit" if value in (None, NO_LIMIT) else value
+    echo(answer, format_type, lambda each: render_cohort_change(each, name, "deleted"))
 
 
 def _fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -140,29 +101,3 @@ def _fields(fields: dict[str, Any]) -> dict[str, Any]:
         if given.get(name) == NO_LIMIT:
             given[name] = None
     return given
-
-
-def _told(answer: Any, name: str, what: str) -> str:
-    verb = "would be" if answer["planned"] else "is"
-    return "\n".join([f"Cohort {printable(name)} {verb} {what}.", *_effects(answer["effects"])])
-
-
-def _effects(effects: Any) -> list[str]:
-    """A line for each consequence."""
-    lines = [
-        f"  {_node(each['node'])} owes {each['after']} GPUs more than it has"
-        f" (before: {each['before']})"
-        for each in effects.get("debts") or ()
-    ]
-    lines += [
-        f"  {_node(each['node'])} owes {each['after']} GPUs (before: {each['before']})"
-        for each in effects.get("relieved") or ()
-    ]
-    lines += [f"  {_node(each)} stops: its cohorts form a cycle" for each in effects["tangled"]]
-    lines += [f"  {_node(each)} is free of the cycle" for each in effects["untangled"]]
-    return lines
-
-
-def _node(node: Any) -> str:
-    """A node of the tree, which is its kind and its name."""
-    return printable(" ".join(node))

@@ -1,11 +1,13 @@
-"""`bough completion`: the script by which a shell completes commands. Must not know any command."""
+"""`bough completion`: the script by which a shell completes commands."""
 
 from __future__ import annotations
 
 import click
 
+from bough.cli.command import Command
+
 #: The `\\b` tells click to keep the lines as they are.
-_HELP = """Print what a shell needs to complete commands and options.
+_HELP = """Print the script for shell completion.
 
 \b
 bash: add to ~/.bashrc    eval "$(bough completion bash)"
@@ -14,11 +16,11 @@ fish: bough completion fish > ~/.config/fish/completions/bough.fish
 """
 
 
-@click.command(help=_HELP)
+@click.command(cls=Command, help=_HELP)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what a shell needs to complete commands and options."""
+    """Print the script for shell completion."""
     from click.shell_completion import get_completion_class  # noqa: PLC0415  only here
 
     root = context.find_root()

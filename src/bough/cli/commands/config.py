@@ -1,4 +1,4 @@
-"""`bough config`: arguments of the commands on configuration. Must not know any rule."""
+"""`bough config`: arguments of the commands on configuration."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ from typing import Any
 
 import click
 
-from bough.cli.lazy import tool
-from bough.cli.ruled import cell_text, render_ruled, show_time
-from bough.cli.server_commands import (
-    Capitals,
-    ServerGroup,
-    client,
-    count_option,
-    echo,
-    format_option,
-    read_pairs,
-    read_text,
-)
+from bough.cli.command import Group
+from bough.cli.file_commands import tool
+from bough.cli.options import Capitals, count_option, format_option, read_pairs, read_text
+from bough.cli.output import echo
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client
+from bough.cli.text.records import render_differences, render_revisions
 from bough.errors import Invalid, NotFound
 
 KINDS = Capitals(["WORKFLOW", "POLICY", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"])
-#: How much of a value stands in a table; JSON has all of it.
-MAXIMUM_SHOWN = 60
 #: Where the objects of a kind are, in an answer that has all of them.
 _NAMED = ("pools", "cohorts", "roles", "backends")
 
@@ -44,20 +37,21 @@ class KindAndRevision(click.ParamType):
         return found, int(revision) if colon else None
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def config() -> None:
-    """Configuration: show, change, look back, return to what was."""
+    """Configuration: show, change, compare, roll back."""
 
 
 @config.command("list")
+@utc_option
 @format_option
 def list_configs(format_type: str) -> None:
-    """List the latest revision of every kind of configuration."""
+    """List the latest revision of each type."""
     latest: dict[str, Any] = {}
     for each in client().configs.history(limit=1_000):
         latest.setdefault(each["config_type"], each)
     rows = [latest[kind] for kind in sorted(latest)]
-    echo({"configs": rows}, format_type, lambda each: _render_revisions(each["configs"]))
+    echo({"configs": rows}, format_type, lambda each: render_revisions(each["configs"]))
 
 
 @config.command()
@@ -65,7 +59,10 @@ def list_configs(format_type: str) -> None:
 @click.argument("names", nargs=-1)
 @format_option
 def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str) -> None:
-    """Show what is configured of a kind. It is all or one name, now or after a revision."""
+    """Show the configuration of a type.
+
+    It is shown as a whole or by names, as it is now or as it was at TYPE:REVISION.
+    """
     kind, revision = what
     if revision is None:
         _refuse_subpools(kind)
@@ -83,11 +80,16 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
 @config.command()
 @click.argument("kind", type=KINDS, metavar="TYPE")
 @click.argument("name", required=False)
-@click.option("--file", "-f", required=True, help="JSON or YAML with the fields to change, or -.")
-@click.option("--description", "-d", default="", help="Why; kept in the history.")
+@click.option(
+    "--file",
+    "-f",
+    required=True,
+    help="JSON or YAML with the fields to change; - is standard input.",
+)
+@click.option("--description", "-d", default="", help="The reason, kept in the history.")
 @format_option
 def update(kind: str, name: str | None, file: str, description: str, format_type: str) -> None:
-    """Change some fields, of one object of a kind where it has several."""
+    """Change fields by a file. NAME is the object, for types that have several."""
     _refuse_subpools(kind)
     if kind == "POLICY" and name is None:
         # As it is written, so that what is wrong with it is told with its line.
@@ -102,15 +104,15 @@ def update(kind: str, name: str | None, file: str, description: str, format_type
 @config.command("set")
 @click.argument("kind", type=KINDS, metavar="TYPE")
 @click.argument("fields", metavar="FIELD=VALUE...", nargs=-1, required=True)
-@click.option("--name", help="Which object, where the kind has several.")
-@click.option("--description", "-d", default="", help="Why; kept in the history.")
+@click.option("--name", help="The object, for types that have several.")
+@click.option("--description", "-d", default="", help="The reason, kept in the history.")
 @format_option
 def set_fields(
     kind: str, fields: tuple[str, ...], name: str | None, description: str, format_type: str
 ) -> None:
-    """Change single fields. A value is JSON where it can be read as such, else text.
+    """Change fields. A value is read as JSON if possible, else it is text.
 
-    An object is merged into what is there; null takes a field away: platforms='{"h100": null}'.
+    Objects are merged into what is there; null removes a field: platforms='{"h100": null}'.
     """
     _refuse_subpools(kind)
     changes = {field: _value(text) for field, text in read_pairs("FIELD", fields).items()}
@@ -123,7 +125,7 @@ def set_fields(
 @click.argument("name")
 @format_option
 def delete(kind: str, name: str, format_type: str) -> None:
-    """Remove one object of a kind."""
+    """Delete one object."""
     _refuse_subpools(kind)
     asked = client()
     if kind == "POOL":
@@ -135,9 +137,10 @@ def delete(kind: str, name: str, format_type: str) -> None:
 
 @config.command()
 @click.argument("kinds", type=KINDS, metavar="TYPE...", nargs=-1)
-@click.option("--name", help="Only of this object.")
+@click.option("--name", help="Only changes of this object.")
 @count_option
 @click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
+@utc_option
 @format_option
 def history(
     kinds: tuple[str, ...], name: str | None, count: int, offset: int, format_type: str
@@ -146,7 +149,7 @@ def history(
     answer = client().configs.history(
         kinds=kinds, name=name, limit=count, offset=offset, with_data=format_type == "json"
     )
-    echo({"configs": answer}, format_type, lambda each: _render_revisions(each["configs"]))
+    echo({"configs": answer}, format_type, lambda each: render_revisions(each["configs"]))
 
 
 @config.command()
@@ -158,14 +161,14 @@ def diff(before: tuple[str, int | None], after: int, format_type: str) -> None:
     kind, revision = before
     if revision is None:
         raise click.UsageError(f"Say from which revision: {kind}:REVISION.")
-    echo(client().configs.diff(kind, revision, after), format_type, _render_differences)
+    echo(client().configs.diff(kind, revision, after), format_type, render_differences)
 
 
 @config.command()
 @click.argument("what", type=KindAndRevision())
 @format_option
 def rollback(what: tuple[str, int | None], format_type: str) -> None:
-    """Configure a kind as it was right after a revision: TYPE:REVISION."""
+    """Restore the configuration of a revision: TYPE:REVISION."""
     kind, revision = what
     if revision is None:
         raise click.UsageError(f"Say to which revision: {kind}:REVISION.")
@@ -193,7 +196,7 @@ def _value(text: str) -> Any:
 
 
 def _refuse_subpools(kind: str) -> None:
-    """Subpools are no configuration but have a life, of which only the history is here."""
+    """Subpools are not configured here: only their history is shown."""
     if kind == "SUBPOOL":
         raise click.UsageError("SUBPOOL has only a history here; see `osmo pool subpool --help`.")
 
@@ -214,36 +217,3 @@ def _step(answer: Any, name: str, where: str) -> Any:
 
 def _title(kind: str, name: str | None) -> str:
     return kind if name is None else f"{kind} {name}"
-
-
-def _render_revisions(revisions: Any) -> str:
-    if not revisions:
-        return "There are no revisions."
-    rows = [
-        (
-            each["config_type"],
-            each["revision"],
-            each["name"],
-            each["username"],
-            show_time(each["created_at"]),
-            each["description"],
-        )
-        for each in revisions
-    ]
-    header = ("Config Type", "Revision", "Name", "Username", "Created At", "Description")
-    return render_ruled(header, rows)
-
-
-def _render_differences(answer: Any) -> str:
-    if not answer["differences"]:
-        return "There is no difference."
-    rows = [
-        (each["field"], _short(each["before"]), _short(each["after"]))
-        for each in answer["differences"]
-    ]
-    return render_ruled(("Field", "Before", "After"), rows)
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value) if isinstance(value, (dict, list)) else cell_text(value)
-    return text if len(text) <= MAXIMUM_SHOWN else f"{text[: MAXIMUM_SHOWN - 1]}…"

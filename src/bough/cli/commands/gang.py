@@ -1,22 +1,19 @@
-"""`bough gang`: arguments and text of the commands on gangs. Must not know any rule."""
+"""`bough gang`: arguments and text of the commands on gangs."""
 
 from __future__ import annotations
 
 import click
 
-from bough.cli.lazy import tool
-from bough.cli.output import (
-    echo_answer,
-    echo_warnings,
-    files_argument,
-    format_option,
-    lenient_option,
-    render_check,
-)
+from bough.cli.command import Group
+from bough.cli.exit_codes import DONE, REFUSED
+from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
+from bough.cli.options import format_option
+from bough.cli.output import echo
 from bough.cli.text.gangs import render_gangs
+from bough.cli.text.problems import render_check
 
 
-@click.group()
+@click.group(cls=Group)
 def gang() -> None:
     """Gangs: trees of subgroups that start whole or not at all.
 
@@ -30,11 +27,9 @@ def gang() -> None:
 @format_option
 @lenient_option
 def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
-    """Show each gang as a tree. It has minimums, what is held, needed, and to spare."""
+    """Show each gang as a tree: what it needs, has, and can give back."""
     answer = tool("gang").show(files, lenient=lenient)
-    if format_type == "text":
-        echo_warnings(answer["problems"])
-    echo_answer(answer, format_type, render_gangs)
+    echo_found(answer, format_type, render_gangs)
 
 
 @gang.command()
@@ -45,5 +40,5 @@ def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
 def check(context: click.Context, files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """List errors and warnings with file and line. The exit code is 1 if there are errors."""
     answer = tool("gang").check(files, lenient=lenient)
-    echo_answer(answer, format_type, render_check)
-    context.exit(1 if answer["errors"] else 0)
+    echo(answer, format_type, render_check)
+    context.exit(REFUSED if answer["errors"] else DONE)

@@ -1,4 +1,4 @@
-"""`bough login` and `bough logout`: who asks which server. Must not know what a token may do."""
+"""`bough login` and `bough logout`: who asks which server."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Any
 
 import click
 
-from bough.cli.server_commands import ServerCommand, echo, format_option, read_text
+from bough.cli.command import Command
+from bough.cli.options import format_option, read_text
+from bough.cli.output import echo
 from bough.errors import Unauthenticated
 
 _UNKNOWN = "the token of the first administrator is in admin-token in the server's data folder"
-_UNTRUSTED = "a server believes names only from where `bough serve --trust-proxy NETWORK` says so"
+_UNTRUSTED = "a server trusts names only from networks of `bough serve --trust-proxy NETWORK`"
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=Command)
 @click.argument("server", metavar="URL")
 @click.option(
     "--method",
     type=click.Choice(["token", "dev"]),
-    help="By token, or, where the server trusts you, by name alone.",
+    help="By token, or by name alone where the server trusts your address.",
 )
-@click.option("--token", help="A personal access token; without it you are asked for one.")
+@click.option("--token", help="A personal access token (default: you are asked for it).")
 @click.option("--token-file", metavar="FILE", help="A file with the token; - is standard input.")
-@click.option("--username", help="Your name, for --method dev.")
+@click.option("--username", help="Your name, with --method dev.")
 @format_option
 def login(
     server: str,
@@ -33,7 +35,7 @@ def login(
     username: str | None,
     format_type: str,
 ) -> None:
-    """Log in to a server. Its address and the token are kept, readable by you alone."""
+    """Log in to a server. The login is stored in a file that only you can read."""
     from bough.client import Client, Login, store_login  # noqa: PLC0415  help needs no network
 
     if method == "dev":
@@ -55,10 +57,10 @@ def login(
     echo(answer, format_type, lambda each: f"Logged in to {each['server']} as {each['username']}.")
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=Command)
 @format_option
 def logout(format_type: str) -> None:
-    """Forget the stored login."""
+    """Log out and delete the stored login."""
     from bough.client import forget_login  # noqa: PLC0415  help needs no network
 
     done = forget_login()
@@ -67,12 +69,12 @@ def logout(format_type: str) -> None:
 
 
 def _secret(token: str | None, file: str | None) -> str:
-    """The token that was given, or that is in the file, or that somebody types or sends."""
+    """The token that was given, or that is in the file, or that is typed or piped in."""
     if token and file:
         raise click.UsageError("--token and --token-file exclude each other.")
     if not token and file is None and sys.stdin.isatty():
         token = click.prompt("Token", hide_input=True)
     found = token or read_text(file or "-", dash=True).strip()
     if not found:
-        raise click.UsageError("Say who you are: --token or --token-file.")
+        raise click.UsageError("A token is missing: give --token or --token-file.")
     return found

@@ -1,4 +1,4 @@
-"""`bough node`: arguments of the commands on machines. Must not know any rule."""
+"""`bough node`: arguments of the commands on machines."""
 
 from __future__ import annotations
 
@@ -7,28 +7,22 @@ from typing import Any
 
 import click
 
-from bough.cli.output import count
-from bough.cli.ruled import NOTHING, render_ruled
-from bough.cli.server_commands import (
-    ServerGroup,
-    client,
-    echo,
-    echo_failure,
-    format_option,
-    try_all,
-)
-from bough.cli.text.nodes import whole_amount
+from bough.cli.command import Group
+from bough.cli.options import format_option
+from bough.cli.output import echo, echo_error
+from bough.cli.server_commands import client, try_all
+from bough.cli.text.nodes import render_drain, render_nodes
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def node() -> None:
-    """Nodes: which take work, and which must not."""
+    """Nodes: list, cordon and drain them."""
 
 
 @node.command("list")
 @format_option
 def list_nodes(format_type: str) -> None:
-    """List nodes with what is used of them."""
+    """List nodes and their load."""
     answer: Any = client().nodes.list()
     echo(answer, format_type, lambda each: render_nodes(each["nodes"]))
 
@@ -38,7 +32,7 @@ def list_nodes(format_type: str) -> None:
 @format_option
 @click.pass_context
 def cordon(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
-    """Let nothing new onto nodes; what runs goes on."""
+    """Stop new work on nodes. What runs there goes on."""
     ask = client().nodes.cordon
     _tell_each(context, names, format_type, ask, lambda name, _: f"Node {name} is cordoned.")
 
@@ -48,49 +42,26 @@ def cordon(context: click.Context, names: tuple[str, ...], format_type: str) -> 
 @format_option
 @click.pass_context
 def uncordon(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
-    """Let work onto nodes again."""
+    """Allow new work on nodes again."""
     ask = client().nodes.uncordon
     _tell_each(context, names, format_type, ask, lambda name, _: f"Node {name} takes work.")
 
 
 @node.command()
 @click.argument("names", metavar="NODE...", nargs=-1, required=True)
-@click.option(
-    "--leave", is_flag=True, help="Let what runs go on to its end, instead of moving it elsewhere."
-)
+@click.option("--leave", is_flag=True, help="Let what runs finish, instead of moving it elsewhere.")
 @format_option
 @click.pass_context
 def drain(context: click.Context, names: tuple[str, ...], leave: bool, format_type: str) -> None:
-    """Empty nodes. Nothing new comes, and what runs starts again elsewhere, or ends there."""
+    """Empty nodes: no new work, and what runs is moved elsewhere."""
     asked = client().nodes
     _tell_each(
         context,
         names,
         format_type,
         lambda name: asked.drain(name, leave=leave),
-        lambda _, answer: _drained(answer),
+        lambda _, answer: render_drain(answer),
     )
-
-
-def render_nodes(nodes: Any) -> str:
-    """A line for each node."""
-    if not nodes:
-        return "There are no nodes."
-    rows = [
-        (
-            each["name"],
-            each["status"],
-            each["tasks"],
-            f"{each['used_gpu']}/{each['gpu']}",
-            f"{_number(each['used_cpu'])}/{_number(each['cpu'])}",
-            _memory(each),
-            each["pools"] or NOTHING,
-            each["backend"],
-        )
-        for each in nodes
-    ]
-    header = ("Node", "Status", "Tasks", "GPU [#]", "CPU [#]", "Memory [Gi]", "Pools", "Backend")
-    return render_ruled(header, rows)
 
 
 def _tell_each(
@@ -105,24 +76,5 @@ def _tell_each(
         context,
         names,
         lambda name: echo(ask(name), format_type, lambda answer: render(name, answer)),
-        lambda _, error: echo_failure(error, format_type),
+        lambda _, error: echo_error(error, format_type),
     )
-
-
-def _memory(node: Any) -> str:
-    used = whole_amount(node["used_memory"], "memory", up=True)
-    return f"{used}/{whole_amount(node['memory'], 'memory', up=False)}"
-
-
-def _drained(answer: Any) -> str:
-    text = f"Node {answer['node']['name']} takes nothing new; "
-    told, left = answer["told"], answer["left"]
-    parts = [
-        f"{count(told, 'task')} told to end" if told else "",
-        f"{count(left, 'task')} left to run to the end" if left else "",
-    ]
-    return text + (", ".join(part for part in parts if part) or "nothing runs on it") + "."
-
-
-def _number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,24 +1,17 @@
-"""`bough place`: arguments of the command. Must not know any rule."""
+"""`bough place`: arguments of the command."""
 
 from __future__ import annotations
 
 import click
 
-from bough.cli.lazy import tool
-from bough.cli.output import (
-    echo_answer,
-    echo_warnings,
-    files_argument,
-    format_option,
-    lenient_option,
-)
+from bough.cli.command import Command
+from bough.cli.exit_codes import DONE, REFUSED
+from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
+from bough.cli.options import format_option
 from bough.cli.text.placement import render_placement
 
-#: The exit code for the answer "no", which is no error.
-NO = 3
 
-
-@click.command()
+@click.command(cls=Command)
 @files_argument
 @click.option(
     "--nodes",
@@ -43,13 +36,10 @@ def place(
 ) -> None:
     """Show where the pods of gangs go, or why they have no place.
 
-    Reads PodGroup and Topology of KAI, and plain Pods and Nodes. Gangs are served in the order in
-    which they are written; queues and quotas are not asked. The exit code is 3 if some gang has no
-    place.
+    Reads PodGroup and Topology of KAI, and plain Pods and Nodes. Gangs are placed in the order of
+    the files; queues and quotas are ignored. The exit code is 1 if a gang has no place.
     """
     everything = bool(options.pop("everything"))
     answer = tool("place").place(nodes, files, **options)
-    if format_type == "text":
-        echo_warnings(answer["problems"])
-    echo_answer(answer, format_type, lambda each: render_placement(each, everything=everything))
-    context.exit(0 if answer["placed"] else NO)
+    echo_found(answer, format_type, lambda each: render_placement(each, everything=everything))
+    context.exit(DONE if answer["placed"] else REFUSED)

@@ -1,4 +1,4 @@
-"""`bough plan` and `bough why`: arguments of the commands. Must not know any rule."""
+"""`bough plan` and `bough why`: arguments of the commands."""
 
 from __future__ import annotations
 
@@ -8,27 +8,22 @@ from typing import Any, TypeVar
 
 import click
 
-from bough.cli.lazy import tool
-from bough.cli.output import (
-    echo_answer,
-    echo_warnings,
-    files_argument,
-    format_option,
-    lenient_option,
-)
+from bough.cli.command import Command
+from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
+from bough.cli.options import format_option
 from bough.cli.text.plans import render_certificate, render_plan
 from bough.errors import Invalid
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def _scene_options(command: Command) -> Command:
+def _scene_options(command: Decorated) -> Decorated:
     """What both commands take."""
     policy = click.option(
         "--policy",
         metavar="FILE",
         type=click.Path(allow_dash=True),
-        help="A policy file; without it the preset that suits the objects.",
+        help="A policy file (default: the preset that suits the objects).",
     )
     now = click.option(
         "--now",
@@ -38,28 +33,28 @@ def _scene_options(command: Command) -> Command:
     return policy(now(format_option(lenient_option(command))))
 
 
-@click.command()
+@click.command(cls=Command)
 @files_argument
 @_scene_options
 def plan(
     files: tuple[str, ...], policy: str | None, now: str | None, format_type: str, lenient: bool
 ) -> None:
-    """Show what one cycle would decide. It says what starts, ends and waits, for whom and why.
+    """Show what one scheduling cycle would decide, and why.
 
     Reads objects of KAI (PodGroup, Queue, Topology) with plain Pods and Nodes, or objects of Kueue
     (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload), from YAML files, from folders of
     them, or from standard input (-).
     """
     answer = tool("plan").plan(files, policy=policy, now_ms=_moment_ms(now), lenient=lenient)
-    if format_type == "text":
-        echo_warnings(answer["problems"])
-    echo_answer(answer, format_type, render_plan)
+    echo_found(answer, format_type, render_plan)
 
 
-@click.command()
+@click.command(cls=Command)
 @files_argument
 @click.argument("workload")
-@click.option("--remedies", is_flag=True, help="Find out what would help; this may take a while.")
+@click.option(
+    "--remedies", is_flag=True, help="Also find out what would help; this may take a while."
+)
 @_scene_options
 def why(
     files: tuple[str, ...],
@@ -70,7 +65,7 @@ def why(
     format_type: str,
     lenient: bool,
 ) -> None:
-    """Say why a workload waits. It tells who holds what is missing, and what would help.
+    """Explain why a workload waits. Shows what is missing, and who has it.
 
     Reads the same files as `bough plan`. WORKLOAD is the name of a PodGroup, a Pod or a Workload,
     with its namespace (ns/name) where several have it.
@@ -83,10 +78,8 @@ def why(
         now_ms=_moment_ms(now),
         lenient=lenient,
     )
-    if format_type == "text":
-        echo_warnings(answer["problems"])
     write = tool("answer").write_amount
-    echo_answer(answer, format_type, lambda each: render_certificate(each, write))
+    echo_found(answer, format_type, lambda each: render_certificate(each, write))
 
 
 def _moment_ms(text: str | None) -> int:

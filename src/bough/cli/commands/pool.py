@@ -1,4 +1,4 @@
-"""`bough pool`: arguments of the commands on pools. Must not know any rule."""
+"""`bough pool`: arguments of the commands on pools."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 
 import click
 
+from bough.cli.command import Group
 from bough.cli.commands.subpool import subpool
-from bough.cli.server_commands import ServerGroup, client, echo, format_option
+from bough.cli.options import format_option
+from bough.cli.output import echo
+from bough.cli.server_commands import client
+from bough.cli.server_names import pool_argument, pools_option
 from bough.cli.text.pools import render_pool, render_pools, render_usage
 from bough.errors import Invalid, NotFound
 
@@ -17,7 +21,7 @@ from bough.errors import Invalid, NotFound
 NO_LIMIT = -1
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def pool() -> None:
     """Pools of GPUs, and how they are divided."""
 
@@ -26,15 +30,18 @@ pool.add_command(subpool)
 
 
 @pool.command("list")
-@click.option("--pool", "-p", "pools", multiple=True, help="Only this pool; repeatable.")
+@pools_option
 @click.option(
     "--mode",
     "-m",
     type=click.Choice(["used", "free"]),
-    help="Quota and nodes with their sums instead of the tree.",
+    help="Show quota and capacity with sums, instead of the tree.",
 )
 @click.option(
-    "--verbose", "-v", is_flag=True, help="Also what can really start, and what keeps drains open."
+    "--verbose",
+    "-v",
+    is_flag=True,
+    help="Also show what can start now, and what keeps drains open.",
 )
 @click.option("--quota", is_flag=True, hidden=True, help="Accepted for old scripts.")
 @format_option
@@ -45,9 +52,9 @@ def list_pools(
     quota: bool,  # noqa: ARG001  accepted for old scripts
     format_type: str,
 ) -> None:
-    """Show what pools and their subpools have, use and have left.
+    """Show the quota of pools and subpools, and what is left of it.
 
-    Only HIGH and NORMAL count. A negative number is still to drain.
+    Only HIGH and NORMAL count. A negative number is how many GPUs must still drain.
     """
     answer: Any = client().pools.quotas(pools)
     found = {each["name"] for node_set in answer["node_sets"] for each in node_set["pools"]}
@@ -64,19 +71,21 @@ def _quota_options(function: Any) -> Any:
     for option in (
         click.option("--description", help="What the pool is for."),
         click.option("--backend", help="Where its workflows run."),
-        click.option("--cohort", help='The cohort it belongs to; "" for none.'),
+        click.option("--cohort", help='The cohort it belongs to ("": none).'),
         click.option(
-            "--lending-limit", type=int, help="The most GPUs it lends; -1: all that are idle."
+            "--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."
         ),
-        click.option("--borrowing-limit", type=int, help="The most GPUs it borrows; -1: no limit."),
+        click.option(
+            "--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."
+        ),
         click.option(
             "--user-gpu-limit",
             type=int,
-            help="The most GPUs that one user may hold; -1: no limit.",
+            help="The most GPUs for one user (-1: no limit).",
         ),
-        click.option("--weight", type=int, help="Its share of what all may borrow."),
-        click.option("--maximum", type=int, help="The most GPUs it may use at once; -1: no limit."),
-        click.option("--quota", type=int, help="The GPUs that it is guaranteed; -1: no limit."),
+        click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
+        click.option("--maximum", type=int, help="The most GPUs it uses at once (-1: no limit)."),
+        click.option("--quota", type=int, help="Guaranteed GPUs (-1: no limit)."),
     ):
         function = option(function)
     return function
@@ -87,7 +96,7 @@ def _quota_options(function: Any) -> Any:
 @_quota_options
 @format_option
 def create(name: str, format_type: str, **fields: Any) -> None:
-    """Make a pool."""
+    """Create a pool."""
     asked = client()
     asked.pools.create(name, _config(fields))
     answer = asked.pools.get(name) if format_type == "json" else None
@@ -95,14 +104,14 @@ def create(name: str, format_type: str, **fields: Any) -> None:
 
 
 @pool.command()
-@click.argument("name")
+@pool_argument
 @_quota_options
 @format_option
 def update(name: str, format_type: str, **fields: Any) -> None:
-    """Change some fields of a pool."""
+    """Change fields of a pool."""
     changes = _config(fields)
     if not changes:
-        raise click.UsageError("Say what to change; --help lists the options.")
+        raise click.UsageError("Nothing to change: give at least one option.")
     asked = client()
     with _pointing_to_subpools(name, "update"):
         asked.pools.update(name, changes)
@@ -111,28 +120,28 @@ def update(name: str, format_type: str, **fields: Any) -> None:
 
 
 @pool.command()
-@click.argument("name")
+@pool_argument
 @format_option
 def show(name: str, format_type: str) -> None:
-    """Show what is configured for a pool."""
+    """Show the configuration of a pool."""
     echo(client().pools.get(name), format_type, render_pool, indent=4)
 
 
 @pool.command()
-@click.argument("name")
+@pool_argument
 @click.argument("new_name")
 @format_option
 def rename(name: str, new_name: str, format_type: str) -> None:
-    """Give a pool another name; its workflows go with it."""
+    """Rename a pool. Its workflows go with it."""
     answer = client().pools.rename(name, new_name)
     echo(answer, format_type, lambda _: f"Pool {name} is now {new_name}.", indent=4)
 
 
 @pool.command()
-@click.argument("name")
+@pool_argument
 @format_option
 def delete(name: str, format_type: str) -> None:
-    """Remove a pool that has neither subpools nor unfinished workflows."""
+    """Delete a pool without subpools and unfinished workflows."""
     asked = client()
     # The server takes what is not there for deleted, which hides a name that is misspelled.
     asked.pools.get(name)

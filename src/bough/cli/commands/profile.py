@@ -1,4 +1,4 @@
-"""`bough profile`: arguments of the commands on one's own settings. Must not know any rule."""
+"""`bough profile`: arguments of the commands on one's own settings."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ from typing import Any
 
 import click
 
-from bough.cli.output import printable
-from bough.cli.ruled import NOTHING, cell_text, show_time
-from bough.cli.server_commands import ServerGroup, client, echo, format_option
+from bough.cli.command import Group
+from bough.cli.options import format_option
+from bough.cli.output import echo
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client
+from bough.cli.text.people import render_profile
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def profile() -> None:
     """Your settings, pools and roles."""
 
 
 @profile.command("list")
+@utc_option
 @format_option
 def list_profile(format_type: str) -> None:
     """Show your settings, the pools you may submit to, and your roles."""
-    echo(client().profile.get(), format_type, _render, indent=4)
+    echo(client().profile.get(), format_type, render_profile, indent=4)
 
 
 @profile.command("set")
@@ -29,7 +33,11 @@ def list_profile(format_type: str) -> None:
 @click.argument("switch", required=False, type=click.Choice(["true", "false"]))
 @format_option
 def set_profile(setting: str, value: str, switch: str | None, format_type: str) -> None:
-    """Change a setting. It is `pool NAME`, or `notifications email|slack [true|false]`."""
+    """Change a setting.
+
+    `pool NAME` sets your default pool; `notifications email|slack [true|false]` says how you are
+    told about your workflows.
+    """
     if setting == "pool":
         if switch is not None:
             raise click.UsageError("A pool is a name alone.")
@@ -40,27 +48,3 @@ def set_profile(setting: str, value: str, switch: str | None, format_type: str) 
         raise click.UsageError(f"Notifications come by email or slack, not {value!r}.")
     answer = client().profile.set(changes)
     echo(answer, format_type, lambda _: "Your profile is updated.", indent=4)
-
-
-def _render(answer: Any) -> str:
-    chosen = answer.get("profile") or {}
-    lines = [
-        f"User: {cell_text(chosen.get('username'))}",
-        "Notifications:",
-        f"  email: {cell_text(chosen.get('email_notification'))}",
-        f"  slack: {cell_text(chosen.get('slack_notification'))}",
-        "Pools:",
-        f"  default: {cell_text(chosen.get('pool'))}",
-        "  accessible:",
-        *_items(answer.get("pools")),
-        "Roles:",
-        *_items(answer.get("roles")),
-    ]
-    token = answer.get("token")
-    if token:
-        lines.append(f"Token: {token['name']}, valid until {show_time(token['expires_at'])}")
-    return "\n".join(lines)
-
-
-def _items(names: Any) -> list[str]:
-    return [f"    - {printable(name)}" for name in names or ()] or [f"    {NOTHING}"]

@@ -1,4 +1,4 @@
-"""`bough quota`: arguments and text of the commands on the quota tree. Must not know any rule."""
+"""`bough quota`: arguments and text of the commands on the quota tree."""
 
 from __future__ import annotations
 
@@ -6,22 +6,16 @@ from typing import Any
 
 import click
 
-from bough.cli.lazy import tool
-from bough.cli.output import (
-    echo_answer,
-    echo_warnings,
-    files_argument,
-    format_option,
-    lenient_option,
-    render_check,
-)
+from bough.cli.command import Group
+from bough.cli.exit_codes import DONE, REFUSED
+from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
+from bough.cli.options import format_option
+from bough.cli.output import echo
+from bough.cli.text.problems import render_check
 from bough.cli.text.quota_tree import render_admit, render_tree
 
-#: The exit code for the answer "no", which is no error.
-NO = 3
 
-
-@click.group()
+@click.group(cls=Group)
 def quota() -> None:
     """The quota tree: who owns, uses, lends and borrows what.
 
@@ -37,14 +31,12 @@ def quota() -> None:
 def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """Show what each node owns, uses, lends, borrows and can still admit."""
     answer = tool("quota").show(files, lenient=lenient)
-    if format_type == "text":
-        echo_warnings(answer["problems"])
-    echo_answer(answer, format_type, lambda each: render_tree(each, _writer()))
+    echo_found(answer, format_type, lambda each: render_tree(each, _writer()))
 
 
 @quota.command()
 @files_argument
-@click.option("--queue", required=True, help="The queue that should take the request.")
+@click.option("--queue", required=True, help="The queue for the request.")
 @click.option(
     "--request",
     "requests",
@@ -53,7 +45,7 @@ def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     multiple=True,
     help="How much of what: gpu=4, cpu=1500m, memory=16Gi. Repeatable.",
 )
-@click.option("--flavor", help="Only this flavor; without it the first that fits is taken.")
+@click.option("--flavor", help="Only this flavor (default: the first that fits).")
 @format_option
 @lenient_option
 @click.pass_context
@@ -66,15 +58,13 @@ def admit(
     format_type: str,
     lenient: bool,
 ) -> None:
-    """Say whether a queue can take a request now. If not, what stands against it and who uses it.
+    """Check whether a queue can take a request now. If not, show why, and who has it.
 
-    Exit code 0 means yes, 3 means no.
+    Exit code 0 means yes, 1 means no.
     """
     answer = tool("admit").admit(files, queue, requests, flavor=flavor, lenient=lenient)
-    if format_type == "text":
-        echo_warnings(answer["problems"])
-    echo_answer(answer, format_type, lambda each: render_admit(each, _writer()))
-    context.exit(0 if answer["admitted"] else NO)
+    echo_found(answer, format_type, lambda each: render_admit(each, _writer()))
+    context.exit(DONE if answer["admitted"] else REFUSED)
 
 
 @quota.command()
@@ -85,8 +75,8 @@ def admit(
 def check(context: click.Context, files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """List errors and warnings with file and line. The exit code is 1 if there are errors."""
     answer = tool("quota").check(files, lenient=lenient)
-    echo_answer(answer, format_type, render_check)
-    context.exit(1 if answer["errors"] else 0)
+    echo(answer, format_type, render_check)
+    context.exit(REFUSED if answer["errors"] else DONE)
 
 
 def _writer() -> Any:

@@ -1,4 +1,4 @@
-"""`bough resource`: arguments of the commands on nodes. Must not know any rule."""
+"""`bough resource`: arguments of the commands on nodes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ from typing import Any
 
 import click
 
-from bough.cli.server_commands import ServerGroup, client, echo, format_option
+from bough.cli.command import Group
+from bough.cli.options import format_option
+from bough.cli.output import echo
+from bough.cli.server_commands import client
+from bough.cli.server_names import complete_pool, pools_option
 from bough.cli.text.nodes import render_node, render_resources
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def resource() -> None:
-    """Nodes: what they have, and what is used of it."""
+    """Nodes: what they have, and what is in use."""
 
 
 @resource.command("list")
-@click.option("--pool", "-p", "pools", multiple=True, help="Only of this pool; repeatable.")
+@pools_option
 @click.option("--platform", "platforms", multiple=True, help="Only of this platform; repeatable.")
-@click.option("--all", "-a", "everything", is_flag=True, help="Of all pools, which is the default.")
+@click.option("--all", "-a", "everything", is_flag=True, help="Nodes of all pools (the default).")
 @click.option(
     "--mode",
     "-m",
     type=click.Choice(["used", "free"]),
     default="used",
     show_default=True,
-    help="What is used of what there is, or what is left.",
+    help="Show what is used, or what is free.",
 )
 @format_option
 def list_resources(
@@ -35,7 +39,7 @@ def list_resources(
     mode: str,
     format_type: str,
 ) -> None:
-    """List nodes, a line for each pool they are in."""
+    """List nodes, with a line for each of their pools."""
     if pools and everything:
         raise click.UsageError("--pool and --all exclude each other.")
     answer: Any = client().resources.list(pools, platforms)
@@ -44,7 +48,7 @@ def list_resources(
 
 @resource.command()
 @click.argument("node")
-@click.option("--pool", "-p", help="Only as a node of this pool.")
+@click.option("--pool", "-p", shell_complete=complete_pool, help="Only as a node of this pool.")
 @click.option("--platform", "-pl", help="Only as a node of this platform.")
 @format_option
 def info(node: str, pool: str | None, platform: str | None, format_type: str) -> None:

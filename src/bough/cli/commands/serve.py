@@ -1,4 +1,4 @@
-"""`bough serve` and `bough db`: arguments of the server's commands. Must not know the server."""
+"""`bough serve` and `bough db`: arguments of the server's commands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from bough.cli.command import Command, Group
+from bough.cli.options import format_option
+from bough.cli.output import echo
 from bough.errors import Invalid
 
 data_option = click.option(
@@ -28,7 +31,7 @@ database_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -46,33 +49,32 @@ database_option = click.option(
     type=click.Choice(["local", "virtual"]),
     default="local",
     show_default=True,
-    help="What runs the tasks: processes of this machine; or nothing, they only hold their GPUs.",
+    help="Run tasks as processes of this machine, or only let them hold GPUs.",
 )
 @click.option(
     "--gpus",
     type=click.IntRange(0, 1_000_000),
-    help="GPUs to offer, whatever there is. Else those that nvidia-smi finds; 8 if it finds none.",
+    help="GPUs to offer (default: those that nvidia-smi finds; 8 if it finds none).",
 )
 @click.option(
-    "--nodes", metavar="FILE", type=click.Path(), help="A file with Nodes to offer instead."
+    "--nodes", metavar="FILE", type=click.Path(), help="A file with the Nodes to offer instead."
 )
 @click.option(
     "--policy",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Decide by this policy file from now on, whatever is configured.",
+    help="A policy file that replaces the configured policy.",
 )
 @click.option(
     "--namespace", default="default", show_default=True, help="A part of the names of queues."
 )
-@click.option("--example", is_flag=True, help="Make an organisation to look at.")
+@click.option("--example", is_flag=True, help="Create an example organisation.")
 @click.option(
     "--trust-proxy",
     "trusted",
     metavar="NETWORK",
     multiple=True,
-    help="Believe x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. "
-    "Repeatable.",
+    help="Trust x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. Repeatable.",
 )
 @click.option(
     "--private/--not-private",
@@ -89,7 +91,7 @@ database_option = click.option(
 @click.option(
     "--container-runner",
     metavar="PROGRAM",
-    help="Run tasks in their images with it, like docker or podman. Else images are not used.",
+    help="Run tasks in their images with it, like docker (default: images are not used).",
 )
 @click.option(
     "--task-processes",
@@ -105,7 +107,7 @@ database_option = click.option(
     type=click.IntRange(0, 36_500),
     default=30,
     show_default=True,
-    help="How long logs and results of tasks that are over are kept.",
+    help="How long logs and results of finished tasks are kept.",
 )
 @click.option(
     "--data-folder",
@@ -123,7 +125,7 @@ def serve(
     folders: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Answer requests, and schedule, until told to stop.
+    """Run a server: schedule workflows, answer requests.
 
     The first start writes a token for the first administrator to admin-token in the data folder.
     """
@@ -140,19 +142,21 @@ def serve(
     _server("process").serve(settings)
 
 
-@click.group()
+@click.group(cls=Group)
 def db() -> None:
-    """Look after the database of a server."""
+    """The database of a server."""
 
 
 @db.command()
 @data_option
 @database_option
-def upgrade(data: str, database: str | None) -> None:
-    """Bring the database up to date. A server does this by itself when it starts."""
+@format_option
+def upgrade(data: str, database: str | None, format_type: str) -> None:
+    """Migrate the database to this version. A server also does so when it starts."""
     settings = _server("settings").Settings(data=Path(data), database=database)
     revision = _server("process").upgrade_database(settings)
-    click.echo(f"the database has revision {revision}")
+    answer = {"revision": revision}
+    echo(answer, format_type, lambda _: f"The database has revision {revision}.")
 
 
 def _network(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""`bough pool subpool`: arguments of the commands on subpools. Must not know any rule."""
+"""`bough pool subpool`: arguments of the commands on subpools."""
 
 from __future__ import annotations
 
@@ -7,67 +7,72 @@ from typing import Any
 
 import click
 
-from bough.cli.server_commands import ServerGroup, client, echo, format_option, plan_option
-from bough.cli.text.pools import render_history, render_pool, render_subpools
-from bough.cli.text.subpools import render_change, render_deletion
+from bough.cli.command import Group
+from bough.cli.options import format_option, plan_option
+from bough.cli.output import echo
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client
+from bough.cli.server_names import parent_argument
+from bough.cli.text.pools import render_change, render_deletion, render_pool, render_subpools
+from bough.cli.text.records import render_subpool_history
 
 quota_option = click.option(
     "--quota", type=float, required=True, metavar="GPUS", help="Whole GPUs; a fraction is dropped."
 )
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def subpool() -> None:
     """Parts of a pool, each with a guaranteed quota."""
 
 
 @subpool.command()
-@click.argument("parent")
+@parent_argument
 @click.argument("name", metavar="SUBPOOL")
 @quota_option
 @plan_option
 @format_option
 def create(parent: str, name: str, quota: float, plan: bool, format_type: str) -> None:
-    """Reserve a part of a pool; a name that was archived comes back.
+    """Create a subpool, or bring an archived one back.
 
-    Workflows that cannot start any more, or only later, are named.
+    Lists the workflows that can no longer start, or only later.
     """
     answer: Any = client().subpools.create(parent, name, whole(quota), plan=plan)
     echo(answer, format_type, lambda each: render_change(each, "created"), indent=4)
 
 
 @subpool.command()
-@click.argument("parent")
+@parent_argument
 @click.argument("name", metavar="SUBPOOL")
 @quota_option
 @plan_option
 @format_option
 def update(parent: str, name: str, quota: float, plan: bool, format_type: str) -> None:
-    """Change the quota of a subpool; what runs goes on, also above it.
+    """Change the quota of a subpool. What runs goes on, even above it.
 
-    Workflows that cannot start any more, or only later, are named.
+    Lists the workflows that can no longer start, or only later.
     """
     answer: Any = client().subpools.update(parent, name, whole(quota), plan=plan)
     echo(answer, format_type, lambda each: render_change(each, "updated"), indent=4)
 
 
 @subpool.command()
-@click.argument("parent")
+@parent_argument
 @click.argument("name", metavar="SUBPOOL")
 @plan_option
 @format_option
 def delete(parent: str, name: str, plan: bool, format_type: str) -> None:
-    """Give a subpool's quota back. It is archived as soon as nothing is left in it.
+    """Delete a subpool. It is archived when its last workflow has finished.
 
-    Workflows that cannot start any more, or only later, are named.
+    Lists the workflows that can no longer start, or only later.
     """
     answer: Any = client().subpools.delete(parent, name, plan=plan)
     echo(answer, format_type, render_deletion, indent=4)
 
 
 @subpool.command("list")
-@click.argument("parent")
-@click.option("--include-archived", "-a", is_flag=True, help="Also those that are gone.")
+@parent_argument
+@click.option("--include-archived", "-a", is_flag=True, help="Archived ones, too.")
 @format_option
 def list_subpools(parent: str, include_archived: bool, format_type: str) -> None:
     """List the subpools of a pool."""
@@ -76,7 +81,7 @@ def list_subpools(parent: str, include_archived: bool, format_type: str) -> None
 
 
 @subpool.command()
-@click.argument("parent")
+@parent_argument
 @click.argument("name", metavar="SUBPOOL")
 @format_option
 def show(parent: str, name: str, format_type: str) -> None:
@@ -85,12 +90,13 @@ def show(parent: str, name: str, format_type: str) -> None:
 
 
 @subpool.command()
-@click.argument("parent")
+@parent_argument
 @click.argument("name", metavar="SUBPOOL")
+@utc_option
 @format_option
 def history(parent: str, name: str, format_type: str) -> None:
-    """List everything that was ever changed about a subpool."""
-    echo(client().subpools.history(parent, name), format_type, render_history, indent=4)
+    """List all changes of a subpool."""
+    echo(client().subpools.history(parent, name), format_type, render_subpool_history, indent=4)
 
 
 def whole(quota: float) -> float:

@@ -1,4 +1,4 @@
-"""`bough task`: arguments of the commands on tasks. Must not know any rule."""
+"""`bough task`: arguments of the commands on tasks."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from typing import Any
 
 import click
 
-from bough.cli.server_commands import (
-    PRIORITIES,
-    ServerGroup,
-    client,
-    count_option,
-    echo,
-    format_option,
-)
-from bough.cli.statuses import TASK_STATUSES
+from bough.cli.command import Group
+from bough.cli.options import PRIORITIES, TASK_STATUSES, count_option, format_option
+from bough.cli.output import echo
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client
+from bough.cli.server_names import complete_workflow, pools_option
 from bough.cli.text.workflows import render_summaries, render_tasks
 
 ACTIVE = ("PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def task() -> None:
     """Tasks of all workflows."""
 
@@ -34,12 +31,19 @@ def task() -> None:
     type=TASK_STATUSES,
     multiple=True,
     default=ACTIVE,
-    help="Only this status; repeatable. Without it, what waits or runs.",
+    help="Only this status (default: what waits or runs); repeatable.",
 )
-@click.option("--workflow", "-w", "workflow_id", metavar="ID", help="Only of this workflow.")
-@click.option("--user", "-u", "users", multiple=True, help="Only this user's; repeatable.")
-@click.option("--all-users", "-a", is_flag=True, help="Everybody's.")
-@click.option("--pool", "-p", "pools", multiple=True, help="Only in this pool; repeatable.")
+@click.option(
+    "--workflow",
+    "-w",
+    "workflow_id",
+    metavar="ID",
+    shell_complete=complete_workflow,
+    help="Only tasks of this workflow.",
+)
+@click.option("--user", "-u", "users", multiple=True, help="Only tasks of this user; repeatable.")
+@click.option("--all-users", "-a", is_flag=True, help="Tasks of all users.")
+@pools_option
 @click.option("--node", "-n", "nodes", multiple=True, help="Only on this node; repeatable.")
 @click.option("--started-after", metavar="YYYY-MM-DD", help="Only from this day on.")
 @click.option("--started-before", metavar="YYYY-MM-DD", help="Only before this day.")
@@ -51,12 +55,13 @@ def task() -> None:
     type=click.Choice(["asc", "desc"]),
     default="asc",
     show_default=True,
-    help="The newest last, or first.",
+    help="Newest last, or newest first.",
 )
 @click.option("--priority", type=PRIORITIES, help="Only this priority.")
-@click.option("--verbose", "-v", is_flag=True, help="With what each task asks for.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show what each task asks for.")
 @click.option("--summary", "-S", is_flag=True, help="Sums by user, pool and priority.")
 @click.option("--aggregate-by-workflow", "-W", is_flag=True, help="Sums by workflow.")
+@utc_option
 @format_option
 def list_tasks(
     pools: tuple[str, ...],
@@ -68,7 +73,7 @@ def list_tasks(
     format_type: str,
     **filters: Any,
 ) -> None:
-    """List tasks; yours, unless somebody else's are asked for."""
+    """List tasks (default: only yours)."""
     users, everybody = filters.pop("users"), filters.pop("all_users")
     if users and everybody:
         raise click.UsageError("--user and --all-users exclude each other.")

@@ -1,4 +1,4 @@
-"""`bough version`: of this program, and of the server. Must not know what they differ in."""
+"""`bough version`: of this program, and of the server."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import Any
 
 import click
 
-from bough.cli.server_commands import ServerCommand, client, echo, format_option
+from bough.cli.command import Command
+from bough.cli.options import format_option
+from bough.cli.output import echo
+from bough.cli.server_commands import client
 from bough.errors import BoughError
 from bough.version import VERSION
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=Command)
 @format_option
 def version(format_type: str) -> None:
-    """Show the version of this program, and of the server."""
+    """Show the version of this program and of the server."""
     server = None
     try:
         found = client().version()

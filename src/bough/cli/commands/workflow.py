@@ -1,4 +1,4 @@
-"""`bough workflow`: arguments of the commands on workflows. Must not know any rule."""
+"""`bough workflow`: arguments of the commands on workflows."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any
 
 import click
 
+from bough.cli.command import Group
 from bough.cli.commands import workflow_submit
-from bough.cli.output import printable
-from bough.cli.server_commands import (
-    PRIORITIES,
-    ServerGroup,
-    client,
-    echo,
-    echo_failure,
-    format_option,
-    long_format_option,
-    try_all,
+from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option, long_format_option
+from bough.cli.output import echo, echo_error, printable
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client, try_all
+from bough.cli.server_names import (
+    complete_pool,
+    complete_workflow,
+    id_argument,
+    ids_argument,
+    pools_option,
 )
-from bough.cli.statuses import WORKFLOW_STATUSES
-from bough.cli.text.workflows import render_list, render_query, render_why
+from bough.cli.text.why import render_why
+from bough.cli.text.workflows import render_list, render_moved, render_query
 from bough.errors import BoughError
 
 #: The most that a server gives at once.
@@ -29,13 +30,13 @@ follow_option = click.option(
     "--follow/--no-follow",
     "-f",
     default=None,
-    help="Go on until the workflow ends, as text does; or print what there is, as JSON does.",
+    help="Follow until the workflow finishes (default for text), or print what there is.",
 )
 
 
-@click.group(cls=ServerGroup)
+@click.group(cls=Group)
 def workflow() -> None:
-    """Workflows: submit, watch, explain, end."""
+    """Workflows: submit, watch, explain, cancel."""
 
 
 for command in (
@@ -48,17 +49,17 @@ for command in (
 
 @workflow.command("list")
 @click.option(
-    "--count", "-c", type=click.IntRange(1), default=20, show_default=True, help="How many."
+    "--count", "-c", type=click.IntRange(1), default=20, show_default=True, help="How many to show."
 )
-@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
-@click.option("--name", "-n", help="Only those whose name contains this.")
+@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to skip first.")
+@click.option("--name", "-n", help="Only names that contain this.")
 @click.option(
     "--order",
     "-o",
     type=click.Choice(["asc", "desc"]),
     default="asc",
     show_default=True,
-    help="The newest last, or first.",
+    help="Newest last, or newest first.",
 )
 @click.option(
     "--status",
@@ -70,26 +71,29 @@ for command in (
     help="Only this status; repeatable.",
 )
 @click.option("--priority", type=PRIORITIES, help="Only this priority.")
-@click.option("--pool", "-p", "pools", multiple=True, help="Only this pool; repeatable.")
-@click.option("--user", "-u", "users", multiple=True, help="Only this user's; repeatable.")
-@click.option("--all-users", "-a", is_flag=True, help="Everybody's.")
+@pools_option
+@click.option(
+    "--user", "-u", "users", multiple=True, help="Only workflows of this user; repeatable."
+)
+@click.option("--all-users", "-a", is_flag=True, help="Workflows of all users.")
 @click.option(
     "--label",
     "labels",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="Only with this label, whatever its value or with this one; repeatable.",
+    help="Only with this label, and with this value if given; repeatable.",
 )
 @click.option(
     "--no-label",
     "no_labels",
     multiple=True,
     metavar="NAME",
-    help="Only without it; repeatable.",
+    help="Only without this label; repeatable.",
 )
 @click.option("--tags", multiple=True, help="Only with this tag; repeatable.")
 @click.option("--submitted-after", metavar="YYYY-MM-DD", help="Only from this day on.")
 @click.option("--submitted-before", metavar="YYYY-MM-DD", help="Only before this day.")
+@utc_option
 @format_option
 def list_workflows(
     count: int,
@@ -99,7 +103,7 @@ def list_workflows(
     format_type: str,
     **filters: Any,
 ) -> None:
-    """List the newest workflows. They are yours, unless somebody else's are asked for."""
+    """List the newest workflows (default: only yours)."""
     asked = client()
     users, everybody = filters.pop("users"), filters.pop("all_users")
     if users and everybody:
@@ -113,7 +117,7 @@ def list_workflows(
     }
     query = {name: value for name, value in query.items() if value}
     if not users and not everybody:
-        # Without this the server lists those of the one who asks.
+        # Without this the server lists the workflows of all users.
         query["all_users"] = False
     found = list(_pages(asked, count, offset, pools, users, query))
     if order == "asc":
@@ -143,8 +147,9 @@ def _pages(
 
 
 @workflow.command()
-@click.argument("name", metavar="ID")
-@click.option("--verbose", "-v", is_flag=True, help="Earlier attempts and exit codes, too.")
+@id_argument
+@click.option("--verbose", "-v", is_flag=True, help="Also show earlier attempts and exit codes.")
+@utc_option
 @format_option
 def query(name: str, verbose: bool, format_type: str) -> None:
     """Show one workflow with its tasks."""
@@ -153,8 +158,8 @@ def query(name: str, verbose: bool, format_type: str) -> None:
 
 
 @workflow.command()
-@click.argument("names", metavar="ID...", nargs=-1, required=True)
-@click.option("--message", "-m", help="Why; it is kept with the workflow.")
+@ids_argument
+@click.option("--message", "-m", help="The reason, kept with the workflow.")
 @click.option("--force", "-f", is_flag=True, help="End tasks at once, without a grace period.")
 @format_option
 @click.pass_context
@@ -165,7 +170,7 @@ def cancel(
     force: bool,
     format_type: str,
 ) -> None:
-    """End workflows. All are tried, and exit code 2 says that one could not be."""
+    """Cancel workflows. All are tried; exit code 2 means that one failed."""
     asked = client()
 
     def attempt(name: str) -> None:
@@ -176,7 +181,7 @@ def cancel(
     def failed(name: str, error: BoughError) -> None:
         error.message = f"Workflow cancelation failed for workflow {name}: {error.message}"
         if format_type == "json":
-            echo_failure(error, format_type)
+            echo_error(error, format_type)
         else:
             click.echo(printable(error.message), err=True)
 
@@ -184,30 +189,25 @@ def cancel(
 
 
 @workflow.command()
-@click.argument("name", metavar="ID")
-@click.option("--pool", "-p", help="The pool or subpool in which it is to wait.")
+@id_argument
+@click.option(
+    "--pool", "-p", shell_complete=complete_pool, help="The pool or subpool to move it to."
+)
 @click.option("--priority", type=PRIORITIES, help="Its new priority.")
 @format_option
 def update(name: str, pool: str | None, priority: str | None, format_type: str) -> None:
-    """Move a workflow that waits to another pool. It keeps its submit time.
+    """Move a waiting workflow to another pool. It keeps its submit time.
 
-    It is checked as a submission to that pool, and must not hold any GPUs.
+    It is checked like a submission to that pool, and must not hold any GPUs.
     """
     if pool is None and priority is None:
-        raise click.UsageError("Say what to change: --pool, --priority, or both.")
+        raise click.UsageError("Nothing to change: give --pool, --priority, or both.")
     answer = client().workflows.update(name, pool=pool, priority=priority)
-    echo(answer, format_type, _moved)
-
-
-def _moved(answer: Any) -> str:
-    return (
-        f"Workflow {answer['name']} waits in pool {answer['pool']} with priority "
-        f"{answer['priority']}."
-    )
+    echo(answer, format_type, render_moved)
 
 
 @workflow.command()
-@click.argument("name", metavar="ID")
+@id_argument
 @click.option("--task", "-t", help="Only this task.")
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
 @click.option("--error", "errors", is_flag=True, help="Only what tasks wrote to standard error.")
@@ -223,7 +223,7 @@ def logs(
     follow: bool | None,
     format_type: str,
 ) -> None:
-    """Print what the tasks of a workflow write. It comes as they write it, until all ends."""
+    """Print the output of tasks. Follows it until the workflow finishes."""
     found = client().workflows.logs(
         name,
         task=task,
@@ -236,7 +236,7 @@ def logs(
 
 
 @workflow.command()
-@click.argument("name", metavar="ID")
+@id_argument
 @click.option("--task", "-t", help="Only this task.")
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
 @follow_option
@@ -244,7 +244,7 @@ def logs(
 def events(
     name: str, task: str | None, retry_id: int | None, follow: bool | None, format_type: str
 ) -> None:
-    """Print what happens to a workflow. It comes as it happens, until all ends."""
+    """Print the events of a workflow. Follows them until it finishes."""
     found = client().workflows.events(
         name, task=task, retry=retry_id, follow=_follows(follow, format_type)
     )
@@ -252,20 +252,28 @@ def events(
 
 
 @workflow.command()
-@click.argument("name", metavar="ID")
-@click.option("--template", is_flag=True, help="As it was before it was rendered.")
-def spec(name: str, template: bool) -> None:
-    """Print what was submitted."""
-    click.echo(client().workflows.spec(name, template=template), nl=False)
+@id_argument
+@click.option("--template", is_flag=True, help="The template, before it was rendered.")
+@format_option
+def spec(name: str, template: bool, format_type: str) -> None:
+    """Print the spec of a workflow."""
+    text = client().workflows.spec(name, template=template)
+    if format_type == "json":
+        echo({"spec": text}, format_type, str)
+    else:
+        click.echo(text, nl=False)
 
 
 @workflow.command()
-@click.argument("name", metavar="ID")
-@click.option("--remedies", is_flag=True, help="Also what would help; each is tried by planning.")
-@click.option("--queues", is_flag=True, help="In the names of queues; for administrators.")
+@id_argument
+@click.option(
+    "--remedies", is_flag=True, help="Also find out what would help; this may take a while."
+)
+@click.option("--queues", is_flag=True, help="Name queues instead of pools; for administrators.")
+@utc_option
 @format_option
 def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
-    """Say why a workflow waits. It tells what stands against each group, and who holds it."""
+    """Explain why a workflow waits. Shows what is missing, and who has it."""
     answer = client().workflows.why(name, remedies=remedies, queues=queues)
     echo(answer, format_type, lambda each: render_why(name, each, queues=queues))
 
@@ -277,6 +285,7 @@ def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
     "names",
     metavar="ID",
     multiple=True,
+    shell_complete=complete_workflow,
     required=True,
     help="The workflow; repeatable.",
 )

@@ -1,4 +1,4 @@
-"""Submitting a workflow, checking one, starting one again. Must not know what a spec says."""
+"""Submitting a workflow, checking one, starting one again."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from typing import Any, NamedTuple
 
 import click
 
-from bough.cli.lazy import tool
-from bough.cli.output import printable
-from bough.cli.server_commands import (
-    PRIORITIES,
-    ServerCommand,
-    choose_pool,
-    client,
-    echo,
-    format_option,
-    pool_option,
-    read_pairs,
-)
+from bough.cli.command import Command
+from bough.cli.file_commands import tool
+from bough.cli.options import PRIORITIES, format_option, read_pairs
+from bough.cli.output import echo, printable
+from bough.cli.server_commands import choose_pool, client
+from bough.cli.server_names import complete_pool, id_argument
+from bough.cli.text.workflows import render_submitted
 from bough.errors import Invalid
 
 #: What a server keeps at most, with room to spare.
@@ -38,27 +33,32 @@ def _spec_options(function: Any) -> Any:
             metavar="NAME=VALUE",
             help="Add a label; repeatable.",
         ),
-        pool_option,
+        click.option(
+            "--pool",
+            "-p",
+            shell_complete=complete_pool,
+            help="The pool or subpool (default: your default pool).",
+        ),
         click.option(
             "--set-string",
             "strings",
             multiple=True,
             metavar="NAME=VALUE",
-            help="Set a variable of the template to text, also where it looks like a number.",
+            help="Set a template variable to text, even if it looks like a number.",
         ),
         click.option(
             "--set",
             "variables",
             multiple=True,
             metavar="NAME=VALUE",
-            help="Set a variable of the template: a number, a truth value or text, as YAML has it.",
+            help="Set a template variable: a number, true, false or text, as in YAML.",
         ),
     ):
         function = option(function)
     return function
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=Command)
 @click.argument("file", metavar="FILE|ID", type=click.Path(allow_dash=True))
 @_spec_options
 @click.option(
@@ -66,14 +66,14 @@ def _spec_options(function: Any) -> Any:
     "env",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set a variable of the environment of every task; repeatable.",
+    help="Set an environment variable of every task; repeatable.",
 )
 @click.option(
     "--priority",
     type=PRIORITIES,
-    help="HIGH and NORMAL (if not said) stay within the quota; LOW may exceed it and be preempted.",
+    help="HIGH and NORMAL (default) stay within the quota; LOW may exceed it and be preempted.",
 )
-@click.option("--dry-run", is_flag=True, help="Only print the spec as it would be submitted.")
+@click.option("--dry-run", is_flag=True, help="Only print the rendered spec.")
 @format_option
 def submit(
     file: str,
@@ -83,7 +83,7 @@ def submit(
     format_type: str,
     **spec: Any,
 ) -> None:
-    """Submit a workflow. FILE is YAML, - standard input; an ID submits an earlier one again."""
+    """Submit a workflow: FILE (- is standard input), or ID to repeat one."""
     text = _read(file)
     asked = client()
     pool = choose_pool(asked, spec["pool"])
@@ -96,21 +96,21 @@ def submit(
     if dry_run:
         echo(answer, format_type, lambda each: (each["spec"] or "").rstrip("\n"), indent=4)
         return
-    echo(answer, format_type, _told, indent=4)
+    echo(answer, format_type, render_submitted, indent=4)
     _warn(answer, priority, to_errors=format_type == "json")
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=Command)
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @_spec_options
 @click.option(
     "--priority",
     type=PRIORITIES,
-    help="The priority it would be submitted with.",
+    help="The priority to check it with.",
 )
 @format_option
 def validate(file: str, priority: str | None, format_type: str, **spec: Any) -> None:
-    """Check whether a workflow would be accepted, without submitting it."""
+    """Check whether a workflow would be accepted."""
     text = _read(file)
     if text is None:
         raise Invalid(f"There is no file {file}.")
@@ -121,16 +121,21 @@ def validate(file: str, priority: str | None, format_type: str, **spec: Any) -> 
     _warn(answer, None, to_errors=format_type == "json")
 
 
-@click.command(cls=ServerCommand)
-@click.argument("name", metavar="ID")
-@click.option("--pool", "-p", help="The pool, or subpool; the one it was in if not.")
+@click.command(cls=Command)
+@id_argument
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=complete_pool,
+    help="The pool or subpool (default: the one it was in).",
+)
 @format_option
 def restart(name: str, pool: str | None, format_type: str) -> None:
-    """Submit a failed workflow again. Groups that were completed are left out."""
+    """Submit a failed workflow again, without its completed groups."""
     asked = client()
     found: Any = pool or asked.workflows.get(name)["pool"]
     answer: Any = asked.workflows.restart(found, name)
-    echo(answer, format_type, _told, indent=4)
+    echo(answer, format_type, render_submitted, indent=4)
     _warn(answer, None, to_errors=format_type == "json")
 
 
@@ -215,15 +220,6 @@ def _send(
         query={**query, "label": list(spec["labels"])},
         **variables,
     )
-
-
-def _told(answer: Any) -> str:
-    lines = ["Workflow submit successful.", f"Workflow ID        - {answer['name']}"]
-    if answer.get("overview"):
-        lines.append(f"Workflow Overview  - {answer['overview']}")
-    if answer.get("dashboard_url"):
-        lines.append(f"Workflow Dashboard - {answer['dashboard_url']}")
-    return "\n".join(lines)
 
 
 def _warn(answer: Any, priority: str | None, *, to_errors: bool) -> None:

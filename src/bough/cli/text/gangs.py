@@ -1,11 +1,11 @@
-"""Gangs as text. Must not know how the answers were found."""
+"""Gangs as text."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bough.cli.output import count, printable
-from bough.cli.tables import render_table, tree_stems
+from bough.cli.tables import render_plain, tree_stems
 
 _HEADER = ("NODE", "NEEDS", "HAS", "WAITING", "TO START", "SURPLUS", "TOGETHER", "NOTE")
 _NUMBERS = range(2, 6)
@@ -25,7 +25,7 @@ def _render_gang(gang: Any) -> str:
     stems = tree_stems([node["depth"] for node in nodes])
     rows = [_row(node, stem) for node, (stem, _) in zip(nodes, stems, strict=True)]
     used = [index for index in range(len(_HEADER)) if index < 6 or any(row[index] for row in rows)]
-    table = render_table(
+    table = render_plain(
         [_HEADER[index] for index in used],
         [[row[index] for index in used] for row in rows],
         numbers=_NUMBERS,

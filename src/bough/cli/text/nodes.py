@@ -1,4 +1,4 @@
-"""Nodes as text. Must not know how their numbers were found.
+"""Nodes as text.
 
 Amounts are of Kubernetes' kind: plain numbers, or bytes with Ki, Mi, Gi, Ti. Memory and storage are
 shown in Gi: what is used is rounded up, what there is down.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bough.cli.ruled import NOTHING, cell_text, render_fields, render_ruled
+from bough.cli.output import count
+from bough.cli.tables import NOTHING, cell_text, render_fields, render_table
 
 _COLUMNS = (
     ("Storage [Gi]", "storage"),
@@ -40,7 +41,7 @@ def render_resources(answer: Any, pools: Sequence[str], mode: str) -> str:
         return "There are no resources to view."
     header = ("Node", "Pool", "Platform", "Type", *(title for title, _ in _COLUMNS))
     totals = ["", "", "", "", *(_pair((used, size), mode) for used, size in sums)]
-    return render_ruled(header, rows, totals=totals)
+    return render_table(header, rows, totals=totals, numbers=range(4, 8))
 
 
 def render_node(answer: Any, only_pool: str | None, only_platform: str | None) -> str:
@@ -65,7 +66,39 @@ def render_node(answer: Any, only_pool: str | None, only_platform: str | None) -
     return "\n\n".join(parts) or "There are no resources to view."
 
 
-def whole_amount(value: Any, key: str, *, up: bool) -> int:
+def render_nodes(nodes: Any) -> str:
+    """A line for each node."""
+    if not nodes:
+        return "There are no nodes."
+    rows = [
+        (
+            each["name"],
+            each["status"],
+            each["tasks"],
+            f"{each['used_gpu']}/{each['gpu']}",
+            f"{_number(each['used_cpu'])}/{_number(each['cpu'])}",
+            _memory(each),
+            each["pools"] or NOTHING,
+            each["backend"],
+        )
+        for each in nodes
+    ]
+    header = ("Node", "Status", "Tasks", "GPU [#]", "CPU [#]", "Memory [Gi]", "Pools", "Backend")
+    return render_table(header, rows, numbers=range(2, 6), status=1, cut=6)
+
+
+def render_drain(answer: Any) -> str:
+    """What was done to empty a node."""
+    text = f"Node {answer['node']['name']} takes nothing new; "
+    told, left = answer["told"], answer["left"]
+    parts = [
+        f"{count(told, 'task')} told to end" if told else "",
+        f"{count(left, 'task')} left to run to the end" if left else "",
+    ]
+    return text + (", ".join(part for part in parts if part) or "nothing runs on it") + "."
+
+
+def _whole(value: Any, key: str, *, up: bool) -> int:
     """A whole number of cores, GPUs or Gi; what cannot be read is 0."""
     text = str(value if value is not None else 0)
     factor = _SUFFIXES.get(text[-2:], 1)
@@ -93,8 +126,8 @@ def _node_lines(
             platform,
             [
                 (
-                    whole_amount(used.get(key), key, up=True),
-                    whole_amount(size.get(key), key, up=False),
+                    _whole(used.get(key), key, up=True),
+                    _whole(size.get(key), key, up=False),
                 )
                 for _, key in _COLUMNS
             ],
@@ -109,3 +142,12 @@ def _parent_of_one(pool: str, pools: Sequence[str]) -> bool:
 def _pair(pair: Sequence[int], mode: str) -> str:
     used, size = pair
     return f"{used}/{size}" if mode == "used" else str(size - used)
+
+
+def _memory(node: Any) -> str:
+    used = _whole(node["used_memory"], "memory", up=True)
+    return f"{used}/{_whole(node['memory'], 'memory', up=False)}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Where pods go, as a picture of racks and nodes; or why not. Must not know how it was found."""
+"""Where pods go, as a picture of racks and nodes; or why they have no place."""
 
 from __future__ import annotations
 

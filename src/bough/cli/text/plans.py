@@ -1,4 +1,4 @@
-"""A plan and a certificate as text. Must not know how they were found."""
+"""A plan and a certificate as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bough.cli.output import count, printable
-from bough.cli.tables import render_table
+from bough.cli.tables import render_plain
 
 #: How an amount of a resource is written: resource, amount.
 Writer = Callable[[str, int], str]
@@ -181,7 +181,7 @@ def _holder_lines(found: Any, write: Writer, queue: str) -> list[str]:
     ]
     owner = ["OWNER"] if owners else []
     header = ["WORKLOAD", queue, *owner, "HAS", "GUARANTEED", "BORROWED", "EVICTABLE"]
-    table = render_table(header, rows, numbers=range(2 + owners, 6 + owners))
+    table = render_plain(header, rows, numbers=range(2 + owners, 6 + owners))
     of = f"{printable(missing['flavor'])}/" if missing["flavor"] else ""
     lines = [f"who has {of}{printable(resource)}"]
     lines += [f"  {line}" for line in table.splitlines()]

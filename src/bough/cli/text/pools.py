@@ -1,12 +1,13 @@
-"""Pools and subpools as text. Must not know how the numbers were found."""
+"""Pools and subpools as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from bough.cli.ruled import NOTHING, render_fields, render_ruled, show_time
-from bough.cli.text.subpools import drain_lines
+from bough.cli.output import count, printable
+from bough.cli.screen import screen
+from bough.cli.tables import NOTHING, cell_text, render_fields, render_ruled, render_table
 
 _HEADER = ("Pool", "Status", "Subpool State", "GPU Quota", "Used", "Available")
 _LEAST = (14, 13, 13)
@@ -25,6 +26,8 @@ _LIMITS = (
     ("Maximum Queue Timeout", "max_queue_timeout"),
     ("Exit Actions", "default_exit_actions"),
 )
+#: How many workflows a text names; JSON has more.
+MAXIMUM_NAMED = 10
 #: Counted over all nodes that pools share, so said again for each of them.
 _SHARED = ("total_capacity", "total_free")
 
@@ -34,12 +37,11 @@ def render_pools(answer: Any, *, verbose: bool = False) -> str:
 
     Verbose, it also says what can really start now, and what keeps a drain open.
     """
-    rows = [_row(*each, verbose=verbose) for each in _tree(answer)]
-    if not rows:
+    tree = list(_tree(answer))
+    if not tree:
         return "No pools available"
-    header = (*_HEADER, "Can Start") if verbose else _HEADER
-    table = render_ruled(header, rows, rule="-", gap="  ", least=_LEAST)
-    notes = [line for _, pool, _ in _tree(answer) for line in _notes(pool)] if verbose else []
+    table = (_osmo_tree if screen().osmo else _plain_tree)(tree, verbose=verbose)
+    notes = [line for _, pool, _ in tree for line in _notes(pool)] if verbose else []
     return "\n".join([table, "", *notes]) if notes else table
 
 
@@ -68,10 +70,13 @@ def render_usage(answer: Any, mode: str) -> str:
             rows.append([pool["name"], description, pool["status"], *numbers])
     if not rows:
         return "No pools available"
-    titles = [f"\n{title}" for title, _ in columns]
-    titles[0] = f"GPU [#]{titles[0]}"
     totals = ["", "", "", *(str(answer["resource_sum"][key]) for _, key in columns)]
-    return render_ruled(("Pool", "Description", "Status", *titles), rows, totals=totals)
+    titles = [title for title, _ in columns]
+    if screen().osmo:
+        titles = [f"\n{title}" for title in titles]
+        titles[0] = f"GPU [#]{titles[0]}"
+    header = ("Pool", "Description", "Status", *titles)
+    return render_table(header, rows, totals=totals, numbers=range(3, 7), status=2, cut=1)
 
 
 def render_subpools(answer: Any) -> str:
@@ -79,7 +84,7 @@ def render_subpools(answer: Any) -> str:
     if not answer:
         return "There are no subpools."
     rows = [(each["name"], each["status"], each["subpool_state"], _quota(each)) for each in answer]
-    return render_ruled(("Subpool", "Status", "State", "GPU Quota"), rows)
+    return render_table(("Subpool", "Status", "State", "GPU Quota"), rows, numbers=(3,), status=1)
 
 
 def render_pool(pool: Any) -> str:
@@ -102,6 +107,38 @@ def render_pool(pool: Any) -> str:
     return shown
 
 
+def render_change(answer: Any, what: str) -> str:
+    """A subpool that was created or updated, or would be."""
+    gpus = count(answer["quota"], "GPU")
+    verb = "would be" if answer.get("planned") else "is"
+    first = f"Subpool {answer['name']} {verb} {what}: {answer['subpool_state']}, quota {gpus}."
+    return "\n".join([first, *_consequences(answer)])
+
+
+def render_deletion(answer: Any) -> str:
+    """A subpool that was deleted, or would be."""
+    name, state = answer["name"], answer["subpool_state"]
+    verb = "would be" if answer.get("planned") else "is"
+    first = f"Subpool {name} {verb} {state}."
+    if state == "DELETING":
+        first = f"Subpool {name} {verb} {state}: it is archived when its workflows have ended."
+    return "\n".join([first, *_consequences(answer)])
+
+
+def drain_lines(drain: Any) -> Iterator[str]:
+    """What keeps a drain open."""
+    number = drain["workflow_count"]
+    yield f"kept open by {count(number, 'workflow')}:"
+    shown = drain["workflows"][:MAXIMUM_NAMED]
+    for each in shown:
+        amount = count(each["gpus"], "GPU")
+        yield printable(
+            f"  {each['workflow_id']} ({each['status']}, {each['priority']}, {amount}, "
+            f"{each['submitted_by']}) {each['message']}"
+        )
+    yield from _rest(number - len(shown))
+
+
 def _limits(pool: Any) -> Iterator[tuple[str, Any]]:
     """What is set of all that can be; what nobody set says nothing."""
     gpu = (pool.get("resources") or {}).get("gpu") or {}
@@ -115,23 +152,8 @@ def _limits(pool: Any) -> Iterator[tuple[str, Any]]:
             yield title, value
 
 
-def render_history(answer: Any) -> str:
-    """A line for each change, in order."""
-    rows = [
-        (
-            each["revision"],
-            show_time(each["created_at"]),
-            each["username"],
-            _state(each.get("data")),
-            each.get("description") or NOTHING,
-        )
-        for each in answer
-    ]
-    return render_ruled(("Revision", "Time", "User", "After", "Description"), rows)
-
-
-def _tree(answer: Any) -> Iterator[tuple[str, Any, str]]:
-    """Each pool followed by its subpools: how it is drawn, itself, and its quota."""
+def _tree(answer: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Each pool followed by its subpools: its stem, itself, and what it has with its subpools."""
     pools = [pool for each in answer["node_sets"] for pool in each["pools"]]
     by_name = {pool["name"]: pool for pool in pools}
     children: dict[str, list[Any]] = {}
@@ -142,21 +164,46 @@ def _tree(answer: Any) -> Iterator[tuple[str, Any, str]]:
     nested = {pool["name"] for each in children.values() for pool in each}
     for name in sorted(by_name.keys() - nested):
         pool, below = by_name[name], sorted(children.get(name, ()), key=lambda each: each["name"])
-        limit = str(pool["resource_usage"]["quota_limit"])
-        if below:
-            limit = f"{limit} (Total: {_total(pool, below)})"
-        yield "", pool, limit
+        yield "", pool, _total(pool, below) if below else None
         for child in below:
-            stem = "└─ " if child is below[-1] else "├─ "
-            yield stem, child, str(child["resource_usage"]["quota_limit"])
+            yield "└─ " if child is below[-1] else "├─ ", child, None
 
 
-def _row(stem: str, pool: Any, limit: str, *, verbose: bool) -> tuple[str, ...]:
-    usage = pool["resource_usage"]
-    state = pool.get("subpool_state") or NOTHING
-    used, free = str(usage["quota_used"]), str(usage["quota_free"])
-    row = (stem + pool["name"], pool["status"], state, limit, used, free)
-    return (*row, str(pool.get("can_start", NOTHING))) if verbose else row
+def _plain_tree(tree: list[tuple[str, Any, Any]], *, verbose: bool) -> str:
+    rows = [
+        [
+            stem + pool["name"],
+            pool["status"],
+            pool.get("subpool_state"),
+            pool["resource_usage"]["quota_limit"],
+            total,
+            pool["resource_usage"]["quota_used"],
+            pool["resource_usage"]["quota_free"],
+            *((pool.get("can_start"),) if verbose else ()),
+        ]
+        for stem, pool, total in tree
+    ]
+    header = ["Pool", "Status", "State", "Quota", "Total", "Used", "Available"]
+    header += ["Can Start"] if verbose else []
+    return render_table(header, rows, numbers=range(3, 8), status=1)
+
+
+def _osmo_tree(tree: list[tuple[str, Any, Any]], *, verbose: bool) -> str:
+    rows = [
+        [
+            stem + pool["name"],
+            pool["status"],
+            cell_text(pool.get("subpool_state")),
+            str(pool["resource_usage"]["quota_limit"])
+            + (f" (Total: {total})" if total is not None else ""),
+            str(pool["resource_usage"]["quota_used"]),
+            str(pool["resource_usage"]["quota_free"]),
+            *((cell_text(pool.get("can_start")),) if verbose else ()),
+        ]
+        for stem, pool, total in tree
+    ]
+    header = (*_HEADER, "Can Start") if verbose else _HEADER
+    return render_ruled(header, rows, rule="-", gap="  ", least=_LEAST)
 
 
 def _total(pool: Any, below: list[Any]) -> Any:
@@ -173,8 +220,17 @@ def _quota(pool: Any) -> str:
     return "no limit" if quota == -1 else str(quota)
 
 
-def _state(data: Any) -> str:
-    if not isinstance(data, dict):
-        return "deleted" if data is None else str(data)
-    state = data.get("state") or data.get("subpool_state")
-    return f"{state}, quota {data.get('quota')}"
+def _consequences(answer: Any) -> Iterator[str]:
+    for key in ("stranded", "delayed"):
+        shown = (answer.get(key) or [])[:MAXIMUM_NAMED]
+        for each in shown:
+            yield printable(
+                f"  {each['workflow_id']} ({each['priority']}, {each['gpus']} GPUs, in "
+                f"{each['pool']}) {each['message']}"
+            )
+        yield from _rest(answer.get(f"{key}_count", 0) - len(shown))
+
+
+def _rest(number: int) -> Iterator[str]:
+    if number > 0:
+        yield f"  and {number} more"

@@ -1,4 +1,4 @@
-"""The quota tree and the answer to a request as text. Must not know how they were found."""
+"""The quota tree and the answer to a request as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bough.cli.output import printable
-from bough.cli.tables import render_table, tree_stems
+from bough.cli.tables import render_plain, tree_stems
 
 #: How an amount of a resource is written: resource, amount.
 Writer = Callable[[str, int], str]
@@ -30,7 +30,7 @@ def render_tree(answer: Any, write: Writer) -> str:
         rows.extend(_node_rows(node, stems, write))
     header = [*_HEADER, "NOTE"] if any(row[-1] for row in rows) else list(_HEADER)
     width = len(header)
-    return render_table(header, [row[:width] for row in rows], numbers=_NUMBERS) + f"\n\n{_LEGEND}"
+    return render_plain(header, [row[:width] for row in rows], numbers=_NUMBERS) + f"\n\n{_LEGEND}"
 
 
 def _node_rows(node: Any, stems: tuple[str, str], write: Writer) -> list[list[str]]:
@@ -145,7 +145,7 @@ def _holder_table(refusal: Any, write: Writer) -> str:
             first = ["", "", "", ""]
     left_out = len(refusal["holders"]) - MAXIMUM_HOLDERS
     header = ("QUEUE", "USED", "OWNS", "BORROWS", "WORKLOAD", "USES", "PRIORITY")
-    table = render_table(header, rows, numbers=(1, 2, 3, 5, 6))
+    table = render_plain(header, rows, numbers=(1, 2, 3, 5, 6))
     return table + (f"\n... and {left_out} more queues" if left_out > 0 else "")
 
 

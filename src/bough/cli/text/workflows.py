@@ -1,40 +1,120 @@
-"""Workflows and tasks as text. Must not know how they were found."""
+"""Workflows and tasks as text."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bough.cli.output import printable
-from bough.cli.ruled import NOTHING, render_fields, render_ruled, show_time
-from bough.cli.text.plans import render_certificate
+from bough.cli.output import printable, some_of
+from bough.cli.screen import screen
+from bough.cli.tables import NOTHING, render_fields, render_table
+from bough.cli.text.why import preemption_lines
+from bough.cli.times import show_age, show_time
 
-_LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
+_LIST = ("Status", "Pool", "GPUs", "Priority", "Time", "Reason")
+_OSMO_LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
+_TASKS = ["Workflow", "Task", "Status", "Pool", "Priority", "Node", "Time"]
+_OSMO_TASKS = ["User", "Workflow ID", "Task", "Status", "Pool", "Priority", "Node", "Start Time"]
+_AMOUNTS = ("Storage [Gi]", "CPU [#]", "Memory [Gi]", "GPU [#]")
+_KEYS = ("storage", "cpu", "memory", "gpu")
 _LINE = "-" * 68
 #: How many tasks are named that have the same message.
-NAMED = 3
+MAXIMUM_NAMED = 3
 
 
 def render_list(answer: Any) -> str:
-    """A line for each workflow."""
-    if not answer["workflows"]:
+    """A line for each workflow: what it asks for, how long it runs or waits, and what for."""
+    found = answer["workflows"]
+    if not found:
         return "There are no workflows to view."
+    if screen().osmo:
+        return render_table(_OSMO_LIST, [_osmo_row(each) for each in found])
+    users = len({each["user"] for each in found}) > 1
     rows = [
-        (
-            each.get("user"),
-            each.get("name"),
-            show_time(each["submit_time"]),
-            each.get("status"),
-            each.get("priority"),
-            each.get("labels"),
-            each.get("overview"),
-        )
-        for each in answer["workflows"]
+        [
+            each["name"],
+            *((each["user"],) if users else ()),
+            each["status"],
+            each["pool"],
+            each.get("gpus"),
+            each["priority"],
+            _time_of(each),
+            each.get("wait_reason") or "",
+        ]
+        for each in found
     ]
-    return render_ruled(_LIST, rows)
+    header = ["Workflow", *(("User",) if users else ()), *_LIST]
+    return render_table(header, rows, numbers=(3 + users, 5 + users), status=1 + users)
+
+
+def _osmo_row(each: Any) -> list[Any]:
+    return [
+        each["user"],
+        each["name"],
+        show_time(each["submit_time"]),
+        each["status"],
+        each["priority"],
+        each["labels"],
+        each["overview"],
+    ]
+
+
+def _time_of(each: Any) -> str:
+    """How long it has run or ran; where it has not started, how long ago it was submitted."""
+    if each["start_time"]:
+        return show_age(each["start_time"], each["end_time"])
+    return show_age(each["submit_time"], each["end_time"])
 
 
 def render_query(answer: Any, *, verbose: bool) -> str:
     """One workflow with its tasks."""
+    parts = _osmo_query(answer, verbose=verbose) if screen().osmo else _query(answer, verbose)
+    if answer.get("failure_message"):
+        parts += ["", f"Failure: {printable(answer['failure_message'])}"]
+    parts += _messages(answer, verbose=verbose)
+    return "\n".join(parts)
+
+
+def _query(answer: Any, verbose: bool) -> list[str]:
+    tasks = [task for group in answer["groups"] for task in group["tasks"]]
+    fields = [
+        ("Workflow", answer["name"]),
+        ("Status", answer["status"]),
+        ("User", answer["submitted_by"]),
+        ("Pool", answer["pool"]),
+        ("Priority", answer["priority"]),
+        ("Submitted", show_time(answer["submit_time"])),
+        *((("Labels", answer["labels"]),) if answer["labels"] else ()),
+        ("Overview", answer["overview"]),
+    ]
+    header = (
+        "Task",
+        *(("Retry",) if verbose else ()),
+        "Status",
+        "GPUs",
+        "Node",
+        "Started",
+        "Time",
+        *(("Exit Code",) if verbose else ()),
+    )
+    rows = [
+        (
+            task["name"],
+            *((task["retry_id"],) if verbose else ()),
+            task["status"],
+            task["gpus"],
+            task["node_name"],
+            show_time(task["start_time"]),
+            show_age(task["start_time"], task["end_time"]),
+            *((task["exit_code"],) if verbose else ()),
+        )
+        for task in tasks
+    ]
+    numbers = (1, 3, 6, 7) if verbose else (2, 5)
+    table = render_table(header, rows, numbers=numbers, status=1 + verbose)
+    return [render_fields(fields), "", table]
+
+
+def _osmo_query(answer: Any, *, verbose: bool) -> list[str]:
     fields = render_fields(
         [
             ("Workflow ID", answer["name"]),
@@ -63,11 +143,7 @@ def render_query(answer: Any, *, verbose: bool) -> str:
         for group in answer["groups"]
         for task in group["tasks"]
     ]
-    parts = [_LINE, "", fields, "", render_ruled(header, rows)]
-    if answer.get("failure_message"):
-        parts += ["", f"Failure: {printable(answer['failure_message'])}"]
-    parts += _messages(answer, verbose=verbose)
-    return "\n".join(parts)
+    return [_LINE, "", fields, "", render_table(header, rows)]
 
 
 def _messages(answer: Any, *, verbose: bool) -> list[str]:
@@ -87,7 +163,9 @@ def _messages(answer: Any, *, verbose: bool) -> list[str]:
         if group.get("wait_message")
     ]
     ended = [
-        (group["name"], line.strip()) for group in answer["groups"] for line in _preempted(group)
+        (group["name"], line.strip())
+        for group in answer["groups"]
+        for line in preemption_lines(group)
     ]
     lines: list[str] = []
     if {message for _, message in told} - {answer.get("failure_message")}:
@@ -107,93 +185,69 @@ def _said(told: list[tuple[str, str]]) -> list[str]:
         about.setdefault(message, []).append(name)
     lines: list[str] = []
     for message, names in about.items():
-        lines.append(printable(f"  {_some(names)}: {message}"))
+        lines.append(printable(f"  {some_of(names, MAXIMUM_NAMED)}: {message}"))
     return lines
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
+def render_submitted(answer: Any) -> str:
+    """A workflow that was accepted."""
+    lines = ["Workflow submit successful.", f"Workflow ID        - {answer['name']}"]
+    if answer.get("overview"):
+        lines.append(f"Workflow Overview  - {answer['overview']}")
+    if answer.get("dashboard_url"):
+        lines.append(f"Workflow Dashboard - {answer['dashboard_url']}")
+    return "\n".join(lines)
 
 
-def render_why(name: str, answer: Any, *, queues: bool = False) -> str:
-    """What stands against each group that waits, in the names of pools or of queues; what runs."""
-    running = answer.get("running", [])
-    if not answer["groups"]:
-        message = answer.get("message") or f"Workflow {name} does not wait."
-        parts = [*message.splitlines(), *_runs_lines(running, told=True)]
-        return "\n".join(map(printable, parts))
-    title = "QUEUE" if queues else "POOL"
-    parts = [_group_text(group, title) for group in answer["groups"]]
-    if running:
-        parts.append("\n".join(map(printable, _runs_lines(running, told=False))))
-    return "\n\n".join(parts)
-
-
-def _group_text(group: Any, title: str) -> str:
-    preempted = [printable(line) for line in _preempted(group)]
-    if group.get("certificate") is None:
-        reason = group.get("reason") or group["status"]
-        message = group.get("message") or "it has not been looked at yet"
-        text = f"{_who_waits(group, group['group'])} waits ({reason}): {printable(message)}"
-    else:
-        shown = {"eviction": None, "remedies": None, **group}
-        text = render_certificate(shown, lambda _, amount: str(amount), queue=title)
-        name = printable(group["certificate"]["workload"])
-        text = _who_waits(group, name) + text.removeprefix(name)
-    return "\n".join([text, *([""] if preempted else []), *preempted])
-
-
-def _who_waits(group: Any, name: str) -> str:
-    """The group; where others wait as it does, all of them as one."""
-    alike = group.get("alike")
-    if not alike:
-        return printable(name)
-    names = _some([group["group"], *alike])
-    return printable(f"each of {1 + len(alike)} groups alike ({names})")
-
-
-def _runs_lines(running: Any, *, told: bool) -> list[str]:
-    """What runs, unless that was told already, and when it had to end for others before."""
-    lines: list[str] = []
-    for each in running:
-        lines += [] if told else [each["message"]]
-        lines += _preempted(each)
-    return lines
-
-
-def _preempted(group: Any) -> list[str]:
-    """The last time that a group had to end for others, and how often it had to before."""
-    found = group.get("preemptions")
-    if not found:
-        return []
-    last = found[-1]
-    what = "gave back tasks" if last["given_back"] else "was preempted"
-    before = f" ({len(found)} times in all)" if len(found) > 1 else ""
-    return [f"  it {what} at {show_time(last['at'])}{before}: {last['message']}"]
+def render_moved(answer: Any) -> str:
+    """A workflow that was moved to another pool, or got another priority."""
+    return (
+        f"Workflow {answer['name']} waits in pool {answer['pool']} with priority "
+        f"{answer['priority']}."
+    )
 
 
 def render_tasks(answer: Any, *, verbose: bool) -> str:
     """A line for each task."""
-    if not answer["tasks"]:
+    found = answer["tasks"]
+    if not found:
         return "There are no tasks to view."
-    header = ["User", "Workflow ID", "Task", "Status", "Pool", "Priority", "Node", "Start Time"]
-    rows = [
-        [
-            each.get("user"),
-            each.get("workflow_id"),
-            each.get("task_name"),
-            each.get("status"),
-            each.get("pool"),
-            each.get("priority"),
-            each.get("node"),
-            show_time(each["start_time"]),
-            *(_amounts(each) if verbose else ()),
-        ]
-        for each in answer["tasks"]
+    if screen().osmo:
+        header, rows = _OSMO_TASKS, [_osmo_task(each) for each in found]
+    else:
+        header, rows = _TASKS, [_task(each) for each in found]
+    totals = None
+    if verbose:
+        totals = [*([""] * len(header)), *_sums(found)]
+        rows = [[*row, *_amounts(each)] for row, each in zip(rows, found, strict=True)]
+        header = [*header, *_AMOUNTS]
+    numbers = (6, *range(7, 11))
+    return render_table(header, rows, totals=totals, numbers=numbers, status=2)
+
+
+def _task(each: Any) -> list[Any]:
+    return [
+        each["workflow_id"],
+        each["task_name"],
+        each["status"],
+        each["pool"],
+        each["priority"],
+        each["node"],
+        show_age(each["start_time"], each.get("end_time")),
     ]
-    totals = ["", "", "", "", "", "", "", "", *_sums(answer["tasks"])] if verbose else None
-    return render_ruled([*header, *(_AMOUNTS if verbose else ())], rows, totals=totals)
+
+
+def _osmo_task(each: Any) -> list[Any]:
+    return [
+        each["user"],
+        each["workflow_id"],
+        each["task_name"],
+        each["status"],
+        each["pool"],
+        each["priority"],
+        each["node"],
+        show_time(each["start_time"]),
+    ]
 
 
 def render_summaries(answer: Any, *, by_workflow: bool) -> str:
@@ -204,11 +258,10 @@ def render_summaries(answer: Any, *, by_workflow: bool) -> str:
     titles = {"user": "User", "workflow_id": "Workflow ID", "pool": "Pool", "priority": "Priority"}
     rows = [[*(each.get(key) for key in keys), *_amounts(each)] for each in answer["summaries"]]
     totals = [*([""] * len(keys)), *_sums(answer["summaries"])]
-    return render_ruled([*(titles[key] for key in keys), *_AMOUNTS], rows, totals=totals)
-
-
-_AMOUNTS = ("Storage [Gi]", "CPU [#]", "Memory [Gi]", "GPU [#]")
-_KEYS = ("storage", "cpu", "memory", "gpu")
+    numbers = range(len(keys), len(keys) + len(_KEYS))
+    return render_table(
+        [*(titles[key] for key in keys), *_AMOUNTS], rows, totals=totals, numbers=numbers
+    )
 
 
 def _amounts(each: Any) -> list[Any]:

@@ -1,0 +1,55 @@
+"""The class of all commands, and the class of all groups of commands.
+
+A command turns what goes wrong into a message and an exit code; a group names the command that was
+meant where there is none of that name.
+"""
+
+from __future__ import annotations
+
+import click
+
+from bough.cli.exit_codes import INTERRUPTED, exit_code
+from bough.cli.multi_value_options import repeat_options
+from bough.cli.output import echo_error
+from bough.errors import BoughError
+
+
+class Command(click.Command):
+    """A command, whether it reads files or asks a server."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; an option that may be repeated may have its values in a row."""
+        return super().parse_args(ctx, repeat_options(self.get_params(ctx), args))
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run it, and turn what goes wrong into a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except BoughError as error:
+            echo_error(error, ctx.params.get("format_type", "text"))
+            ctx.exit(exit_code(error))
+        except click.Abort:
+            # A question stands there, without an answer.
+            click.echo("\ninterrupted", err=True)
+            ctx.exit(INTERRUPTED)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+class Group(click.Group):
+    """Commands below a word."""
+
+    command_class = Command
+    group_class = type
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; where there is none of that name, name the one that is meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from bough.cli.suggestions import no_such_command  # noqa: PLC0415  only for mistakes
+
+            raise no_such_command(ctx, self, args[0]) from None

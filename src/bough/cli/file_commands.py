@@ -1,0 +1,38 @@
+"""What all commands that read files have in common. They need no server."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from bough.cli.output import echo
+from bough.cli.text.problems import problem_line
+
+#: What is wrong with a file is for the tool to say; the type is for shell completion.
+files_argument = click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True)
+)
+lenient_option = click.option(
+    "--lenient", is_flag=True, help="Unknown fields are warnings instead of errors."
+)
+
+
+def tool(name: str) -> Any:
+    """The module `bough.tools.NAME`, imported when a command runs and not before."""
+    return importlib.import_module(f"bough.tools.{name}")
+
+
+def echo_found(answer: Any, format_type: str, render: Callable[[Any], str]) -> None:
+    """Print an answer, and beside the text of one the warnings about what was read."""
+    if format_type == "text":
+        echo_warnings(answer["problems"])
+    echo(answer, format_type, render)
+
+
+def echo_warnings(problems: Sequence[Any]) -> None:
+    """Print problems where they do not get into the way of an answer."""
+    for problem in problems:
+        click.echo(problem_line(problem), err=True)

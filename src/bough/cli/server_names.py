@@ -1,0 +1,56 @@
+"""Arguments that name workflows and pools. A shell completes them by what the server knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from bough.client import Client
+
+#: So long a shell waits for a server.
+TIMEOUT_S = 1.0
+
+
+def _known_workflows(asked: Client) -> list[str]:
+    page: Any = asked.workflows.list(limit=100, query={"all_users": False})
+    return [each["name"] for each in page["workflows"]]
+
+
+def _known_pools(asked: Client) -> list[str]:
+    return list(asked.pools.names())
+
+
+def _completion(names: Callable[[Client], list[str]]) -> Any:
+    """Complete a word by names that the server knows; where there is no server, by none."""
+
+    def complete(_: click.Context, __: click.Parameter, word: str) -> list[str]:
+        from bough.client import Client  # noqa: PLC0415  help needs no network
+
+        try:
+            return [name for name in names(Client(timeout_s=TIMEOUT_S)) if name.startswith(word)]
+        except Exception:
+            return []
+
+    return complete
+
+
+complete_workflow = _completion(_known_workflows)
+complete_pool = _completion(_known_pools)
+
+id_argument = click.argument("name", metavar="ID", shell_complete=complete_workflow)
+ids_argument = click.argument(
+    "names", metavar="ID...", nargs=-1, required=True, shell_complete=complete_workflow
+)
+pools_option = click.option(
+    "--pool",
+    "-p",
+    "pools",
+    multiple=True,
+    shell_complete=complete_pool,
+    help="Only this pool; repeatable.",
+)
+pool_argument = click.argument("name", shell_complete=complete_pool)
+parent_argument = click.argument("parent", shell_complete=complete_pool)

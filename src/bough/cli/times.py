@@ -1,0 +1,70 @@
+"""Times of the server as people read them.
+
+A server tells UTC; a reader sees the time of the own zone, or UTC with `--utc`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bough.cli.output import printable
+from bough.cli.screen import screen
+from bough.cli.tables import NOTHING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def show_time(text: str | None) -> str:
+    """`2026-01-05 10:00`; under the name `osmo` `Jan 05, 2026 10:00 UTC`."""
+    moment = _read(text)
+    if moment is None:
+        return printable(text) if text else NOTHING
+    from datetime import UTC  # noqa: PLC0415  most commands show no time
+
+    shown = moment.astimezone(UTC if screen().utc else None)
+    if screen().osmo:
+        return shown.strftime("%b %d, %Y %H:%M %Z")
+    return shown.strftime("%Y-%m-%d %H:%M") + (" UTC" if screen().utc else "")
+
+
+def show_age(since: str | None, until: str | None = None) -> str:
+    """The time from one moment to another, or to now, in its largest two units: `3h12m`."""
+    start = _read(since)
+    if start is None:
+        return NOTHING
+    from datetime import UTC, datetime  # noqa: PLC0415  most commands show no time
+
+    end = _read(until) or datetime.now(UTC)
+    return duration(int((end - start).total_seconds()))
+
+
+def duration(seconds: int) -> str:
+    """So many seconds in the largest two units: `45s`, `12m`, `3h12m`, `5d4h`; then `20d`."""
+    seconds = max(0, seconds)
+    if seconds < 60:
+        return f"{seconds}s"
+    for number, (size, unit) in enumerate(_UNITS):
+        if seconds >= size:
+            text = f"{seconds // size}{unit}"
+            if number + 1 < len(_UNITS) and seconds < 10 * 86_400:
+                smaller, name = _UNITS[number + 1]
+                rest = seconds % size // smaller
+                text += f"{rest}{name}" if rest else ""
+            return text
+    raise AssertionError(seconds)
+
+
+def _read(text: str | None) -> datetime | None:
+    """A time of the server; `None` where it is none."""
+    if not text:
+        return None
+    from datetime import UTC, datetime  # noqa: PLC0415  most commands show no time
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
