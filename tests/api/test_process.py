@@ -149,4 +149,4 @@ def test_the_database_can_be_brought_up_to_date_by_itself(data):
 
     for _ in range(2):
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (0, "the database has revision 0003\n") == (ended.returncode, ended.stdout)
+        assert (0, "The database has revision 0003.\n") == (ended.returncode, ended.stdout)

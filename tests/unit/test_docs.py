@@ -172,7 +172,7 @@ def test_only_the_programs_own_commands_are_run(command: tuple[str, ...]):
 
 
 def test_errors_and_exit_codes_are_seen_as_in_a_terminal():
-    assert Ran("error: nowhere.yaml: no such file or folder\n", 1) == run(
+    assert Ran("error: nowhere.yaml: no such file or folder\n", 2) == run(
         ("bough", "quota", "check", "nowhere.yaml")
     )
 

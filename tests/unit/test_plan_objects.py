@@ -370,7 +370,7 @@ def test_queues_of_kai_take_every_namespace(ask):
 def test_a_namespace_that_is_declared_twice_is_an_error(tmp_path, capsys):
     path = tmp_path / "objects.yaml"
     path.write_text("\n---\n".join([queue(), namespace("a"), namespace("a")]), encoding="utf-8")
-    assert 1 == run(["plan", str(path)])
+    assert 2 == run(["plan", str(path)])
     assert "Namespace/a: metadata.name: is declared twice" in capsys.readouterr().err
 
 

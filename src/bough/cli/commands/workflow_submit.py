@@ -83,7 +83,7 @@ def submit(
     format_type: str,
     **spec: Any,
 ) -> None:
-    """Submit a workflow: FILE (- is standard input), or ID to repeat one."""
+    """Submit a workflow. FILE is YAML, - is standard input, ID repeats a workflow."""
     text = _read(file)
     asked = client()
     pool = choose_pool(asked, spec["pool"])
