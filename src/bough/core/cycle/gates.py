@@ -41,7 +41,7 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
     leaf = claim.leaf
     if leaf is None:
         return wait_for_queue(copy, claim)
-    text = why_unchecked(claim.gang)
+    text = why_unchecked(claim.gang) if claim.gang.checks else None
     if text is not None:
         return _wait(leaf, claim.name, WaitReason.CHECK, text)
     text = _why_stopped(copy, leaf, claim)

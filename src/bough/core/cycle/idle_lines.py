@@ -53,12 +53,14 @@ class IdleLines:
         negated, since, uid, name = claim.standing
         order = (negated, self._advance(self._copy, claim), since, f"{uid}\0{name}")
         heappush(self._lines.setdefault(claim.queue, []), (order, turn))
-        self._nominated[claim.queue] += self._copy.progress(claim.name).nominated
+        if self._copy.progress(claim.name).nominated:
+            self._nominated[claim.queue] += 1
 
     def leave(self, queue: str) -> Turn:
         """The first in line is served."""
         turn = heappop(self._lines[queue])[1]
-        self._nominated[queue] -= self._copy.progress(turn.claim.name).nominated
+        if self._copy.progress(turn.claim.name).nominated:
+            self._nominated[queue] -= 1
         self._requests.pop(turn.claim.name, None)
         return turn
 
@@ -71,7 +73,7 @@ class IdleLines:
         name = turn.claim.name
         if name not in self._requests:
             self._requests[name] = self._request(turn.claim)
-        return Contender(order, self._requests[name], self._nominated[queue] > 0)
+        return Contender(order, self._requests[name], bool(self._nominated and self._nominated[queue]))
 
     def _request(self, claim: Claim) -> dict[FlavorResource, int]:
         if claim.counted:

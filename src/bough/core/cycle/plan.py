@@ -10,7 +10,7 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import decide
 from bough.core.cycle.endings import drain, end_stale
-from bough.core.cycle.gates import bar, bar_line, hold_back, hold_up
+from bough.core.cycle.gates import bar, bar_line, hold_back, hold_up, is_ready
 from bough.core.cycle.grow import Grower
 from bough.core.cycle.judge import Judgement, judge
 from bough.core.cycle.memo import Memo
@@ -71,7 +71,7 @@ def serve(cycle: Cycle, claim: Claim) -> bool:
         return True
     if cycle.first_in_line.get(claim.queue) is claim:
         del cycle.first_in_line[claim.queue]
-    absent = hold_back(copy, claim)
+    absent = None if is_ready(copy, claim) else hold_back(copy, claim)
     barred = absent or bar(copy, claim) or bar_line(cycle, claim)
     if barred is not None:
         cycle.outcome.wait(barred)

@@ -53,7 +53,7 @@ def precedence(reached: int, minimum: int, *, started: bool, order: Order) -> Pr
 def sort_pods(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Ranked pods before others, a higher rank first; then as they came."""
     pods = tuple(pods)
-    if all(pod.rank is None for pod in pods):
+    if not any([pod.rank is not None for pod in pods]):
         return pods
     return tuple(sorted(pods, key=_rank))
 

@@ -112,13 +112,13 @@ class GangTree(msgspec.Struct, frozen=True):
     @classmethod
     def _of_one_leaf(cls, gang: Gang, order: Order) -> Self:
         """The same for a gang that is its only leaf, as most are; this is done very often."""
-        own = [pod for pod in gang.pods if pod.subgroup is None]
-        pods = sort_pods(own)
+        pods = sort_pods([pod for pod in gang.pods if pod.subgroup is None])
         minimum = max(len(pods), 1) if gang.minimum is None else gang.minimum
         if minimum < 1:
             raise Broken(f"gang {gang.name!r}: {gang.name!r} needs {minimum}, less than 1")
         root = GangNode(gang.name, 0, minimum, (), pods, 0, 1, gang.constraint)
         held = pending = 0
+        succeeded = False
         places: dict[str, tuple[int, int]] = {}
         for bit, pod in enumerate(pods):
             places[pod.name] = (0, bit)
@@ -126,10 +126,12 @@ class GangTree(msgspec.Struct, frozen=True):
                 pending |= 1 << bit
             elif pod.state is PodState.RUNNING:
                 held |= 1 << bit
+            elif pod.state is PodState.SUCCEEDED:
+                succeeded = True
         strays = ()
-        if len(own) < len(gang.pods):
+        if len(pods) < len(gang.pods):
             strays = tuple(pod for pod in gang.pods if pod.subgroup is not None)
-        succeeded = any(pod.state is PodState.SUCCEEDED for pod in gang.pods)
+            succeeded = succeeded or any(pod.state is PodState.SUCCEEDED for pod in strays)
         return cls(root, (root,), (root,), order, places, (held,), (pending,), succeeded, strays)
 
     def siblings(self, node: GangNode) -> Sequence[GangNode]:

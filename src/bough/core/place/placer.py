@@ -160,7 +160,7 @@ class Placer(Cluster):
         key = (run.shape, count, nodes, later)
         if key in self._refused[0]:
             return Refusal()
-        if self.index.has_room(run.shape, nodes, count):
+        if count == 1 or self.index.has_room(run.shape, nodes, count):
             mark = self.log.mark()
             spots = self.chooser.fill(run.shape, nodes, count, later=later)
             if sum([spot.pods for spot in spots]) == count:

@@ -65,17 +65,23 @@ class Shapes:
         self._columns = columns
         self._matcher = matcher
         self._shapes: dict[ShapeKey, Shape] = {}
+        #: The last pod that was looked up; the next one is often like it.
+        self._last: tuple[Pod, Shape] | None = None
 
     def __len__(self) -> int:
         return len(self._shapes)
 
     def of(self, pod: Pod) -> Shape:
         """The shape of a pod."""
+        last = self._last
+        if last is not None and is_alike(last[0], pod):
+            return last[1]
         key = (pod.requests, terms_of(pod))
         shape = self._shapes.get(key)
         if shape is None:
             shape = Shape(key, self._columns, self._matcher.eligible(key[1]))
             self._shapes[key] = shape
+        self._last = (pod, shape)
         return shape
 
     def cordoned(self) -> None:
@@ -95,6 +101,7 @@ class Shapes:
     def forget_some(self) -> None:
         """Keep the memory small. Not to be called while a search holds shapes of its own."""
         if len(self._shapes) > MAXIMUM_SHAPES:
+            self._last = None
             for old in list(self._shapes)[: MAXIMUM_SHAPES // 2]:
                 del self._shapes[old]
 
