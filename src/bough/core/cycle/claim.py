@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bough.core.cycle.queue_order import Standing, VictimOrder, standing_of, victim_order
+from bough.core.cycle.queue_order import (
+    Standing,
+    VictimOrder,
+    priority_of,
+    standing_of,
+    victim_order,
+)
 from bough.core.gang.order import Order
 from bough.core.gang.predicate import is_stale
 from bough.core.gang.tree import GangTree
@@ -107,14 +113,19 @@ class Claim:
         self.victim_order: VictimOrder | None = victim_order(gang, policy) if self.holds else None
 
     def _look_at_pods(self, gang: Gang) -> None:
-        pods = gang.pods
-        running = PodState.RUNNING
-        self.running = tuple([pod for pod in pods if pod.state is running])
-        self.ending = tuple(
-            [pod for pod in pods if pod.state is PodState.RELEASING and pod.node is not None]
-        )
-        self.holds = bool(self.running)
-        self.waiting = not pods or any(pod.state in _WAITING for pod in pods)
+        running: list[Pod] = []
+        ending: list[Pod] = []
+        self.waiting = not gang.pods
+        for pod in gang.pods:
+            state = pod.state
+            if state is PodState.RUNNING:
+                running.append(pod)
+            elif state in _WAITING:
+                self.waiting = True
+            elif state is PodState.RELEASING and pod.node is not None:
+                ending.append(pod)
+        self.running, self.ending = tuple(running), tuple(ending)
+        self.holds = bool(running)
         self.elastic = bool(gang.subgroups or len(self.running) > _needed(gang))
 
     @property
@@ -149,7 +160,7 @@ class Claim:
 
 def shape_of(gang: Gang, policy: Policy) -> bytes:
     """Equal for gangs of a queue of which a cycle would say the same: same rank, same pods."""
-    parts: list[object] = [standing_of(gang, policy).negative_priority, gang.preemptible]
+    parts: list[object] = [-priority_of(gang, policy), gang.preemptible]
     if gang.pod_sets:
         for each, count in zip(gang.pod_sets, counts_of(gang), strict=True):
             template = each.template

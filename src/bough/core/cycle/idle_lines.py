@@ -73,7 +73,9 @@ class IdleLines:
         name = turn.claim.name
         if name not in self._requests:
             self._requests[name] = self._request(turn.claim)
-        return Contender(order, self._requests[name], bool(self._nominated and self._nominated[queue]))
+        return Contender(
+            order, self._requests[name], bool(self._nominated and self._nominated[queue])
+        )
 
     def _request(self, claim: Claim) -> dict[FlavorResource, int]:
         if claim.counted:

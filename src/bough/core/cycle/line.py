@@ -34,10 +34,11 @@ class Line:
     def add(self, claim: Claim) -> None:
         """Let a gang wait."""
         self._known[claim.name] = claim
-        kind = self._kinds.get(claim.shape)
+        shape = claim.shape
+        kind = self._kinds.get(shape)
         if kind is None:
             claim.alike = Alike()
-            self._kinds[claim.shape] = [(claim.standing, claim)]
+            self._kinds[shape] = [(claim.standing, claim)]
             return
         claim.alike = kind[0][1].alike
         if kind[-1][0] < claim.standing:

@@ -72,10 +72,10 @@ def free_growth(cycle: Cycle, claim: Claim) -> bool:
 def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
     """Whether it cannot start in this cycle, even if it were the first to be served.
 
-    Such a gang has no turn: it would only keep its queue behind the others.
+    Such a gang has no turn: it would only keep its queue, which takes gangs, behind the others.
     """
     copy = cycle.copy
-    if not copy.takes_gangs(claim.queue) or not copy.rules.hopeless_aside:
+    if not copy.rules.hopeless_aside:
         return False
     if claim.counted:
         return never_fits(copy, claim)
@@ -84,8 +84,9 @@ def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
         return False
     if not has_nodes(cycle, claim, wants.offers):
         return True
-    if any(_admits(cycle, claim, offer.request) for offer in wants.offers):
-        return False
+    for offer in wants.offers:
+        if _admits(cycle, claim, offer.request):
+            return False
     return not takes_victims(cycle, claim) or all(
         _is_never(cycle, claim, offer.request) for offer in wants.offers
     )

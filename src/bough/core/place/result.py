@@ -24,7 +24,7 @@ class Placement(msgspec.Struct, frozen=True):
     @property
     def pods(self) -> tuple[str, ...]:
         """The names of the pods."""
-        return tuple(assignment.pod for assignment in self.assignments)
+        return tuple([assignment.pod for assignment in self.assignments])
 
     @property
     def waits(self) -> bool:
