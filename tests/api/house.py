@@ -17,7 +17,7 @@ from bough.server.engine import Engine
 from bough.server.gate import Gate
 from bough.server.identity import Desk
 from bough.store import Store
-from tests.store.world import Time, big_machine
+from tests.store.world import Time, big_node
 
 
 class StillEngine(Engine):
@@ -68,7 +68,7 @@ class House:
         self.time = Time()
         self.site = Site(store, self.time, namespace="ns")
         kind = options.pop("backend", VirtualBackend)
-        self.backend = kind((big_machine(gpus),), self.time.now_ms)
+        self.backend = kind((big_node(gpus),), self.time.now_ms)
         self.engine = StillEngine(self.site, (self.backend,), Bell())
         self.desk = Desk(self.site, options.pop("trusted_proxies", ()))
         self.application = _application(self.desk, self.engine, **options)

@@ -24,7 +24,7 @@ from bough.store import Store
 from bough.store.schema import COUNTERS, EVENTS, OUTBOX, TASKS
 from tests.api.house import spec
 from tests.api.served import Served
-from tests.store.world import big_machine, job
+from tests.store.world import big_node, job
 
 ADMIN = Actor("root", ("osmo-admin", "osmo-default"))
 WAIT_S = 60
@@ -52,7 +52,7 @@ class Server:
     def __init__(self, url: str, tick_s: float) -> None:
         bell = Bell()
         self.site = Site(Store.open(url), namespace="ns", wake=bell)
-        self.backend = VirtualBackend((big_machine(100),), self.site.clock.now_ms)
+        self.backend = VirtualBackend((big_node(100),), self.site.clock.now_ms)
         self.engine = Engine(self.site, (self.backend,), bell, tick_s)
         self.engine.start()
 

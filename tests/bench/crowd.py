@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.virtual import VirtualBackend, make_machines
+from bough.backends.virtual import VirtualBackend, make_nodes
 from bough.control.pools import pools, subpools
 from bough.control.scheduling.loop import Scheduler
 from bough.control.site import Site
@@ -97,7 +97,7 @@ def fill(url: str, waiting: int = WAITING) -> str:
 
 def backend(site: Site) -> VirtualBackend:
     """Nodes of eight GPUs."""
-    return VirtualBackend(make_machines(GPUS), site.clock.now_ms)
+    return VirtualBackend(make_nodes(GPUS), site.clock.now_ms)
 
 
 def _submit_all(site: Site, waiting: int) -> None:

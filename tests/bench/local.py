@@ -101,7 +101,7 @@ class _Site:
 
     def _start(self, *command: str) -> Start:
         self._count += 1
-        node = self._backend.machines()[0].name
+        node = self._backend.nodes()[0].name
         launch = Launch(f"bench-{self._count}/0", "task", node, spec=Recipe(command=command))
         return Start(f"flow-{self._count}", "group", (launch,))
 

@@ -108,8 +108,8 @@ def nothing_is_left(record: Record, witness: Witness) -> Iterator[str]:
     """No process runs on, nobody is still to be told anything, and no subpool is still emptied."""
     for run in witness.living:
         yield f"{run.job}/{run.task} ({run.attempt}) still runs"
-    if record.errands:
-        yield f"{record.errands} errands were never run"
+    if record.messages:
+        yield f"{record.messages} messages were never run"
     for subpool in record.subpools:
         if subpool.state is SubpoolState.DELETING:
             yield f"{subpool.name} is still DELETING"

@@ -34,7 +34,7 @@ class Record(NamedTuple):
     pools: list[Pool]
     subpools: list[Subpool]
     #: What backends are still to be told.
-    errands: int
+    messages: int
 
     @property
     def attempts(self) -> dict[str, tuple[Workflow, Task]]:
@@ -76,5 +76,5 @@ def _read(connection: sa.Connection) -> Record:
         events=events,
         pools=pool_store.list_pools(connection),
         subpools=pool_store.list_subpools(connection),
-        errands=connection.execute(sa.select(sa.func.count()).select_from(OUTBOX)).scalar_one(),
+        messages=connection.execute(sa.select(sa.func.count()).select_from(OUTBOX)).scalar_one(),
     )

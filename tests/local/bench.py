@@ -45,7 +45,7 @@ class Bench:
         self._numbers = itertools.count()
         self._name = f"x{secrets.token_hex(6)}"
         self.backend = self.open()
-        self.node = self.backend.machines()[0].name
+        self.node = self.backend.nodes()[0].name
 
     def open(self) -> LocalBackend:
         return LocalBackend(self.options, now_ms)

@@ -53,7 +53,7 @@ def gang(number: int, node: str, marks: Path) -> Start:
 
 def drive(backend: LocalBackend, bell: threading.Event, marks: Path, gangs: int) -> None:
     """Start gang after gang as there is room, and let them end."""
-    node = backend.machines()[0].name
+    node = backend.nodes()[0].name
     starts = [gang(number, node, marks) for number in range(gangs)]
     reminded: set[str] = set()
     while True:

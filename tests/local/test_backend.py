@@ -27,7 +27,7 @@ def test_a_task_runs_and_its_exit_code_is_seen(bench: Bench) -> None:
 
 def test_it_meets_what_every_backend_meets(bench: Bench) -> None:
     backend: Backend = bench.backend
-    assert ("default", 8) == (backend.name, backend.machines()[0].gpus)
+    assert ("default", 8) == (backend.name, backend.nodes()[0].gpus)
 
 
 def test_a_task_is_running_from_its_start_to_its_end(bench: Bench) -> None:

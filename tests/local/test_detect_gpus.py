@@ -21,7 +21,7 @@ from bough.backends.local.detect_nodes import (
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import read_hierarchies
 from bough.model.names import plain_name_fault
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_no_gpus_are_made_up_where_those_that_are_there_cannot_be_asked(nvidia_s
 
 
 def test_nodes_that_are_told_are_offered_as_they_are(tmp_path):
-    nodes = (Machine("a", gpus=8), Machine("b", gpus=4))
+    nodes = (OfferedNode("a", gpus=8), OfferedNode("b", gpus=4))
 
     assert (
         nodes,
@@ -178,13 +178,13 @@ def test_the_name_of_the_host_is_made_a_valid_name(monkeypatch):
 
 def test_gpus_that_were_found_are_shared_out_between_the_nodes():
     found = tuple(Gpu(index, f"GPU-{index}", "x") for index in (0, 2, 3, 5))
-    nodes = (Machine("a", gpus=1), Machine("b", gpus=3))
+    nodes = (OfferedNode("a", gpus=1), OfferedNode("b", gpus=3))
 
     assert {"a": (0,), "b": (2, 3, 5)} == number_gpus(nodes, found)
 
 
 def test_gpus_that_are_only_offered_are_counted_from_0_on_each_node():
-    nodes = (Machine("a", gpus=2), Machine("b", gpus=3))
+    nodes = (OfferedNode("a", gpus=2), OfferedNode("b", gpus=3))
 
     assert {"a": (0, 1), "b": (0, 1, 2)} == number_gpus(nodes)
 

@@ -30,7 +30,7 @@ def folder() -> Iterator[Path]:
 def outcome(settings: Settings, script: str) -> list[str]:
     """What a task wrote."""
     with open_host(settings, now_ms, lambda: None) as host:
-        node = host.backend.machines()[0].name
+        node = host.backend.nodes()[0].name
         launch = Launch("task/0", "task", node, spec=Recipe(command=("sh", "-c", script)))
         host.backend.start(Start("flow", "group", (launch,)))
         until(lambda: [each.sight for each in host.backend.observe()] == [Sight.ENDED])

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.control.pools.pool_config import Estate
+from bough.control.pools.pool_config import PoolConfig
 from bough.control.pools.quota_tree import Forest, derive
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.waits import Waits
@@ -30,7 +30,7 @@ from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
 from bough.model.gangrules import GangRules
 from bough.model.plan import Eviction, Plan
 from bough.model.policy import OSMO, Policy
-from bough.model.pool import GpuQuota, Machine, Pool, PoolCohort
+from bough.model.pool import GpuQuota, OfferedNode, Pool, PoolCohort
 from bough.model.snapshot import Snapshot
 from bough.model.subpool import Subpool, SubpoolState
 from tests.oracles.cycle import check_plan
@@ -65,13 +65,13 @@ class Site:
     def __init__(self, fields: Fields) -> None:
         nodes = tuple(read_nodes(fields.children("nodes")))
         pools = fields.children("pools")
-        self.estate = Estate(
+        self.config = PoolConfig(
             pools=tuple(map(read_pool, pools)),
             subpools=tuple(subpool for pool in pools for subpool in read_subpools(pool)),
             cohorts=tuple(map(read_cohort, fields.children("cohorts"))),
-            machines=tuple(Machine(node.name, gpus=node.capacity.gpus) for node in nodes),
+            nodes=tuple(OfferedNode(node.name, gpus=node.capacity.gpus) for node in nodes),
         )
-        self.forest: Forest = derive(self.estate, "site")
+        self.forest: Forest = derive(self.config, "site")
         self.simulation = Simulation(
             Snapshot(
                 now_ms=1_000_000,
@@ -110,10 +110,10 @@ class Site:
             replace(pool, gpu=replace(pool.gpu, guarantee=quotas.integer(pool.name)))
             if pool.name in quotas
             else pool
-            for pool in self.estate.pools
+            for pool in self.config.pools
         )
-        self.estate = replace(self.estate, pools=pools)
-        self.forest = derive(self.estate, "site")
+        self.config = replace(self.config, pools=pools)
+        self.forest = derive(self.config, "site")
         self.simulation.declare(*self.forest.cohorts, *self.forest.queues)
 
     def read_gangs(self, fields: Fields, now_ms: int) -> list[Gang]:

@@ -48,7 +48,7 @@ class Grudging(VirtualBackend):
 def grudging(world) -> Grudging:
     """The world with another backend, that of the nodes it has."""
     world.scheduler.release()
-    world.backend = Grudging(world.backend.machines(), world.time.now_ms)
+    world.backend = Grudging(world.backend.nodes(), world.time.now_ms)
     world.scheduler = Scheduler(world.site, (world.backend,))
     world.settle()
     return world.backend

@@ -7,14 +7,14 @@ from contextlib import suppress
 from random import Random
 
 from bough.control.config import settings
-from bough.control.nodes import node_drain, node_sync
+from bough.control.nodes import node_cordon, node_list
 from bough.control.scheduling.loop import Scheduler
 from bough.control.workflows import query
 from bough.control.workflows.submission import restart, submit
 from bough.errors import BoughError
 from bough.model.backend import Launch, Observation, Sight, Start, Stop
 from bough.model.cluster import Resources
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 from bough.model.workflow import (
     Group,
     GroupSpec,
@@ -26,7 +26,7 @@ from bough.model.workflow import (
     WorkflowSpec,
 )
 from bough.store import tasks as task_store
-from tests.store.world import World, big_machine
+from tests.store.world import World, big_node
 
 #: Longer than a gang may run without what it needs, with a cycle before and after.
 STALE_MS = 100_000
@@ -54,7 +54,7 @@ class Moody:
 
     name = "default"
 
-    def __init__(self, random: Random, now_ms: Callable[[], int], offered: Iterable[Machine]):
+    def __init__(self, random: Random, now_ms: Callable[[], int], offered: Iterable[OfferedNode]):
         self.random = random
         self.now_ms = now_ms
         self.offered = tuple(offered)
@@ -62,7 +62,7 @@ class Moody:
         #: Nothing goes wrong any more, and everything ends soon.
         self.calm = False
 
-    def machines(self) -> tuple[Machine, ...]:
+    def nodes(self) -> tuple[OfferedNode, ...]:
         return self.offered
 
     def start(self, start: Start) -> None:
@@ -138,7 +138,7 @@ class History:
     def __init__(self, world: World, seed: int) -> None:
         self.random = random = Random(seed)
         self.world = world
-        self.all_nodes = [big_machine(random.choice((2, 4)), f"n{each}") for each in range(3)]
+        self.all_nodes = [big_node(random.choice((2, 4)), f"n{each}") for each in range(3)]
         self.gpus = sum(each.gpus for each in self.all_nodes)
         self.backend = Moody(random, world.time.now_ms, self.all_nodes)
         self.submitted: list[Workflow] = []
@@ -235,12 +235,12 @@ class History:
 
     def _drain(self) -> None:
         name, leave = self.random.choice(self.all_nodes).name, self.random.random() < 0.3
-        node_drain.drain_node(self.world.site, self.world.admin, name, leave=leave)
+        node_cordon.drain_node(self.world.site, self.world.admin, name, leave=leave)
 
     def _uncordon(self) -> None:
         site, admin = self.world.site, self.world.admin
-        for each in node_sync.list_machines(site, admin):
-            node_sync.set_cordoned(site, admin, each.name, cordoned=False)
+        for each in node_list.list_nodes(site, admin):
+            node_cordon.set_cordoned(site, admin, each.node.name, cordoned=False)
 
     def _lose(self) -> None:
         quietly = self.random.random() < 0.5

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bough.model.workflow import Priority
 from bough.model.workflow import WorkflowStatus as Status
-from tests.store.world import big_machine
+from tests.store.world import big_node
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 
 
 def cluster(world, gpus: int, **quotas: int) -> None:
     """So many GPUs, shared by pools with these quotas."""
-    world.backend.offer((big_machine(gpus),))
+    world.backend.offer((big_node(gpus),))
     for name, quota in quotas.items():
         world.pool(name, quota)
     world.settle()

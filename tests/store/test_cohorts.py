@@ -8,14 +8,14 @@ from bough.control.workflows import query
 from bough.model.record import ConfigType
 from bough.model.workflow import Priority
 from bough.model.workflow import WorkflowStatus as Status
-from tests.store.world import big_machine, refusal
+from tests.store.world import big_node, refusal
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL
 
 
 def organisation(world, gpus: int, **members: tuple[str, int]) -> None:
     """Pools by name, each with its cohort and its quota."""
-    world.backend.offer((big_machine(gpus),))
+    world.backend.offer((big_node(gpus),))
     for name, (cohort, quota) in members.items():
         world.pool(name, quota, cohort=cohort)
     world.settle()
@@ -80,7 +80,7 @@ def test_cohorts_may_be_nested_as_deep_as_the_organisation(world):
 
 
 def test_a_lending_limit_keeps_a_part_for_the_owner(world):
-    world.backend.offer((big_machine(8),))
+    world.backend.offer((big_node(8),))
     world.pool("owner", 8, lending_limit=3)
     world.pool("guest", 0)
     world.settle()

@@ -175,7 +175,7 @@ def test_events_about_waiting_make_no_new_plan(team):
     team.submit(50)
     team.settle()
 
-    assert not team.scheduler._photographer.look()
+    assert not team.scheduler._builder.look()
 
 
 # Alike

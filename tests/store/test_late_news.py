@@ -6,9 +6,9 @@ import pytest
 import sqlalchemy as sa
 
 from bough.control.config import settings
-from bough.control.scheduling import observations, timeouts
+from bough.control.scheduling import timeouts
 from bough.control.scheduling.apply_plan import apply
-from bough.control.workflows import query
+from bough.control.workflows import observations, query
 from bough.core.cycle.plan import plan
 from bough.model.backend import Observation, Sight
 from bough.model.cluster import Resources
@@ -205,12 +205,12 @@ def test_the_same_end_is_noted_once(slow):
 def test_what_is_cancelled_while_a_plan_is_made_waits_for_nothing(slow):
     submit(slow)
     waiting = later(slow, 1, "p", NORMAL)
-    picture = slow.scheduler._photographer.take()
-    decided = plan(picture.snapshot, OSMO)
+    view = slow.scheduler._builder.take()
+    decided = plan(view.snapshot, OSMO)
     assert [f"{waiting.workflow_id}/group"] == [each.workload for each in decided.waits]
     query.cancel(slow.site, slow.admin, waiting.workflow_id)
 
-    apply(slow.site, picture, decided)
+    apply(slow.site, view, decided)
 
     (group,) = query.get_workflow(slow.site, slow.admin, waiting.uuid).groups
     assert (T.FAILED_CANCELED, None, None) == (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bough.control.config import settings
-from bough.control.nodes import node_drain, node_sync
+from bough.control.nodes import node_cordon, node_list
 from bough.control.workflows.submission import submit
 from bough.errors import Forbidden, NotFound
 from bough.model.access import Actor
@@ -12,13 +12,13 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, Work
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store import records as record_store
 from tests.store.scheduling import statuses
-from tests.store.world import big_machine, job, refusal
+from tests.store.world import big_node, job, refusal
 
 NORMAL, LOW = Priority.NORMAL, Priority.LOW
 
 
 def two_nodes(world, gpus: int = 2) -> None:
-    world.backend.offer((big_machine(gpus, "one"), big_machine(gpus, "two")))
+    world.backend.offer((big_node(gpus, "one"), big_node(gpus, "two")))
     world.pool("p", 2 * gpus)
     world.settle()
 
@@ -39,8 +39,8 @@ def test_what_is_on_a_drained_node_comes_again_elsewhere(world):
     world.settle()
     (node,) = {task.node for each in workflows for task in world.tasks(each)}
 
-    drained = node_drain.drain_node(world.site, world.admin, node)
-    assert (True, 2, 0) == (drained.machine.cordoned, drained.told, drained.left)
+    drained = node_cordon.drain_node(world.site, world.admin, node)
+    assert (True, 2, 0) == (drained.node.cordoned, drained.told, drained.left)
     world.settle()
 
     assert [Status.RUNNING] * 2 == statuses(world, *workflows)
@@ -64,11 +64,11 @@ def test_what_is_told_to_leave_gets_its_grace(world):
     world.settle()
     (task,) = world.tasks(workflow)
 
-    node_drain.drain_node(world.site, world.admin, task.node)
+    node_cordon.drain_node(world.site, world.admin, task.node)
 
     with world.site.store.read() as connection:
-        (errand,) = record_store.list_errands(connection, ["default"])
-    assert {"attempts": [task.attempt], "reason": "drain", "grace_s": 45} == errand.payload
+        (message,) = record_store.list_outbox(connection, ["default"])
+    assert {"attempts": [task.attempt], "reason": "drain", "grace_s": 45} == message.payload
     assert TaskStatus.RUNNING is world.tasks(workflow)[0].status
 
 
@@ -78,24 +78,26 @@ def test_what_runs_may_be_left_on_a_drained_node(world):
     world.settle()
     (task,) = world.tasks(workflow)
 
-    drained = node_drain.drain_node(world.site, world.admin, task.node, leave=True)
+    drained = node_cordon.drain_node(world.site, world.admin, task.node, leave=True)
     next_one = world.submit(2, "p", NORMAL)
     world.settle()
 
     assert (0, 1) == (drained.told, drained.left)
     assert task == world.tasks(workflow)[0]
     assert task.node != world.tasks(next_one)[0].node
-    node_sync.set_cordoned(world.site, world.admin, task.node, cordoned=False)
-    assert not [each for each in node_sync.list_machines(world.site, world.admin) if each.cordoned]
+    node_cordon.set_cordoned(world.site, world.admin, task.node, cordoned=False)
+    assert not [
+        each for each in node_list.list_nodes(world.site, world.admin) if each.node.cordoned
+    ]
 
 
 def test_draining_is_for_administrators_and_for_nodes_that_there_are(world):
     two_nodes(world)
 
     ann = Actor("ann", ("osmo-p-admin", "osmo-default"))
-    assert Forbidden.http_status == refusal(node_drain.drain_node, world.site, ann, "one")[0]
+    assert Forbidden.http_status == refusal(node_cordon.drain_node, world.site, ann, "one")[0]
     expected = (NotFound.http_status, "Node three not found.")
-    assert expected == refusal(node_drain.drain_node, world.site, world.admin, "three")
+    assert expected == refusal(node_cordon.drain_node, world.site, world.admin, "three")
 
 
 def test_what_was_on_a_node_that_vanished_comes_again_elsewhere(world):
@@ -103,7 +105,7 @@ def test_what_was_on_a_node_that_vanished_comes_again_elsewhere(world):
     workflow = world.submit(1, "p", NORMAL)
     world.settle()
     (task,) = world.tasks(workflow)
-    (left,) = [each for each in world.backend.machines() if each.name != task.node]
+    (left,) = [each for each in world.backend.nodes() if each.name != task.node]
 
     world.backend.offer((left,))
     world.settle()
@@ -121,7 +123,7 @@ def test_what_was_on_a_node_that_vanished_can_be_left_as_it_is(world):
     workflow = world.submit(1, "p", NORMAL)
     world.settle()
     (task,) = world.tasks(workflow)
-    everything = world.backend.machines()
+    everything = world.backend.nodes()
 
     world.backend.offer(each for each in everything if each.name != task.node)
     world.settle()
@@ -139,7 +141,7 @@ def test_a_gang_starts_again_as_a_whole_with_its_lead(world):
     world.settle()
     (lead,) = [task for task in world.tasks(workflow) if task.lead]
 
-    node_drain.drain_node(world.site, world.admin, lead.node)
+    node_cordon.drain_node(world.site, world.admin, lead.node)
     world.settle()
     assert Status.PENDING is world.status(workflow)
     assert {(1, TaskStatus.SCHEDULING)} == {
@@ -148,13 +150,13 @@ def test_a_gang_starts_again_as_a_whole_with_its_lead(world):
     ended = {t.name: t.status for t in world.tasks(workflow, every=True) if t.status.finished}
     assert {"task-0": TaskStatus.FAILED_EVICTED, "task-1": TaskStatus.RESCHEDULED} == ended
 
-    node_sync.set_cordoned(world.site, world.admin, lead.node, cordoned=False)
+    node_cordon.set_cordoned(world.site, world.admin, lead.node, cordoned=False)
     world.settle()
     assert {TaskStatus.RUNNING} == {task.status for task in world.tasks(workflow)}
 
 
 def test_a_gang_on_several_nodes_of_which_one_vanishes_comes_again_where_there_is_room(world):
-    offered = tuple(big_machine(1, name) for name in ("one", "two", "three"))
+    offered = tuple(big_node(1, name) for name in ("one", "two", "three"))
     world.backend.offer(offered)
     world.pool("p", 3)
     workflow = gang(world, tasks=2)
@@ -172,13 +174,13 @@ def test_a_gang_on_several_nodes_of_which_one_vanishes_comes_again_where_there_i
 
 
 def test_a_gang_goes_on_while_one_that_is_not_its_lead_comes_again(world):
-    world.backend.offer(big_machine(1, name) for name in ("one", "two", "three"))
+    world.backend.offer(big_node(1, name) for name in ("one", "two", "three"))
     world.pool("p", 3)
     workflow = gang(world)
     world.settle()
     lead, other = world.tasks(workflow)
 
-    node_drain.drain_node(world.site, world.admin, other.node)
+    node_cordon.drain_node(world.site, world.admin, other.node)
     world.settle()
 
     assert Status.RUNNING is world.status(workflow)
@@ -195,7 +197,7 @@ def test_a_gang_that_cannot_be_whole_again_gives_up_what_it_has(world):
     world.settle()
     lead, other = world.tasks(workflow)
 
-    node_drain.drain_node(world.site, world.admin, other.node)
+    node_cordon.drain_node(world.site, world.admin, other.node)
     world.settle()
     assert Status.RUNNING is world.status(workflow)
     world.time.pass_minutes(0.9)
@@ -212,7 +214,7 @@ def test_a_gang_that_cannot_be_whole_again_gives_up_what_it_has(world):
         ended.status,
         (ended.failure_message or "").startswith(text),
     )
-    node_sync.set_cordoned(world.site, world.admin, other.node, cordoned=False)
+    node_cordon.set_cordoned(world.site, world.admin, other.node, cordoned=False)
     world.settle()
     assert Status.RUNNING is world.status(workflow)
 
@@ -224,7 +226,7 @@ def test_an_elastic_gang_that_has_what_it_needs_goes_on_with_less(world):
     lead, other = world.tasks(workflow)
     assert {"one", "two"} == {lead.node, other.node}
 
-    node_drain.drain_node(world.site, world.admin, other.node)
+    node_cordon.drain_node(world.site, world.admin, other.node)
     world.settle()
     world.time.pass_minutes(10)
     world.settle()
@@ -240,7 +242,7 @@ def test_exit_actions_decide_what_follows_a_drain(world):
     workflow = world.submit(0, "p", NORMAL, spec=spec)
     world.settle()
 
-    node_drain.drain_node(world.site, world.admin, world.tasks(workflow)[0].node)
+    node_cordon.drain_node(world.site, world.admin, world.tasks(workflow)[0].node)
     world.settle()
 
     assert Status.FAILED_EVICTED is world.status(workflow)
@@ -248,17 +250,17 @@ def test_exit_actions_decide_what_follows_a_drain(world):
 
 def test_a_node_that_comes_back_takes_nothing_new_where_that_was_said_before(world):
     two_nodes(world)
-    one, two = world.backend.machines()
-    node_drain.drain_node(world.site, world.admin, "one")
+    one, two = world.backend.nodes()
+    node_cordon.drain_node(world.site, world.admin, "one")
     for offered in ((two,), (one, two)):
         world.backend.offer(offered)
         world.settle()
 
     def cordoned() -> list[bool]:
-        return [each.cordoned for each in node_sync.list_machines(world.site, world.admin)]
+        return [each.node.cordoned for each in node_list.list_nodes(world.site, world.admin)]
 
     assert [True, False] == cordoned()
-    node_sync.set_cordoned(world.site, world.admin, "one", cordoned=False)
+    node_cordon.set_cordoned(world.site, world.admin, "one", cordoned=False)
     for offered in ((two,), (one, two)):
         world.backend.offer(offered)
         world.settle()

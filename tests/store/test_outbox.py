@@ -42,9 +42,9 @@ def secretive(world, actor):
     return world.submit(0, "p", NORMAL, actor=actor, spec=spec)
 
 
-def errands(world):
+def messages(world):
     with world.site.store.read() as connection:
-        return record_store.list_errands(connection, ["default"])
+        return record_store.list_outbox(connection, ["default"])
 
 
 def test_an_errand_carries_neither_specs_nor_secrets(p):
@@ -55,12 +55,12 @@ def test_an_errand_carries_neither_specs_nor_secrets(p):
     workflow = secretive(p, ann)
     p.scheduler._decide()
 
-    (errand,) = errands(p)
-    text = msgspec.json.encode(errand).decode()
+    (message,) = messages(p)
+    text = msgspec.json.encode(message).decode()
     assert "secret of" not in text
     assert "a-long-spec" not in text
     attempts = {task.attempt: "node-0" for task in p.tasks(workflow)}
-    assert attempts == errand.payload["attempts"]
+    assert attempts == message.payload["attempts"]
     p.settle()
 
     (start,) = p.backend.starts
@@ -80,7 +80,7 @@ def test_a_credential_that_is_gone_ends_the_gang_before_it_starts(p):
     ended = p.get(workflow)
     text = "Credential hub of ann does not exist."
     assert (Status.FAILED_START_ERROR, text) == (ended.status, ended.failure_message)
-    assert [] == errands(p)
+    assert [] == messages(p)
 
 
 def test_a_credential_that_goes_while_its_task_runs_is_not_missed_after_a_restart(p):
@@ -142,7 +142,7 @@ def test_order_is_kept_when_a_backend_does_not_answer(p):
     for _ in range(2):
         p.scheduler.cycle()
         assert {TaskStatus.INITIALIZING} == {p.tasks(each)[0].status for each in (first, second)}
-        assert 2 == len(errands(p))
+        assert 2 == len(messages(p))
     p.settle()
 
     assert [first.workflow_id, second.workflow_id] == [s.workflow_id for s in backend.starts]

@@ -20,13 +20,12 @@ from bough.control.nodes import node_sync
 from bough.control.people.access import authenticate
 from bough.control.people.tokens import signing_key
 from bough.control.pools import pools, subpool_drain, subpools
-from bough.control.scheduling import observations
 from bough.control.scheduling.apply_plan import apply
 from bough.control.scheduling.loop import Bell, Scheduler
-from bough.control.scheduling.snapshot import Photographer
+from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.control.site import Site
 from bough.control.startup import start
-from bough.control.workflows import query
+from bough.control.workflows import observations, query
 from bough.control.workflows.submission import submit
 from bough.core.cycle.plan import plan
 from bough.errors import Conflict, Invalid, NotFound, Unavailable
@@ -39,7 +38,7 @@ from bough.store import pools as pool_store
 from bough.store.lease import Lease
 from bough.store.migration import upgrade
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
-from tests.store.world import World, big_machine, job
+from tests.store.world import World, big_node, job
 
 #: How often a race is run; more in a soak.
 ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "40"))
@@ -168,31 +167,31 @@ def test_scenario_108_decisions_that_arrive_out_of_order_leave_the_newest(team):
 
 def test_a_plan_that_comes_too_late_changes_nothing(team):
     workflow = team.submit(50)
-    picture = Photographer(team.site).take()
-    decided = plan(picture.snapshot, OSMO)
+    view = SnapshotBuilder(team.site).take()
+    decided = plan(view.snapshot, OSMO)
     team.create("a", 60)
 
-    assert apply(team.site, picture, decided).stale
+    assert apply(team.site, view, decided).stale
     assert WorkflowStatus.PENDING is team.status(workflow)
     assert {TaskStatus.SCHEDULING} == {task.status for task in team.tasks(workflow)}
 
 
 def test_a_plan_is_applied_once_whoever_made_it(team):
     workflow = team.submit(50)
-    picture = Photographer(team.site).take()
-    decided = plan(picture.snapshot, OSMO)
+    view = SnapshotBuilder(team.site).take()
+    decided = plan(view.snapshot, OSMO)
 
-    assert [1, 0] == [apply(team.site, picture, decided).started for _ in range(2)]
+    assert [1, 0] == [apply(team.site, view, decided).started for _ in range(2)]
     assert 1 == len(team.tasks(workflow, every=True))
 
 
 def test_what_was_cancelled_while_it_was_planned_does_not_start(team):
     cancelled, other = team.submit(50), team.submit(50)
-    picture = Photographer(team.site).take()
-    decided = plan(picture.snapshot, OSMO)
+    view = SnapshotBuilder(team.site).take()
+    decided = plan(view.snapshot, OSMO)
     query.cancel(team.site, team.admin, cancelled.workflow_id)
 
-    applied = apply(team.site, picture, decided)
+    applied = apply(team.site, view, decided)
 
     assert (False, 1, 1) == (applied.stale, applied.started, applied.void)
     assert WorkflowStatus.FAILED_CANCELED is team.status(cancelled)
@@ -261,7 +260,7 @@ def test_the_lease_of_a_server_that_is_killed_goes_to_another(store, database):
 
 def test_of_two_servers_one_decides_until_it_lets_go(team):
     workflow = team.submit(5)
-    other = Scheduler(team.site, (VirtualBackend(team.backend.machines(), team.time.now_ms),))
+    other = Scheduler(team.site, (VirtualBackend(team.backend.nodes(), team.time.now_ms),))
     try:
         assert not other.cycle().leads
         team.scheduler.release()
@@ -274,12 +273,12 @@ def test_of_two_servers_one_decides_until_it_lets_go(team):
 
 def test_a_node_that_changes_makes_a_plan_for_the_old_one_void(team):
     team.submit(50)
-    picture = Photographer(team.site).take()
-    decided = plan(picture.snapshot, OSMO)
-    team.backend.offer((big_machine(10),))
+    view = SnapshotBuilder(team.site).take()
+    decided = plan(view.snapshot, OSMO)
+    team.backend.offer((big_node(10),))
     node_sync.sync(team.site, team.backend)
 
-    assert apply(team.site, picture, decided).stale
+    assert apply(team.site, view, decided).stale
 
 
 # Any sequence of operations
@@ -415,7 +414,7 @@ def test_the_loop_goes_on_after_something_went_wrong(team, caplog):
             return super().observe()
 
     team.scheduler.release()
-    backend = Broken(team.backend.machines(), team.time.now_ms)
+    backend = Broken(team.backend.nodes(), team.time.now_ms)
     scheduler = Scheduler(team.site, (backend,))
     workflow = team.submit(5)
     bell, stop = Bell(), threading.Event()

@@ -411,7 +411,7 @@ def test_scenario_065_a_division_that_no_backend_has_heard_of_holds_and_comes_tr
 def test_what_a_backend_could_not_be_told_is_told_again(world):
     cluster(world, 4, p=4)
     world.scheduler.release()
-    backend = Stubborn(world.backend.machines(), world.time.now_ms)
+    backend = Stubborn(world.backend.nodes(), world.time.now_ms)
     world.backend = backend
     world.scheduler = Scheduler(world.site, (backend,))
     workflow = world.submit(2, "p", NORMAL)

@@ -8,9 +8,8 @@ from bough.control.config import settings
 from bough.control.people import profiles
 from bough.control.pools import pools, subpool_drain, subpools
 from bough.control.records import history
-from bough.control.scheduling import observations
 from bough.control.startup import start
-from bough.control.workflows import query
+from bough.control.workflows import observations, query
 from bough.control.workflows.submission import submit
 from bough.model.backend import Observation, Sight
 from bough.model.record import ConfigType

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bough.control.nodes import inventory
+from bough.control.nodes import node_list
 from bough.control.pools import pools, quotas, subpools
+from bough.control.workflows import task_list
 from bough.model.pool import PoolStatus
 from bough.model.workflow import Priority, TaskStatus
-from bough.store.tasks import TaskFilter
-from tests.store.world import big_machine, refusal
+from bough.store.task_search import TaskFilter
+from tests.store.world import big_node, refusal
 
 
 def test_scenario_110_the_numbers_of_the_designs_own_table(team):
@@ -139,9 +140,9 @@ def test_scenario_123_archived_subpools_are_listed_when_asked_for(divided):
 def test_scenario_124_dividing_a_pool_shares_no_nodes(world):
     world.backend.offer(
         (
-            big_machine(8, "n1", pools=("team",)),
-            big_machine(8, "n2", pools=("team", "other")),
-            big_machine(8, "n3", pools=("alone",)),
+            big_node(8, "n1", pools=("team",)),
+            big_node(8, "n2", pools=("team", "other")),
+            big_node(8, "n3", pools=("alone",)),
         )
     )
     for name in ("team", "other", "alone"):
@@ -160,20 +161,20 @@ def test_scenario_124_dividing_a_pool_shares_no_nodes(world):
 
 def test_scenario_124_a_subpool_has_the_nodes_of_its_pool(divided):
     divided.run(5, "team--a")
-    listed = inventory.list_occupations(divided.site, divided.admin, ("team--a",))
+    listed = node_list.list_nodes(divided.site, divided.admin, ("team--a",))
 
-    assert [("node-0", ("team",), "RESERVED", 5)] == [
-        (each.machine.name, each.pools, each.kind, each.gpus) for each in listed
+    assert [("node-0", {"team--a": ("default",)}, 1, 5)] == [
+        (each.node.name, each.pools, each.sharing, each.used.gpus) for each in listed
     ]
-    assert 404 == refusal(inventory.list_occupations, divided.site, divided.admin, ("x",))[0]
+    assert 404 == refusal(node_list.list_nodes, divided.site, divided.admin, ("x",))[0]
 
 
 def test_tasks_are_listed_by_pool_user_status_and_node(divided):
     first, second = divided.run(5, "team--a"), divided.run(3, priority=Priority.LOW)
 
     def listed(**fields) -> list[str]:
-        rows = inventory.list_tasks(divided.site, divided.admin, TaskFilter(**fields))
-        return sorted(row.workflow.workflow_id for row in rows)
+        rows = task_list.list_tasks(divided.site, divided.admin, TaskFilter(**fields))
+        return sorted(row.workflow_id for row in rows)
 
     both = sorted(each.workflow_id for each in (first, second))
     assert both == listed()
@@ -183,15 +184,15 @@ def test_tasks_are_listed_by_pool_user_status_and_node(divided):
     assert [] == listed(users=("ann",))
     assert 1 == len(listed(limit=1))
     assert [5] == [
-        row.requests.gpus
-        for row in inventory.list_tasks(
+        row.spec.requests.gpus
+        for row in task_list.list_tasks(
             divided.site, divided.admin, TaskFilter(workflow=first.workflow_id)
         )
     ]
 
 
 def test_a_pool_uses_only_the_nodes_that_are_its_own(world):
-    world.backend.offer((big_machine(8, "n1", pools=("team",)), big_machine(8, "n2")))
+    world.backend.offer((big_node(8, "n1", pools=("team",)), big_node(8, "n2")))
     world.pool("team", 8)
     world.pool("other", 8)
 

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.control.nodes import node_sync
+from bough.control.nodes import node_cordon, node_sync
 from bough.control.pools import pools
 from bough.control.scheduling.explanation import Explainer
-from bough.control.scheduling.snapshot import REREAD_MS, Photographer, Picture
+from bough.control.scheduling.snapshot import REREAD_MS, SnapshotBuilder, SnapshotView
 from bough.control.workflows import query
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
@@ -21,7 +21,7 @@ from bough.store import Store
 from bough.store import tasks as task_store
 from bough.store.migration import upgrade
 from bough.store.schema import WORKFLOWS
-from tests.store.world import World, big_machine, job
+from tests.store.world import World, big_node, job
 
 POOLS = ("team", "other", "team--a", "team--b")
 OPERATIONS = st.lists(
@@ -40,10 +40,10 @@ OPERATIONS = st.lists(
 )
 
 
-def same_pictures(world: World, kept: Photographer | None = None) -> bool:
+def same_pictures(world: World, kept: SnapshotBuilder | None = None) -> bool:
     """Whether the one who remembers sees what somebody new sees; by default the scheduler's own."""
-    now = (kept or world.scheduler._photographer).take()
-    fresh = Photographer(world.site).take()
+    now = (kept or world.scheduler._builder).take()
+    fresh = SnapshotBuilder(world.site).take()
     assert fresh.snapshot == now.snapshot
     assert _seen(fresh) == _seen(now)
     if kept is None:
@@ -61,10 +61,10 @@ def same_explanations(world: World, kept: Explainer) -> bool:
     return True
 
 
-def _seen(picture: Picture) -> dict[str, tuple[object, ...]]:
+def _seen(view: SnapshotView) -> dict[str, tuple[object, ...]]:
     return {
         name: (entry.workflow, entry.group.status, entry.tasks, entry.pool, entry.queue)
-        for name, entry in picture.entries.items()
+        for name, entry in view.entries.items()
     }
 
 
@@ -72,7 +72,7 @@ def test_what_is_not_touched_stays_the_same_object(team):
     team.split(a=30, b=40)
     for pool in ("team--a", "team--b", "team"):
         team.submit(5, pool)
-    kept = Photographer(team.site)
+    kept = SnapshotBuilder(team.site)
     before = kept.take().snapshot
     assert not kept.look()
 
@@ -92,7 +92,7 @@ def test_what_is_not_touched_stays_the_same_object(team):
 def test_what_a_plan_did_itself_is_seen_without_reading_the_estate(team):
     workflow = team.submit(5)
     team.settle()
-    kept = Photographer(team.site)
+    kept = SnapshotBuilder(team.site)
     kept.take()
 
     team.finish(workflow)
@@ -105,7 +105,7 @@ def test_what_a_plan_did_itself_is_seen_without_reading_the_estate(team):
 
 def test_for_whom_room_is_made_is_seen_by_one_who_rereads_it(team):
     team.submit(5)
-    kept = Photographer(team.site)
+    kept = SnapshotBuilder(team.site)
     kept.take()
     (entry,) = kept.take().entries.values()
     with team.site.store.write() as connection:
@@ -120,7 +120,7 @@ def test_for_whom_room_is_made_is_seen_by_one_who_rereads_it(team):
 
 def test_what_nobody_told_of_is_seen_when_everything_is_read_anew(team):
     team.submit(5)
-    kept = Photographer(team.site)
+    kept = SnapshotBuilder(team.site)
     kept.take()
     kept.take()
     with team.site.store.write() as connection:
@@ -137,7 +137,7 @@ def test_what_nobody_told_of_is_seen_when_everything_is_read_anew(team):
 
 def test_a_workflow_that_is_committed_late_is_not_missed(team):
     """Numbers of events are drawn before the commit: here the first is kept after the second."""
-    kept = Photographer(team.site)
+    kept = SnapshotBuilder(team.site)
     kept.take()
     kept.take()
     if team.site.store.is_sqlite:
@@ -234,7 +234,7 @@ def _configure(world: World, operation: str, parent: str, number: int) -> None:
         pools.rename_pool(site, admin, "other", "third")
         pools.rename_pool(site, admin, "third", "other")
     elif operation == "cordon":
-        node_sync.set_cordoned(site, admin, "node-0", cordoned=bool(number % 2))
+        node_cordon.set_cordoned(site, admin, "node-0", cordoned=bool(number % 2))
     else:
-        world.backend.offer((big_machine(60 + number),))
+        world.backend.offer((big_node(60 + number),))
         node_sync.sync(site, world.backend)

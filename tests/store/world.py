@@ -16,7 +16,7 @@ from bough.control.workflows.submission import submit
 from bough.errors import BoughError
 from bough.model.access import Actor
 from bough.model.cluster import Resources
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import (
     GroupSpec,
@@ -81,7 +81,7 @@ class World:
         self.time = Time()
         self.site = Site(store, self.time, Names(), namespace=namespace)
         self.admin = Actor("root", ("osmo-admin", "osmo-default"), origin="127.0.0.1")
-        self.backend = VirtualBackend((big_machine(gpus),), self.time.now_ms)
+        self.backend = VirtualBackend((big_node(gpus),), self.time.now_ms)
         self.scheduler = Scheduler(self.site, (self.backend,))
         self._after: list[World] = []
 
@@ -238,16 +238,16 @@ class World:
         again.time = self.time
         again.site = replace(self.site)
         again.admin = self.admin
-        again.backend = VirtualBackend(self.backend.machines(), self.time.now_ms)
+        again.backend = VirtualBackend(self.backend.nodes(), self.time.now_ms)
         again.scheduler = Scheduler(again.site, (again.backend,))
         again._after = []
         self._after.append(again)
         return again
 
 
-def big_machine(gpus: int, name: str = "node-0", **fields: object) -> Machine:
+def big_node(gpus: int, name: str = "node-0", **fields: object) -> OfferedNode:
     """One node with all GPUs, so that placement is never what is in the way."""
-    return Machine(
+    return OfferedNode(
         name,
         gpus=gpus,
         cpu_milli=gpus * 32_000,

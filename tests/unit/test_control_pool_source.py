@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.control.pools.pool_config import Estate
+from bough.control.pools.pool_config import PoolConfig
 from bough.control.pools.quota_tree import derive
 from bough.control.scheduling.pool_remedies import PoolSource
 from bough.core.explain.judge import Judge
@@ -10,7 +10,7 @@ from bough.core.explain.remedies import remedies
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.policy import OSMO
-from bough.model.pool import GpuQuota, Machine, Pool
+from bough.model.pool import GpuQuota, OfferedNode, Pool
 from bough.model.remedy import BePreemptible, Change
 from bough.model.snapshot import Snapshot
 from bough.model.subpool import Subpool, SubpoolState
@@ -19,13 +19,13 @@ from bough.model.workflow import Priority
 TEAM = "osmo-pool-ns-team"
 
 
-def estate(quota: int, maximum: int | None = None, **subpools: int) -> Estate:
-    return Estate(
+def config(quota: int, maximum: int | None = None, **subpools: int) -> PoolConfig:
+    return PoolConfig(
         pools=(Pool("team", gpu=GpuQuota(quota, maximum)), Pool("other", gpu=GpuQuota(0))),
         subpools=tuple(
             Subpool("team", name, SubpoolState.ACTIVE, each) for name, each in subpools.items()
         ),
-        machines=(Machine("n0", gpus=8),),
+        nodes=(OfferedNode("n0", gpus=8),),
     )
 
 
@@ -35,7 +35,7 @@ def group(name: str, gpus: int, leaf: str, on: str | None = None) -> Gang:
     return Gang(f"{name}/group", f"{TEAM}--{leaf}", (pod,), minimum=1, priority=100)
 
 
-def told(declared: Estate, *groups: Gang) -> list[str]:
+def told(declared: PoolConfig, *groups: Gang) -> list[str]:
     """What would help the last of some groups; each does."""
     forest = derive(declared, "ns")
     nodes = (Node("n0", Resources(gpus=8, pods=100), flavor="default"),)
@@ -52,7 +52,7 @@ def told(declared: Estate, *groups: Gang) -> list[str]:
 
 
 def test_the_quota_of_a_pool_is_raised_where_its_shared_part_is_full():
-    found = told(estate(2), group("old", 2, "_shared", "n0"), group("new", 2, "_shared"))
+    found = told(config(2), group("old", 2, "_shared", "n0"), group("new", 2, "_shared"))
 
     assert [
         "wait until old/group ends",
@@ -62,33 +62,33 @@ def test_the_quota_of_a_pool_is_raised_where_its_shared_part_is_full():
 
 
 def test_the_quota_of_a_subpool_comes_from_the_rest_of_its_pool():
-    found = told(estate(4, a=1), group("new", 2, "a"))
+    found = told(config(4, a=1), group("new", 2, "a"))
 
     assert "raise the quota of subpool team--a from 1 to 2" in found
     assert "move it to pool team" in found
 
 
 def test_a_pool_that_is_divided_to_the_last_is_raised_with_its_subpool():
-    found = told(estate(1, a=1), group("new", 2, "a"))
+    found = told(config(1, a=1), group("new", 2, "a"))
 
     raised = "raise the quota of subpool team--a from 1 to 2 and the quota of pool team from 1 to 2"
     assert raised in found
 
 
 def test_the_maximum_rises_with_the_quota():
-    found = told(estate(1, 1, a=0), group("old", 1, "_shared", "n0"), group("new", 1, "_shared"))
+    found = told(config(1, 1, a=0), group("old", 1, "_shared", "n0"), group("new", 1, "_shared"))
 
     assert "raise the quota of pool team from 1 to 2 and its maximum from 1 to 2" in found
 
 
 def test_where_the_machines_are_full_nodes_are_added():
-    found = told(estate(9), group("old", 8, "_shared", "n0"), group("new", 1, "_shared"))
+    found = told(config(9), group("old", 8, "_shared", "n0"), group("new", 1, "_shared"))
 
     assert ["wait until old/group ends", "add 1 node like n0"] == found
 
 
 def test_what_runs_as_low_has_the_rank_of_low():
-    declared = estate(0)
+    declared = config(0)
     forest = derive(declared, "ns")
     gang = group("new", 1, "_shared")
     snapshot = Snapshot(cohorts=forest.cohorts, queues=forest.queues, gangs={gang.queue: (gang,)})

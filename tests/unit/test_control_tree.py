@@ -7,11 +7,11 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.pools.pool_config import Estate, node_sets, unallocated
+from bough.control.pools.pool_config import PoolConfig, node_sets, unallocated
 from bough.control.pools.quota_tree import derive
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.quota.tree import QuotaTree
-from bough.model.pool import GpuQuota, Machine, Pool, PoolCohort
+from bough.model.pool import GpuQuota, OfferedNode, Pool, PoolCohort
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Quota, TreeNode, quotas_of
 from bough.model.subpool import Subpool, SubpoolState
 
@@ -24,17 +24,17 @@ def pool(name: str, guarantee: int | None = None, **fields: object) -> Pool:
     return Pool(name, gpu=gpu, **fields)  # type: ignore[arg-type]
 
 
-def quotas(estate: Estate) -> dict[str, dict[FlavorResource, Quota]]:
-    forest = derive(estate, "ns")
+def quotas(config: PoolConfig) -> dict[str, dict[FlavorResource, Quota]]:
+    forest = derive(config, "ns")
     return {
         each.name: quotas_of(each.resource_groups) for each in (*forest.cohorts, *forest.queues)
     }
 
 
 def test_the_root_has_the_nodes_less_all_quotas_below_and_may_owe():
-    machines = (Machine("n", gpus=8),)
+    nodes = (OfferedNode("n", gpus=8),)
     roots = [
-        quotas(Estate(pools=(pool("p", guarantee),), machines=machines))["osmo-default-ns"][GPU]
+        quotas(PoolConfig(pools=(pool("p", guarantee),), nodes=nodes))["osmo-default-ns"][GPU]
         for guarantee in (3, 8, 10)
     ]
 
@@ -42,16 +42,16 @@ def test_the_root_has_the_nodes_less_all_quotas_below_and_may_owe():
 
 
 def test_a_pool_has_no_quota_of_its_own_and_its_leaves_add_up_to_it():
-    estate = Estate(
+    config = PoolConfig(
         pools=(pool("p", 100),),
         subpools=(
             Subpool("p", "a", ACTIVE, 30),
             Subpool("p", "b", DELETING, 40),
             Subpool("p", "c", ARCHIVED, 20),
         ),
-        machines=(Machine("n", gpus=100),),
+        nodes=(OfferedNode("n", gpus=100),),
     )
-    found = quotas(estate)
+    found = quotas(config)
 
     assert Quota(0) == found["osmo-pool-ns-p"][GPU]
     assert [Quota(70), Quota(30), Quota(0)] == [
@@ -61,16 +61,18 @@ def test_a_pool_has_no_quota_of_its_own_and_its_leaves_add_up_to_it():
 
 
 def test_a_pool_without_limit_has_what_the_others_leave():
-    machines = (Machine("n", gpus=10),)
-    estate = Estate(pools=(pool("free"), pool("fixed", 4)), machines=machines)
+    nodes = (OfferedNode("n", gpus=10),)
+    config = PoolConfig(pools=(pool("free"), pool("fixed", 4)), nodes=nodes)
 
-    assert Quota(6) == quotas(estate)["osmo-pool-ns-free--_shared"][GPU]
-    crowded = Estate(pools=(pool("free"), pool("fixed", 40)), machines=machines)
+    assert Quota(6) == quotas(config)["osmo-pool-ns-free--_shared"][GPU]
+    crowded = PoolConfig(pools=(pool("free"), pool("fixed", 40)), nodes=nodes)
     assert Quota(0) == quotas(crowded)["osmo-pool-ns-free--_shared"][GPU]
 
 
 def test_two_pools_without_limit_never_have_more_together_than_there_is():
-    forest = derive(Estate(pools=(pool("x"), pool("y")), machines=(Machine("n", gpus=10),)), "ns")
+    forest = derive(
+        PoolConfig(pools=(pool("x"), pool("y")), nodes=(OfferedNode("n", gpus=10),)), "ns"
+    )
     ledgers = Ledgers(forest.cohorts, forest.queues)
     x, y = forest.leaves["x"], forest.leaves["y"]
 
@@ -81,13 +83,13 @@ def test_two_pools_without_limit_never_have_more_together_than_there_is():
 
 
 def test_a_maximum_is_a_limit_on_borrowing():
-    estate = Estate(
+    config = PoolConfig(
         pools=(pool("p", 100, maximum=120, borrowing_limit=50, lending_limit=7, weight=3),),
         subpools=(Subpool("p", "a", ACTIVE, 30),),
-        machines=(Machine("n", gpus=200),),
+        nodes=(OfferedNode("n", gpus=200),),
     )
-    forest = derive(estate, "ns")
-    found = quotas(estate)
+    forest = derive(config, "ns")
+    found = quotas(config)
 
     assert Quota(0, 20, 7) == found["osmo-pool-ns-p"][GPU]
     assert Quota(70, 50) == found["osmo-pool-ns-p--_shared"][GPU]
@@ -96,55 +98,55 @@ def test_a_maximum_is_a_limit_on_borrowing():
 
 
 def test_cohorts_stand_between_the_root_and_the_pools():
-    estate = Estate(
+    config = PoolConfig(
         pools=(pool("p", 4, cohort="org"),),
         cohorts=(PoolCohort("org", quota=2, borrowing_limit=1, lending_limit=0, weight=2),),
-        machines=(Machine("n", gpus=10),),
+        nodes=(OfferedNode("n", gpus=10),),
     )
-    forest = derive(estate, "ns")
+    forest = derive(config, "ns")
     by_name = {each.name: each for each in forest.cohorts}
 
     assert "osmo-default-ns" == by_name["org"].parent
     assert "org" == by_name["osmo-pool-ns-p"].parent
-    assert Quota(2, 1, 0) == quotas(estate)["org"][GPU]
-    assert Quota(4) == quotas(estate)["osmo-default-ns"][GPU]
+    assert Quota(2, 1, 0) == quotas(config)["org"][GPU]
+    assert Quota(4) == quotas(config)["osmo-default-ns"][GPU]
     assert Fraction(2) == by_name["org"].weight
 
 
 def test_pools_that_share_no_nodes_are_counted_apart():
-    estate = Estate(
+    config = PoolConfig(
         pools=(pool("a", 4), pool("b", 4), pool("c", 2)),
-        machines=(
-            Machine("n1", gpus=8, pools=("a",)),
-            Machine("n2", gpus=8, pools=("b", "c")),
-            Machine("n3", gpus=8, pools=()),
+        nodes=(
+            OfferedNode("n1", gpus=8, pools=("a",)),
+            OfferedNode("n2", gpus=8, pools=("b", "c")),
+            OfferedNode("n3", gpus=8, pools=()),
         ),
     )
-    forest = derive(estate, "ns")
+    forest = derive(config, "ns")
 
     assert {"a": "a", "b": "b", "c": "b"} == forest.flavor_of_pool
     assert {"n1": "a", "n2": "b"} == forest.flavor_of_node
-    root = quotas(estate)["osmo-default-ns"]
+    root = quotas(config)["osmo-default-ns"]
     assert {("a", 4), ("b", 2)} == {(what.flavor, quota.nominal) for what, quota in root.items()}
 
 
 def test_node_sets_are_joined_through_others():
-    estate = Estate(
+    config = PoolConfig(
         pools=(pool("a"), pool("b"), pool("c")),
-        machines=(Machine("n1", pools=("c", "b")), Machine("n2", pools=("a", "b"))),
+        nodes=(OfferedNode("n1", pools=("c", "b")), OfferedNode("n2", pools=("a", "b"))),
     )
 
-    ((members, machines),) = node_sets(estate)
+    ((members, nodes),) = node_sets(config)
 
     assert (["a", "b", "c"], ["n1", "n2"]) == (
         [each.name for each in members],
-        [each.name for each in machines],
+        [each.name for each in nodes],
     )
 
 
 def test_a_cohort_that_is_not_declared_stands_alone():
     forest = derive(
-        Estate(pools=(pool("p", 4, cohort="gone"),), machines=(Machine("n", gpus=8),)), "ns"
+        PoolConfig(pools=(pool("p", 4, cohort="gone"),), nodes=(OfferedNode("n", gpus=8),)), "ns"
     )
     tree = QuotaTree.of(forest.cohorts, forest.queues)
 
@@ -168,8 +170,8 @@ def test_whatever_the_quotas_the_tree_has_just_the_gpus_that_there_are(guarantee
         Subpool("divided", f"s{number}", state, quota)
         for number, (quota, state) in enumerate(members)
     ]
-    estate = Estate(tuple(pools), tuple(subpools), machines=(Machine("n", gpus=gpus),))
-    forest = derive(estate, "ns")
+    config = PoolConfig(tuple(pools), tuple(subpools), nodes=(OfferedNode("n", gpus=gpus),))
+    forest = derive(config, "ns")
     tree = QuotaTree.of(forest.cohorts, forest.queues)
     root = TreeNode(NodeKind.COHORT, "osmo-default-ns")
 

@@ -52,7 +52,7 @@ class Story:
         self.tasks = [Task("t", "w", "g", "main", 0, TaskStatus.COMPLETED, 1, lead=True)]
         self.states = [TaskStatus.INITIALIZING, TaskStatus.RUNNING, TaskStatus.COMPLETED]
         self.subpools: list[Subpool] = []
-        self.errands = 0
+        self.messages = 0
         self.load = Load(lambda: pytest.fail("nobody is asked"), 0, 0, 16)
         self.load.jobs["job"] = JOB
         self.load.submissions["job"] = Answer("done", {"name": "job-1"})
@@ -69,7 +69,7 @@ class Story:
             events={"job-1": self._events()},
             pools=[],
             subpools=self.subpools,
-            errands=self.errands,
+            messages=self.messages,
         )
 
     def wrongs(self, *, lost: bool = False) -> list[str]:
@@ -181,10 +181,10 @@ def test_what_was_told_and_is_not_true_is_noticed(story):
 
 
 def test_what_was_never_told_and_what_is_never_emptied_is_noticed(story):
-    story.errands = 2
+    story.messages = 2
     story.subpools = [Subpool("team", "red", SubpoolState.DELETING, 4)]
 
-    assert ["2 errands were never run", "team--red is still DELETING"] == story.wrongs()
+    assert ["2 messages were never run", "team--red is still DELETING"] == story.wrongs()
 
 
 def test_quotas_that_do_not_add_up_are_noticed():

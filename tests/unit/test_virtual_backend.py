@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.backends.virtual import VirtualBackend, make_machines
+from bough.backends.virtual import VirtualBackend, make_nodes
 from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
 
 
@@ -16,7 +16,7 @@ class Clock:
 
 def started(hold_s: int | None = None) -> tuple[VirtualBackend, Clock]:
     clock = Clock()
-    backend: Backend = VirtualBackend(make_machines(8), clock)
+    backend: Backend = VirtualBackend(make_nodes(8), clock)
     assert isinstance(backend, VirtualBackend)
     backend.start(start(hold_s))
     return backend, clock
@@ -80,6 +80,6 @@ def test_a_reminder_keeps_the_time_that_has_passed():
 
 
 def test_nodes_are_made_for_a_number_of_gpus():
-    assert [8, 8, 3] == [machine.gpus for machine in make_machines(19)]
-    assert ["node-0", "node-1", "node-2"] == [machine.name for machine in make_machines(19)]
-    assert () == make_machines(0)
+    assert [8, 8, 3] == [machine.gpus for machine in make_nodes(19)]
+    assert ["node-0", "node-1", "node-2"] == [machine.name for machine in make_nodes(19)]
+    assert () == make_nodes(0)

@@ -13,7 +13,7 @@ import msgspec
 from bough.control.config.policy import start_with, stored_faults
 from bough.control.people import tokens
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import read_estate, unallocated
+from bough.control.pools.pool_config import read_pool_config, unallocated
 from bough.control.pools.pool_fields import pool_document
 from bough.control.recording import SYSTEM_ACTOR, audit, revise
 from bough.control.site import Site
@@ -80,9 +80,9 @@ def faults(site: Site) -> list[str]:
     """What must always hold and does not, and what stands in the way of subpools."""
     found: list[str] = []
     with site.store.read() as connection:
-        estate = read_estate(connection)
-    for pool in estate.pools:
-        subpools = estate.subpools_of(pool.name)
+        config = read_pool_config(connection)
+    for pool in config.pools:
+        subpools = config.subpools_of(pool.name)
         if DELIMITER in pool.name:
             found.append(
                 f'Pool {pool.name} has "{DELIMITER}" in its name; it works as before, but cannot '

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 from bough.model.task_template import Recipe
 
 
@@ -109,7 +109,7 @@ class Backend(Protocol):
         """The name that pools refer to."""
         ...
 
-    def machines(self) -> tuple[Machine, ...]:
+    def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that it has now."""
         ...
 

@@ -100,7 +100,7 @@ class PoolCohort(msgspec.Struct, frozen=True):
     description: str = ""
 
 
-class Machine(msgspec.Struct, frozen=True):
+class OfferedNode(msgspec.Struct, frozen=True):
     """A node as its backend offers it."""
 
     name: str

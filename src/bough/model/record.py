@@ -101,7 +101,7 @@ class StoredEvent(msgspec.Struct, frozen=True):
     number: int = 0
 
 
-class Errand(msgspec.Struct, frozen=True):
+class OutboxMessage(msgspec.Struct, frozen=True):
     """Something that a backend is to be told, after the transaction that decided it."""
 
     kind: str

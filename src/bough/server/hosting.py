@@ -17,7 +17,7 @@ from bough.formats.kubernetes.nodes import read_nodes
 from bough.formats.yaml.documents import read_documents
 from bough.model.backend import Backend
 from bough.model.cluster import Node
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 from bough.server.settings import Settings
 
 LOCAL = "local"
@@ -64,7 +64,7 @@ def _local(
         folder=settings.data / "local",
         gpus=settings.gpus,
         gpus_if_none=DEFAULT_GPUS,
-        nodes=() if settings.nodes is None else _machines(settings.nodes),
+        nodes=() if settings.nodes is None else _offered(settings.nodes),
         hidden=_hidden(settings),
         private=settings.private,
         as_user=settings.as_user,
@@ -119,28 +119,28 @@ def _go_first() -> None:
 
 
 def _virtual(settings: Settings, now_ms: Callable[[], int]) -> Host:
-    from bough.backends.virtual import VirtualBackend, make_machines  # noqa: PLC0415
+    from bough.backends.virtual import VirtualBackend, make_nodes  # noqa: PLC0415
 
     if settings.nodes is not None:
-        machines = _machines(settings.nodes)
+        offered = _offered(settings.nodes)
     else:
-        machines = make_machines(DEFAULT_GPUS if settings.gpus is None else settings.gpus)
-    return Host(VirtualBackend(machines, now_ms))
+        offered = make_nodes(DEFAULT_GPUS if settings.gpus is None else settings.gpus)
+    return Host(VirtualBackend(offered, now_ms))
 
 
-def _machines(path: Path) -> tuple[Machine, ...]:
+def _offered(path: Path) -> tuple[OfferedNode, ...]:
     nodes, problems = read_nodes(read_documents([str(path)]))
     if problems:
         lines = tuple(
             f"{each.source}:{each.line}: {each.field}: {each.message}" for each in problems
         )
         raise Invalid(f"The nodes of {path} cannot be used.", details=lines)
-    return tuple(map(_machine, nodes))
+    return tuple(map(_offered_node, nodes))
 
 
-def _machine(node: Node) -> Machine:
+def _offered_node(node: Node) -> OfferedNode:
     other = dict(node.capacity.other)
-    return Machine(
+    return OfferedNode(
         name=node.name,
         gpus=node.capacity.gpus,
         cpu_milli=node.capacity.cpu_milli,

@@ -108,7 +108,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         with open_host(settings, site.clock.now_ms, bell) as host:
             engine = Engine(site, (host.backend,), bell)
             if settings.example:
-                make_example(site, sum(each.gpus for each in host.backend.machines()))
+                make_example(site, sum(each.gpus for each in host.backend.nodes()))
             desk = Desk(site, settings.trusted_proxies)
             application = make_application(
                 desk, engine, maximum_body_bytes=settings.maximum_body_bytes

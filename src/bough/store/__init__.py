@@ -3,7 +3,7 @@
 database     opening, reading and writing in transactions
 migration    bringing a database up to date
 schema       the tables as they are now
-pools, cohorts, machines, people, workflows, tasks, records, settings
+pools, cohorts, nodes, people, workflows, tasks, records, settings
              named queries: functions that take a connection and return model types
 lease        who of several servers decides
 """

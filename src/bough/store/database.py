@@ -21,7 +21,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, SQLAlchemyError
 
 from bough.errors import Conflict, Invalid, Unavailable
-from bough.store.write_batches import WAIT_S, Turns
+from bough.store.write_batches import WAIT_S, WriteBatches
 
 #: After so long a connection to PostgreSQL is tried before it is used.
 IDLE_S = 1.0
@@ -36,7 +36,7 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.is_sqlite = engine.dialect.name == "sqlite"
-        self._turns = Turns(self._connect_to_write) if self.is_sqlite else None
+        self._turns = WriteBatches(self._connect_to_write) if self.is_sqlite else None
 
     @classmethod
     def open(cls, url: str | Path) -> Store:

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.cluster import Resources
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
@@ -39,12 +39,12 @@ def heartbeats(connection: sa.Connection) -> dict[str, int]:
     return {row.name: row.last_heartbeat_ms or 0 for row in connection.execute(_HEARTBEATS)}
 
 
-def list_all(connection: sa.Connection, backend: str | None = None) -> list[Machine]:
+def list_all(connection: sa.Connection, backend: str | None = None) -> list[OfferedNode]:
     """All nodes, or those of one backend, by name."""
     query = sa.select(NODES).order_by(NODES.c.name)
     if backend is not None:
         query = query.where(NODES.c.backend == backend)
-    return read_all(connection, query, Machine)
+    return read_all(connection, query, OfferedNode)
 
 
 def has_room_for(connection: sa.Connection, backend: str, needs: Resources) -> bool:
@@ -60,12 +60,12 @@ def largest(connection: sa.Connection, backend: str) -> Resources | None:
     return None if row.gpus is None else Resources(row.gpus, row.cpu_milli, row.memory_bytes)
 
 
-def put(connection: sa.Connection, machines: Iterable[Machine]) -> None:
+def put(connection: sa.Connection, nodes: Iterable[OfferedNode]) -> None:
     """Add nodes, or replace what is known of them."""
-    for machine in machines:
-        values = msgspec.to_builtins(machine)
+    for node in nodes:
+        values = msgspec.to_builtins(node)
         updated = connection.execute(
-            sa.update(NODES).where(NODES.c.name == machine.name).values(**values)
+            sa.update(NODES).where(NODES.c.name == node.name).values(**values)
         )
         if not updated.rowcount:
             connection.execute(sa.insert(NODES).values(**values))

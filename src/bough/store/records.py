@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from bough.model.record import (
     AuditEntry,
     ConfigType,
-    Errand,
     EventKind,
+    OutboxMessage,
     Revision,
     StoredEvent,
 )
@@ -160,15 +160,15 @@ def last_event(connection: sa.Connection) -> int:
 # Outbox
 
 
-def add_errands(connection: sa.Connection, errands: Iterable[Errand], now_ms: int) -> None:
+def add_outbox(connection: sa.Connection, messages: Iterable[OutboxMessage], now_ms: int) -> None:
     """Have backends told something after this transaction."""
-    rows = [{**_unnumbered(errand), "created_ms": now_ms} for errand in errands]
+    rows = [{**_unnumbered(message), "created_ms": now_ms} for message in messages]
     add(connection, _INSERT_ERRAND, rows)
 
 
-def list_errands(
+def list_outbox(
     connection: sa.Connection, backends: Sequence[str], limit: int = 1_000
-) -> list[Errand]:
+) -> list[OutboxMessage]:
     """What these backends are still to be told, in the order in which it was decided."""
     names = ("number", "kind", "backend", "subject", "payload", "attempts")
     query = (
@@ -177,16 +177,16 @@ def list_errands(
         .order_by(OUTBOX.c.number)
         .limit(limit)
     )
-    return read_all(connection, query, Errand)
+    return read_all(connection, query, OutboxMessage)
 
 
-def finish_errands(connection: sa.Connection, numbers: Sequence[int]) -> None:
+def finish_outbox(connection: sa.Connection, numbers: Sequence[int]) -> None:
     """These were told."""
     if numbers:
         connection.execute(sa.delete(OUTBOX).where(OUTBOX.c.number.in_(numbers)))
 
 
-def fail_errand(connection: sa.Connection, number: int, error: str) -> None:
+def fail_outbox(connection: sa.Connection, number: int, error: str) -> None:
     """It could not be told, and is tried again."""
     connection.execute(
         sa.update(OUTBOX)
@@ -195,7 +195,7 @@ def fail_errand(connection: sa.Connection, number: int, error: str) -> None:
     )
 
 
-def _unnumbered(record: AuditEntry | StoredEvent | Errand) -> dict[str, Any]:
+def _unnumbered(record: AuditEntry | StoredEvent | OutboxMessage) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(record)
     del values["number"]
     return values

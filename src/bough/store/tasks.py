@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus, Workflow
+from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
 from bough.store.rows import add, read_all
 from bough.store.schema import GROUPS, TASKS, WORKFLOWS
 
@@ -28,43 +28,6 @@ class Use(NamedTuple):
     gpus: int
     #: Whether they count against the quota: HIGH or NORMAL, and not beyond a gang's minimum.
     guaranteed: bool
-
-
-class TaskFilter(msgspec.Struct, frozen=True):
-    """Which tasks to list; an empty field does not matter."""
-
-    users: tuple[str, ...] = ()
-    #: By identifier.
-    workflow: str | None = None
-    statuses: tuple[TaskStatus, ...] = ()
-    #: `None`: all pools.
-    pools: tuple[str, ...] | None = None
-    nodes: tuple[str, ...] = ()
-    priorities: tuple[Priority, ...] = ()
-    started_after_ms: int | None = None
-    started_before_ms: int | None = None
-    #: `None`: all of them.
-    limit: int | None = 20
-    offset: int = 0
-
-
-def search(connection: sa.Connection, wanted: TaskFilter) -> list[tuple[Task, Workflow, Group]]:
-    """The attempts that a filter lets through, the newest first, with what they are part of."""
-    order = (TASKS.c.queued_ms.desc(), TASKS.c.uuid, TASKS.c.retry_id.desc())
-    query = (
-        sa.select(TASKS)
-        .join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
-        .where(*_conditions(wanted))
-        .order_by(*order)
-    )
-    tasks = _tasks(connection, query.limit(wanted.limit).offset(wanted.offset))
-    uuids = sorted({task.workflow_uuid for task in tasks})
-    groups = {group.uuid: group for group in groups_of(connection, uuids)}
-    workflows: dict[str, Workflow] = {}
-    for start in range(0, len(uuids), 500):
-        part = sa.select(WORKFLOWS).where(WORKFLOWS.c.uuid.in_(uuids[start : start + 500]))
-        workflows |= {each.uuid: each for each in read_all(connection, part, Workflow)}
-    return [(task, workflows[task.workflow_uuid], groups[task.group_uuid]) for task in tasks]
 
 
 def insert_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
@@ -263,30 +226,8 @@ def node_uses(connection: sa.Connection) -> dict[str, int]:
 
 
 def move_queue(connection: sa.Connection, queue: str, new_queue: str) -> None:
-    """Let the groups of a queue, over or not, be of another name."""
+    """Rename the queue of all its groups, finished ones included."""
     connection.execute(sa.update(GROUPS).where(GROUPS.c.queue == queue).values(queue=new_queue))
-
-
-def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
-    found: list[sa.ColumnElement[bool]] = [
-        column.in_(values)
-        for column, values in (
-            (WORKFLOWS.c.submitted_by, wanted.users),
-            (TASKS.c.status, tuple(status.value for status in wanted.statuses)),
-            (WORKFLOWS.c.priority, tuple(priority.value for priority in wanted.priorities)),
-            (TASKS.c.node, wanted.nodes),
-        )
-        if values
-    ]
-    if wanted.pools is not None:
-        found.append(WORKFLOWS.c.pool.in_(wanted.pools))
-    if wanted.workflow is not None:
-        found.append(WORKFLOWS.c.workflow_id == wanted.workflow)
-    if wanted.started_after_ms is not None:
-        found.append(TASKS.c.started_ms >= wanted.started_after_ms)
-    if wanted.started_before_ms is not None:
-        found.append(TASKS.c.started_ms < wanted.started_before_ms)
-    return found
 
 
 def _groups(connection: sa.Connection, query: sa.Select[Any]) -> list[Group]:

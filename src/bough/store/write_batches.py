@@ -26,7 +26,7 @@ LONGEST_S = 0.05
 _LOOK_S = 0.05
 
 
-class Turns:
+class WriteBatches:
     """Gives writers their turns."""
 
     def __init__(self, connect: Callable[[], sa.Connection]) -> None:

@@ -44,7 +44,7 @@ from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import News
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 
 LOG = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class LocalBackend:
         """The name that pools refer to."""
         return self._name
 
-    def machines(self) -> tuple[Machine, ...]:
+    def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that this machine is, or is to be taken for."""
         return self._machines
 

@@ -18,7 +18,7 @@ import msgspec
 from bough.backends.local.detect_gpus import Gpu, find_gpus
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import CPU, MEMORY, controlling, find_hierarchies
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 
 #: What is offered with each GPU that is offered: enough for what people usually ask.
 CPU_MILLI_PER_GPU = 32_000
@@ -31,7 +31,7 @@ _LABEL = re.compile(r"[^A-Za-z0-9._-]+")
 
 def find_machine(
     options: LocalOptions, found: tuple[tuple[Gpu, ...], tuple[str, ...]] | None = None
-) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
+) -> tuple[tuple[OfferedNode, ...], tuple[str, ...]]:
     """The nodes to offer, and what the one who started the server should know about them.
 
     `found`: the GPUs of this machine, for those who have looked for them already.
@@ -40,7 +40,7 @@ def find_machine(
         count = len(options.nodes)
         told = f"{count} nodes are offered as told" if count > 1 else "a node is offered as told"
         return options.nodes, (f"{told}, whatever this machine has; tasks run here",)
-    machine = Machine(
+    machine = OfferedNode(
         name=host_name(),
         cpu_milli=count_cpu_milli(),
         memory_bytes=count_memory(),
@@ -58,7 +58,7 @@ def find_machine(
 
 
 def number_gpus(
-    machines: Iterable[Machine], found: tuple[Gpu, ...] = ()
+    machines: Iterable[OfferedNode], found: tuple[Gpu, ...] = ()
 ) -> dict[str, tuple[int, ...]]:
     """The numbers of each node's GPUs for CUDA_VISIBLE_DEVICES, by the name of the node.
 
@@ -103,7 +103,7 @@ def count_memory() -> int:
     return min([total, *(each for each in limits if each is not None)])
 
 
-def _offer(machine: Machine, gpus: int) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
+def _offer(machine: OfferedNode, gpus: int) -> tuple[tuple[OfferedNode, ...], tuple[str, ...]]:
     offered = msgspec.structs.replace(
         machine,
         gpus=gpus,

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from bough.backends.local.command import Bounds
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 
 MEBIBYTE = 2**20
 #: Where tasks find programs, unless they say otherwise.
@@ -29,7 +29,7 @@ class LocalOptions(msgspec.Struct, frozen=True):
     #: The GPUs to offer where there are none, and nothing went wrong while looking for them.
     gpus_if_none: int = 0
     #: Nodes to offer instead, all of them on this machine.
-    nodes: tuple[Machine, ...] = ()
+    nodes: tuple[OfferedNode, ...] = ()
     #: Folders and files that no task may see, such as the server's data.
     hidden: tuple[Path, ...] = ()
     #: Give each task a private view where the machine allows it.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 
 #: What a made-up node has for each of its GPUs: enough for what people usually ask.
 CPU_MILLI_PER_GPU = 32_000
@@ -33,10 +33,10 @@ class VirtualBackend:
     """Holds GPUs. The clock is given, so that time can be a test's own."""
 
     def __init__(
-        self, machines: Iterable[Machine], now_ms: Callable[[], int], name: str = "default"
+        self, nodes: Iterable[OfferedNode], now_ms: Callable[[], int], name: str = "default"
     ) -> None:
         self._name = name
-        self._machines = tuple(machines)
+        self._nodes = tuple(nodes)
         self._now_ms = now_ms
         self._attempts: dict[str, _Running] = {}
         self._lock = threading.Lock()
@@ -46,13 +46,13 @@ class VirtualBackend:
         """The name that pools refer to."""
         return self._name
 
-    def machines(self) -> tuple[Machine, ...]:
+    def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that it was made with, or given since."""
-        return self._machines
+        return self._nodes
 
-    def offer(self, machines: Iterable[Machine]) -> None:
+    def offer(self, nodes: Iterable[OfferedNode]) -> None:
         """Have these nodes from now on."""
-        self._machines = tuple(machines)
+        self._nodes = tuple(nodes)
 
     def start(self, start: Start) -> None:
         """Let tasks hold their GPUs; those that are known already are left alone."""
@@ -106,12 +106,12 @@ class VirtualBackend:
         del attempt, position, last_lines
 
 
-def make_machines(gpus: int, per_node: int = GPUS_PER_NODE) -> tuple[Machine, ...]:
+def make_nodes(gpus: int, per_node: int = GPUS_PER_NODE) -> tuple[OfferedNode, ...]:
     """Nodes with so many GPUs together, the last one with what is left."""
     sizes = [per_node] * (gpus // per_node) + ([gpus % per_node] if gpus % per_node else [])
     width = len(str(max(0, len(sizes) - 1)))
     return tuple(
-        Machine(
+        OfferedNode(
             name=f"node-{number:0{width}}",
             gpus=size,
             cpu_milli=size * CPU_MILLI_PER_GPU,

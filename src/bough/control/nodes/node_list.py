@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import msgspec
 
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import Estate, read_estate, uses
+from bough.control.pools.pool_config import PoolConfig, read_pool_config, uses
 from bough.control.pools.pool_status import HEARTBEAT_WINDOW_MS
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
-from bough.model.pool import Machine, Pool
+from bough.model.pool import OfferedNode, Pool
 from bough.model.subpool import Subpool
 from bough.model.workflow import HOLDING
-from bough.store import nodes as machine_store
+from bough.store import nodes as node_store
 from bough.store import pools as pool_store
 from bough.store import task_search
 from bough.store.task_search import TaskFilter
@@ -34,7 +34,7 @@ class Amounts(msgspec.Struct, frozen=True):
 class NodeView(msgspec.Struct, frozen=True):
     """A node as those see it who want to use it."""
 
-    machine: Machine
+    node: OfferedNode
     #: The pools that may use it, each with the platform names under which they do. Only pools that
     #: were asked for; a subpool stands for itself here.
     pools: dict[str, tuple[str, ...]]
@@ -72,17 +72,17 @@ def list_nodes(
                 if found is None:
                     raise NotFound(f"Pool {name} not found.")
                 wanted[name] = found.parent if isinstance(found, Subpool) else found.name
-        estate = read_estate(connection)
+        config = read_pool_config(connection)
         held = task_search.search(connection, TaskFilter(statuses=HOLDING, limit=None))
     used = _held_by_node(held)
     tasks = Counter(row.task.node for row in held)
     views = [
         msgspec.structs.replace(
-            _view(machine, estate, wanted, platforms),
-            used=used.get(machine.name, Amounts()),
-            tasks=tasks[machine.name],
+            _view(node, config, wanted, platforms),
+            used=used.get(node.name, Amounts()),
+            tasks=tasks[node.name],
         )
-        for machine in estate.machines
+        for node in config.nodes
     ]
     return [each for each in views if each.pools or wanted is None]
 
@@ -90,7 +90,7 @@ def list_nodes(
 def get_node(site: Site, actor: Actor, name: str) -> NodeView:
     """One node, with all pools that may use it."""
     for view in list_nodes(site, actor):
-        if view.machine.name == name:
+        if view.node.name == name:
             return view
     raise NotFound(f"Node {name} not found.")
 
@@ -99,47 +99,47 @@ def list_backends(site: Site, actor: Actor) -> list[BackendView]:
     """The backends that were ever heard of, by name."""
     authorise(actor, Action.CONFIG_READ, "config/backend", site.role_names)
     with site.store.read() as connection:
-        heard = machine_store.heartbeats(connection)
-        machines = machine_store.list_all(connection)
+        heard = node_store.heartbeats(connection)
+        nodes = node_store.list_all(connection)
     now_ms = site.clock.now_ms()
     return [
         BackendView(
             name,
             at_ms,
             now_ms - at_ms <= HEARTBEAT_WINDOW_MS,
-            sum(each.backend == name for each in machines),
-            sum(each.gpus for each in machines if each.backend == name),
+            sum(each.backend == name for each in nodes),
+            sum(each.gpus for each in nodes if each.backend == name),
         )
         for name, at_ms in heard.items()
     ]
 
 
 def _view(
-    machine: Machine,
-    estate: Estate,
+    node: OfferedNode,
+    config: PoolConfig,
     wanted: dict[str, str] | None,
     platforms: Sequence[str] | None,
 ) -> NodeView:
-    by_name = {pool.name: pool for pool in estate.pools}
-    sharing = [name for name, pool in by_name.items() if uses(pool, machine)]
+    by_name = {pool.name: pool for pool in config.pools}
+    sharing = [name for name, pool in by_name.items() if uses(pool, node)]
     asked = {name: name for name in sharing} if wanted is None else wanted
     shown: dict[str, tuple[str, ...]] = {}
     for name, parent in asked.items():
         if parent in sharing:
-            found = _platforms(by_name[parent], machine)
+            found = _platforms(by_name[parent], node)
             chosen = tuple(each for each in found if platforms is None or each in platforms)
             if chosen:
                 shown[name] = chosen
-    return NodeView(machine, shown, len(sharing))
+    return NodeView(node, shown, len(sharing))
 
 
-def _platforms(pool: Pool, machine: Machine) -> tuple[str, ...]:
+def _platforms(pool: Pool, node: OfferedNode) -> tuple[str, ...]:
     """The platforms of a pool that a node belongs to; a pool without any has one for all."""
     if not pool.platforms:
-        return (machine.platform or "default",)
-    if machine.platform is None:
+        return (node.platform or "default",)
+    if node.platform is None:
         return tuple(sorted(pool.platforms))
-    return (machine.platform,) if machine.platform in pool.platforms else ()
+    return (node.platform,) if node.platform in pool.platforms else ()
 
 
 def _held_by_node(rows: list[task_search.TaskRow]) -> dict[str, Amounts]:

@@ -1,25 +1,27 @@
-"""Nodes: what backends offer, as it is now, and what administrators say about it.
-
-Must not know what becomes of what runs on a node (nodes).
-"""
+"""The nodes that backends offer, written down; what ran on nodes that are gone ends."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+import sqlalchemy as sa
 
-from bough.control.nodes import node_drain
-from bough.control.people.access import authorise
-from bough.control.recording import audit, happen
+from bough.control.config.settings import read_workflow_settings
+from bough.control.pools import subpool_drain
+from bough.control.recording import happen
 from bough.control.site import Site
-from bough.errors import NotFound
-from bough.model.access import Action, Actor
-from bough.model.backend import Backend
-from bough.model.pool import Machine
+from bough.control.workflows import observations
+from bough.control.workflows.lifecycle import VANISHED
+from bough.control.workflows.load_changes import open_changes
+from bough.model.backend import Backend, Observation, Sight
 from bough.model.record import EventKind
-from bough.store import nodes as machine_store
+from bough.model.settings import VanishedNode
+from bough.store import nodes as node_store
 from bough.store import settings as setting_store
+from bough.store import tasks as task_store
 
-#: A setting: nodes that were gone when they were still not to take anything new.
+#: A setting: nodes that were cordoned when their backend last offered them.
 _CORDONED_AWAY = "cordoned_away"
 #: How often a backend is written down as alive, well within the window that pools allow.
 HEARTBEAT_MS = 20_000
@@ -29,8 +31,8 @@ def sync(site: Site, backend: Backend) -> bool:
     """Bring the nodes of a backend up to date; whether anything changed."""
     now_ms = site.clock.now_ms()
     with site.store.read() as connection:
-        known = {each.name: each for each in machine_store.list_all(connection, backend.name)}
-        heard = machine_store.heartbeats(connection).get(backend.name, 0)
+        known = {each.name: each for each in node_store.list_all(connection, backend.name)}
+        heard = node_store.heartbeats(connection).get(backend.name, 0)
         away = set(setting_store.get(connection, _CORDONED_AWAY) or ())
     cordoned = {each.name for each in known.values() if each.cordoned} | away
     offered = {
@@ -40,7 +42,7 @@ def sync(site: Site, backend: Backend) -> bool:
             # An administrator's word stands, whatever the backend says of its node.
             cordoned=each.cordoned or each.name in cordoned,
         )
-        for each in backend.machines()
+        for each in backend.nodes()
     }
     changed = [each for each in offered.values() if known.get(each.name) != each]
     gone = sorted(set(known) - set(offered))
@@ -48,10 +50,10 @@ def sync(site: Site, backend: Backend) -> bool:
         return False
     ended: set[str] = set()
     with site.store.write() as connection:
-        machine_store.heartbeat(connection, backend.name, now_ms)
+        node_store.heartbeat(connection, backend.name, now_ms)
         if changed or gone:
-            machine_store.put(connection, changed)
-            machine_store.remove(connection, gone)
+            node_store.put(connection, changed)
+            node_store.remove(connection, gone)
             still_away = sorted((away | (cordoned & set(gone))) - set(offered))
             if still_away != sorted(away):
                 setting_store.put(connection, _CORDONED_AWAY, still_away)
@@ -59,31 +61,29 @@ def sync(site: Site, backend: Backend) -> bool:
             for name in (*(each.name for each in changed), *gone):
                 state = "gone" if name in gone else "changed"
                 happen(connection, site, EventKind.NODE_CHANGED, name, message=state)
-            ended = node_drain.end_lost(site, connection, gone)
-    node_drain.check_drains(site, ended)
+            ended = _end_lost(site, connection, gone)
+    for pool in sorted(ended):
+        subpool_drain.check_drain(site, pool)
     return bool(changed or gone)
 
 
-def set_cordoned(site: Site, actor: Actor, name: str, *, cordoned: bool) -> Machine:
-    """Let nothing new onto a node, or let it again; what runs goes on."""
-    authorise(actor, Action.NODE_UPDATE, names=site.role_names)
-    with site.store.write() as connection:
-        known = {each.name: each for each in machine_store.list_all(connection)}
-        if name not in known:
-            raise NotFound(f"Node {name} not found.")
-        before = known[name]
-        after = msgspec.structs.replace(before, cordoned=cordoned)
-        machine_store.put(connection, (after,))
-        setting_store.raise_counter(connection, setting_store.VERSION)
-        audit(connection, site, actor, Action.NODE_UPDATE, f"node/{name}", before, after)
-        message = "cordoned" if cordoned else "uncordoned"
-        happen(connection, site, EventKind.NODE_CHANGED, name, message=message)
-    site.wake()
-    return after
+def _end_lost(site: Site, connection: sa.Connection, names: Sequence[str]) -> set[str]:
+    """End what was on nodes that are gone, unless it is to be left; the pools of what has ended.
 
-
-def list_machines(site: Site, actor: Actor) -> list[Machine]:
-    """All nodes, by name."""
-    authorise(actor, Action.RESOURCE_LIST, names=site.role_names)
-    with site.store.read() as connection:
-        return machine_store.list_all(connection)
+    Their backend is told, too, in case they are somewhere after all.
+    """
+    if not names or read_workflow_settings(connection).vanished_node is VanishedNode.LEAVE:
+        return set()
+    lost = task_store.holding(connection, names)
+    news: dict[str, list[Observation]] = {}
+    now_ms = site.clock.now_ms()
+    for task in lost:
+        seen = Observation(task.attempt, Sight.LOST, now_ms)
+        news.setdefault(task.workflow_uuid, []).append(seen)
+    changes = open_changes(site, connection, sorted(news))
+    for change in changes:
+        for each in news[change.workflow.uuid]:
+            task = change.task(each.attempt)
+            if task is not None and task.status.holds_node:
+                change.release(task, VANISHED, at_once=True)
+    return observations.note_all(site, connection, changes, news)

@@ -17,7 +17,7 @@ from bough.control.fields import read_gpus, read_limit
 from bough.control.people.access import authorise
 from bough.control.pools import quota_effects
 from bough.control.pools.dry_run import changing
-from bough.control.pools.pool_config import Estate, read_estate
+from bough.control.pools.pool_config import PoolConfig, read_pool_config
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
@@ -119,7 +119,7 @@ def _make(site: Site, actor: Actor, change: Any, *, plan: bool) -> CohortChange:
     """Make a change in a transaction, see what it does, and keep it unless it is only planned."""
     authorise(actor, Action.COHORT_UPDATE, names=site.role_names)
     with changing(site, plan=plan) as connection:
-        before: Estate = read_estate(connection)
+        before: PoolConfig = read_pool_config(connection)
         cohort = change(connection)
         setting_store.raise_counter(connection, setting_store.VERSION)
         made = CohortChange(cohort, quota_effects.of_change(site, connection, before), plan)

@@ -5,32 +5,32 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.pool import Machine, Pool, PoolCohort
+from bough.model.pool import OfferedNode, Pool, PoolCohort
 from bough.model.subpool import Subpool
 from bough.store import cohorts, pools
 from bough.store import nodes as node_store
 
 
-class Estate(msgspec.Struct, frozen=True):
+class PoolConfig(msgspec.Struct, frozen=True):
     """Pools, how they are divided, what stands above them, and the nodes below."""
 
     pools: tuple[Pool, ...] = ()
     subpools: tuple[Subpool, ...] = ()
     cohorts: tuple[PoolCohort, ...] = ()
-    machines: tuple[Machine, ...] = ()
+    nodes: tuple[OfferedNode, ...] = ()
 
     def subpools_of(self, pool: str) -> list[Subpool]:
         """The subpools of a pool, by name, archived ones too."""
         return [each for each in self.subpools if each.parent == pool]
 
 
-def read_estate(connection: sa.Connection) -> Estate:
+def read_pool_config(connection: sa.Connection) -> PoolConfig:
     """Read it all."""
-    return Estate(
+    return PoolConfig(
         pools=tuple(pools.list_pools(connection)),
         subpools=tuple(pools.list_subpools(connection)),
         cohorts=tuple(cohorts.list_all(connection)),
-        machines=tuple(node_store.list_all(connection)),
+        nodes=tuple(node_store.list_all(connection)),
     )
 
 
@@ -44,33 +44,33 @@ def unallocated(pool: Pool, subpools: list[Subpool]) -> int | None:
     return pool.gpu.guarantee - sum(each.counted for each in subpools)
 
 
-def uses(pool: Pool, machine: Machine) -> bool:
+def uses(pool: Pool, node: OfferedNode) -> bool:
     """Whether a pool may use a node."""
-    if machine.backend != pool.backend:
+    if node.backend != pool.backend:
         return False
-    return machine.pools is None or pool.name in machine.pools
+    return node.pools is None or pool.name in node.pools
 
 
-def node_sets(estate: Estate) -> list[tuple[tuple[Pool, ...], tuple[Machine, ...]]]:
+def node_sets(config: PoolConfig) -> list[tuple[tuple[Pool, ...], tuple[OfferedNode, ...]]]:
     """Pools that share nodes, directly or through others, with those nodes; by their first pool."""
-    owner: dict[str, str] = {pool.name: pool.name for pool in estate.pools}
+    owner: dict[str, str] = {pool.name: pool.name for pool in config.pools}
 
     def first(name: str) -> str:
         while owner[name] != name:
             name = owner[name]
         return name
 
-    shared: list[tuple[Machine, list[str]]] = []
-    for machine in estate.machines:
-        sharing = [pool.name for pool in estate.pools if uses(pool, machine)]
-        shared.append((machine, sharing))
+    shared: list[tuple[OfferedNode, list[str]]] = []
+    for node in config.nodes:
+        sharing = [pool.name for pool in config.pools if uses(pool, node)]
+        shared.append((node, sharing))
         for name in sharing[1:]:
             one, other = sorted((first(sharing[0]), first(name)))
             owner[other] = one
-    found: dict[str, tuple[list[Pool], list[Machine]]] = {}
-    for pool in sorted(estate.pools, key=lambda each: each.name):
+    found: dict[str, tuple[list[Pool], list[OfferedNode]]] = {}
+    for pool in sorted(config.pools, key=lambda each: each.name):
         found.setdefault(first(pool.name), ([], []))[0].append(pool)
-    for machine, sharing in shared:
+    for node, sharing in shared:
         if sharing:
-            found[first(sharing[0])][1].append(machine)
+            found[first(sharing[0])][1].append(node)
     return [(tuple(members), tuple(nodes)) for _, (members, nodes) in sorted(found.items())]

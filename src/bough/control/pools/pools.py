@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import read_estate
+from bough.control.pools.pool_config import read_pool_config
 from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
 from bough.control.pools.pool_status import status_of
 from bough.control.pools.subpool_drain import Drain
@@ -25,7 +25,7 @@ from bough.model.pool import Json, Pool, PoolStatus
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import Subpool
 from bough.store import cohorts as cohort_store
-from bough.store import nodes as machine_store
+from bough.store import nodes as node_store
 from bough.store import people as people_store
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
@@ -70,7 +70,7 @@ def put_pools(
         authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
     wanted = [read_pool(name, configs[name]) for name in sorted(configs)]
     with site.store.write() as connection:
-        before = read_estate(connection)
+        before = read_pool_config(connection)
         for pool in wanted:
             _put(site, connection, actor, pool, note)
         changed = _finish(site, connection, before)
@@ -85,7 +85,7 @@ def create_pool(
     authorise(actor, Action.POOL_CREATE, resource_of(name), site.role_names)
     pool = read_pool(name, config)
     with site.store.write() as connection:
-        before = read_estate(connection)
+        before = read_pool_config(connection)
         if isinstance(pool_store.find(connection, name), Pool):
             raise Conflict(f"Pool {name} already exists.")
         _put(site, connection, actor, pool, note)
@@ -100,7 +100,7 @@ def patch_pool(
     """Change some fields of a pool."""
     authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
     with site.store.write() as connection:
-        before = read_estate(connection)
+        before = read_pool_config(connection)
         pool = merge_pool(_lock(connection, name), changes)
         _put(site, connection, actor, pool, note)
         changed = _finish(site, connection, before)
@@ -167,16 +167,16 @@ def list_pools(
     """All pools, by name; with subpools, each is followed by those that are not archived."""
     authorise(actor, Action.POOL_LIST, names=site.role_names)
     with site.store.read() as connection:
-        estate = read_estate(connection)
-        heartbeats = machine_store.heartbeats(connection)
+        config = read_pool_config(connection)
+        heartbeats = node_store.heartbeats(connection)
     views: list[PoolView] = []
-    for pool in estate.pools:
+    for pool in config.pools:
         if backend is not None and pool.backend != backend:
             continue
         status = status_of(pool, heartbeats, site.clock.now_ms())
         views.append(PoolView(pool.name, pool, status))
         if subpools:
-            visible = [each for each in estate.subpools_of(pool.name) if each.visible]
+            visible = [each for each in config.subpools_of(pool.name) if each.visible]
             views += [PoolView(each.name, pool, status, each) for each in visible]
     return views
 
@@ -197,7 +197,7 @@ def view(site: Site, connection: sa.Connection, found: Pool | Subpool) -> PoolVi
     pool = found if isinstance(found, Pool) else pool_store.find_pool(connection, found.parent)
     if pool is None:
         raise Broken(f"the pool of {found.name} is missing")
-    status = status_of(pool, machine_store.heartbeats(connection), site.clock.now_ms())
+    status = status_of(pool, node_store.heartbeats(connection), site.clock.now_ms())
     return PoolView(found.name, pool, status, subpool)
 
 
@@ -225,7 +225,7 @@ def _put(site: Site, connection: sa.Connection, actor: Actor, pool: Pool, note: 
 
 
 def _finish(
-    site: Site, connection: sa.Connection, before: quota_effects.Estate
+    site: Site, connection: sa.Connection, before: quota_effects.PoolConfig
 ) -> quota_effects.Effects:
     setting_store.raise_counter(connection, setting_store.VERSION)
     return quota_effects.of_change(site, connection, before)

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bough.control.pools.pool_config import Estate, read_estate
+from bough.control.pools.pool_config import PoolConfig, read_pool_config
 from bough.control.pools.quota_tree import Forest, derive
 from bough.control.site import Site
 from bough.core.quota.effects import Debt, Effects
 from bough.core.quota.tree import QuotaTree
 from bough.store import tasks
 
-__all__ = ["Debt", "Effects", "Estate", "compare", "of_change"]
+__all__ = ["Debt", "Effects", "PoolConfig", "compare", "of_change"]
 
 
-def of_change(site: Site, connection: sa.Connection, before: Estate) -> Effects:
-    """What was done since the estate was read, within the same transaction."""
+def of_change(site: Site, connection: sa.Connection, before: PoolConfig) -> Effects:
+    """What was done since the config was read, within the same transaction."""
     uses: dict[str, int] = {}
     for use in tasks.uses(connection):
         uses[use.pool] = uses.get(use.pool, 0) + use.gpus
-    return compare(site, before, read_estate(connection), uses)
+    return compare(site, before, read_pool_config(connection), uses)
 
 
-def compare(site: Site, before: Estate, after: Estate, uses: dict[str, int]) -> Effects:
+def compare(site: Site, before: PoolConfig, after: PoolConfig, uses: dict[str, int]) -> Effects:
     """Compare two estates under the same use, which is by pool and subpool."""
     old, new = _tree(site, before, uses), _tree(site, after, uses)
     nodes = sorted({*old, *new})
@@ -58,17 +58,17 @@ def compare(site: Site, before: Estate, after: Estate, uses: dict[str, int]) -> 
     )
 
 
-def _tree(site: Site, estate: Estate, uses: dict[str, int]) -> QuotaTree:
-    forest = derive(estate, site.namespace, site.prefix)
+def _tree(site: Site, config: PoolConfig, uses: dict[str, int]) -> QuotaTree:
+    forest = derive(config, site.namespace, site.prefix)
     tree = QuotaTree.of(forest.cohorts, forest.queues)
     for name, gpus in sorted(uses.items()):
         leaf = forest.leaves.get(name)
         if leaf is not None:
-            tree.add_usage(leaf, forest.amount(_pool_of(estate, forest, name), gpus))
+            tree.add_usage(leaf, forest.amount(_pool_of(config, forest, name), gpus))
     return tree
 
 
-def _pool_of(estate: Estate, forest: Forest, name: str) -> str:
+def _pool_of(config: PoolConfig, forest: Forest, name: str) -> str:
     if name in forest.flavor_of_pool:
         return name
-    return next(each.parent for each in estate.subpools if each.name == name)
+    return next(each.parent for each in config.subpools if each.name == name)

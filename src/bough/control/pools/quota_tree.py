@@ -18,9 +18,9 @@ from fractions import Fraction
 
 import msgspec
 
-from bough.control.pools.pool_config import Estate, node_sets, unallocated
+from bough.control.pools.pool_config import PoolConfig, node_sets, unallocated
 from bough.model.names import SHARED, QueueName
-from bough.model.pool import Machine, Pool, PoolCohort
+from bough.model.pool import OfferedNode, Pool, PoolCohort
 from bough.model.quota import (
     Cohort,
     FlavorQuotas,
@@ -74,35 +74,37 @@ class Forest(msgspec.Struct, frozen=True):
         return {FlavorResource(self.flavor_of_pool[pool], GPU): gpus}
 
 
-def derive(estate: Estate, namespace: str, prefix: str = "osmo") -> Forest:
-    """Make the tree. Same estate, same tree."""
-    return _Derivation(estate, QueueName(namespace, prefix=prefix)).forest()
+def derive(config: PoolConfig, namespace: str, prefix: str = "osmo") -> Forest:
+    """Make the tree. Same config, same tree."""
+    return _Derivation(config, QueueName(namespace, prefix=prefix)).forest()
 
 
 class _Derivation:
     """What the parts of the tree have to know of each other while it is made."""
 
-    def __init__(self, estate: Estate, root: QueueName) -> None:
-        self.estate = estate
+    def __init__(self, config: PoolConfig, root: QueueName) -> None:
+        self.config = config
         self.root = root
-        sets = node_sets(estate)
+        sets = node_sets(config)
         alone = len(sets) <= 1
         self.flavor_of_pool: dict[str, str] = {}
         self.flavor_of_node: dict[str, str] = {}
         self.capacity: dict[str, int] = {}
         self.nominal: dict[str, int] = {}
-        for members, machines in sets:
+        for members, nodes in sets:
             flavor = DEFAULT_FLAVOR if alone else members[0].name
-            self._count(flavor, members, machines)
+            self._count(flavor, members, nodes)
         self.own = self._own_quotas()
 
-    def _count(self, flavor: str, members: tuple[Pool, ...], machines: tuple[Machine, ...]) -> None:
+    def _count(
+        self, flavor: str, members: tuple[Pool, ...], nodes: tuple[OfferedNode, ...]
+    ) -> None:
         """What each pool of a node set has; those without limit have what the others leave."""
-        capacity = sum(machine.gpus for machine in machines)
+        capacity = sum(node.gpus for node in nodes)
         limited = sum(pool.gpu.guarantee or 0 for pool in members)
         self.capacity[flavor] = capacity
-        for machine in machines:
-            self.flavor_of_node[machine.name] = flavor
+        for node in nodes:
+            self.flavor_of_node[node.name] = flavor
         for pool in members:
             self.flavor_of_pool[pool.name] = flavor
             guarantee = pool.gpu.guarantee
@@ -117,19 +119,19 @@ class _Derivation:
         own = dict(self.capacity)
         for pool, flavor in self.flavor_of_pool.items():
             own[flavor] -= self.nominal[pool]
-        for cohort in self.estate.cohorts:
+        for cohort in self.config.cohorts:
             flavors = self._flavors_below(cohort.name)
             if flavors:
                 own[flavors[0]] -= cohort.quota
         return own
 
     def forest(self) -> Forest:
-        cohorts = [self._root(), *map(self._cohort, self.estate.cohorts)]
+        cohorts = [self._root(), *map(self._cohort, self.config.cohorts)]
         queues: list[Queue] = []
-        rows = [self._root_row(), *map(self._cohort_row, self.estate.cohorts)]
+        rows = [self._root_row(), *map(self._cohort_row, self.config.cohorts)]
         leaves: dict[str, str] = {}
-        for pool in self.estate.pools:
-            subpools = self.estate.subpools_of(pool.name)
+        for pool in self.config.pools:
+            subpools = self.config.subpools_of(pool.name)
             cohorts.append(self._container(pool))
             rows.append(self._container_row(pool))
             shared = self._queue(pool, SHARED)
@@ -244,12 +246,12 @@ class _Derivation:
         """The flavors of all pools below a cohort; of all pools, while it has none."""
         below = {cohort}
         while True:
-            more = {each.name for each in self.estate.cohorts if each.parent in below} - below
+            more = {each.name for each in self.config.cohorts if each.parent in below} - below
             if not more:
                 break
             below |= more
         found = {
-            self.flavor_of_pool[pool.name] for pool in self.estate.pools if pool.cohort in below
+            self.flavor_of_pool[pool.name] for pool in self.config.pools if pool.cohort in below
         }
         return sorted(found or self.capacity)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import Estate, node_sets, read_estate, unallocated
+from bough.control.pools.pool_config import PoolConfig, node_sets, read_pool_config, unallocated
 from bough.control.pools.pool_fields import pool_document, subpool_document
 from bough.control.pools.pool_status import status_of
 from bough.control.pools.quota_tree import QueueRow, derive
@@ -20,10 +20,10 @@ from bough.control.pools.subpool_drain import Drain, drain_of
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
-from bough.model.pool import Json, Machine, Pool, PoolStatus
+from bough.model.pool import Json, OfferedNode, Pool, PoolStatus
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import TaskStatus
-from bough.store import nodes as machine_store
+from bough.store import nodes as node_store
 from bough.store import tasks as task_store
 from bough.store.tasks import Use
 
@@ -92,21 +92,21 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
     """What pools have and use; `None`: all. A pool brings its subpools, a subpool only itself."""
     authorise(actor, Action.POOL_LIST, names=site.role_names)
     with site.store.read() as connection:
-        estate = read_estate(connection)
+        config = read_pool_config(connection)
         uses = task_store.uses(connection)
         held = task_store.node_uses(connection)
-        heartbeats = machine_store.heartbeats(connection)
+        heartbeats = node_store.heartbeats(connection)
         drains = {
             each.name: drain_of(site, connection, each)
-            for each in estate.subpools
+            for each in config.subpools
             if each.state is SubpoolState.DELETING
         }
     now_ms = site.clock.now_ms()
-    statuses = {pool.name: status_of(pool, heartbeats, now_ms) for pool in estate.pools}
-    can_start = startable(site, estate, uses, held)
+    statuses = {pool.name: status_of(pool, heartbeats, now_ms) for pool in config.pools}
+    can_start = startable(site, config, uses, held)
     sets: list[NodeSet] = []
-    for members, machines in node_sets(estate):
-        rows = _rows(estate, members, machines, uses, held, statuses)
+    for members, nodes in node_sets(config):
+        rows = _rows(config, members, nodes, uses, held, statuses)
         sets.append(NodeSet(tuple(_completed(row, can_start, drains) for row in rows)))
     if names is not None:
         sets = _selected(sets, names)
@@ -117,9 +117,9 @@ def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
     """The whole quota tree, hidden leaves too, in order."""
     authorise(actor, Action.QUEUE_LIST, names=site.role_names)
     with site.store.read() as connection:
-        estate = read_estate(connection)
+        config = read_pool_config(connection)
         uses = task_store.uses(connection)
-    forest = derive(estate, site.namespace, site.prefix)
+    forest = derive(config, site.namespace, site.prefix)
     used: dict[str, int] = {}
     guaranteed: dict[str, int] = {}
     parents = {row.name: row.parent for row in forest.rows}
@@ -138,21 +138,21 @@ def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
 
 
 def _rows(
-    estate: Estate,
+    config: PoolConfig,
     members: Iterable[Pool],
-    machines: Sequence[Machine],
+    nodes: Sequence[OfferedNode],
     uses: list[Use],
     held: dict[str, int],
     statuses: dict[str, PoolStatus],
 ) -> Iterable[PoolRow]:
-    capacity = sum(machine.gpus for machine in machines)
-    free = capacity - sum(held.get(machine.name, 0) for machine in machines)
+    capacity = sum(node.gpus for node in nodes)
+    free = capacity - sum(held.get(node.name, 0) for node in nodes)
     running: dict[str, list[Use]] = {}
     for use in uses:
         if use.status is TaskStatus.RUNNING:
             running.setdefault(use.pool, []).append(use)
     for pool in members:
-        subpools = [each for each in estate.subpools_of(pool.name) if each.visible]
+        subpools = [each for each in config.subpools_of(pool.name) if each.visible]
         left = unallocated(pool, subpools)
         yield PoolRow(
             pool.name,
@@ -224,5 +224,5 @@ def gpus_to_drain(report: QuotaReport) -> int:
 def subpools_by_state(site: Site) -> dict[SubpoolState, int]:
     """How many subpools are in each state, for metrics."""
     with site.store.read() as connection:
-        states = [each.state for each in read_estate(connection).subpools]
+        states = [each.state for each in read_pool_config(connection).subpools]
     return {state: states.count(state) for state in SubpoolState}

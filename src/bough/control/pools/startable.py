@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from bough.control.pools.pool_config import Estate, node_sets
+from bough.control.pools.pool_config import PoolConfig, node_sets
 from bough.control.pools.queue_names import EVERYTHING
 from bough.control.pools.quota_tree import GPU, derive
 from bough.control.site import Site
 from bough.core.quota.guarantee import GuaranteedTree
 from bough.model.names import SHARED, QueueName
-from bough.model.pool import Machine, Pool
+from bough.model.pool import OfferedNode, Pool
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal
 from bough.store.tasks import Use
@@ -34,22 +34,22 @@ class CanStart(msgspec.Struct, frozen=True):
 
 
 def startable(
-    site: Site, estate: Estate, uses: Iterable[Use], held: Mapping[str, int]
+    site: Site, config: PoolConfig, uses: Iterable[Use], held: Mapping[str, int]
 ) -> dict[str, CanStart]:
     """By pool and visible subpool; `held` is all that is used on each node."""
-    forest = derive(estate, site.namespace, site.prefix)
+    forest = derive(config, site.namespace, site.prefix)
     tree = GuaranteedTree.of(forest.cohorts, forest.queues)
     uses = tuple(uses)
-    parents = {each.name: each.parent for each in estate.subpools}
+    parents = {each.name: each.parent for each in config.subpools}
     for use in uses:
         leaf = forest.leaves.get(use.pool)
         if leaf is not None and use.guaranteed:
             tree.add_usage(leaf, forest.amount(parents.get(use.pool, use.pool), use.gpus))
     found: dict[str, CanStart] = {}
-    for members, machines in node_sets(estate):
-        names = _names(estate, members)
+    for members, nodes in node_sets(config):
+        names = _names(config, members)
         low = sum(use.gpus for use in uses if use.pool in names and not use.guaranteed)
-        there = _there(machines, held, low)
+        there = _there(nodes, held, low)
         for name, pool in names.items():
             what = FlavorResource(forest.flavor_of_pool[pool.name], GPU)
             can = _can_start(site, tree, forest.leaves[name], what, there)
@@ -85,16 +85,16 @@ def _note(site: Site, refusal: Refusal) -> str:
     return f"pool {queue.pool} as a whole has no more" if queue.leaf is None else ""
 
 
-def _there(machines: Iterable[Machine], held: Mapping[str, int], low: int) -> int:
+def _there(nodes: Iterable[OfferedNode], held: Mapping[str, int], low: int) -> int:
     """GPUs that are idle, or would be without LOW, on nodes that take work."""
-    idle = sum(max(0, each.gpus - held.get(each.name, 0)) for each in machines if not each.cordoned)
+    idle = sum(max(0, each.gpus - held.get(each.name, 0)) for each in nodes if not each.cordoned)
     return idle + low
 
 
-def _names(estate: Estate, members: Iterable[Pool]) -> dict[str, Pool]:
+def _names(config: PoolConfig, members: Iterable[Pool]) -> dict[str, Pool]:
     """The pools and visible subpools of a node set, each with its top-level pool."""
     found = {pool.name: pool for pool in members}
-    for each in estate.subpools:
+    for each in config.subpools:
         if each.visible and each.parent in found:
             found[each.name] = found[each.parent]
     return found

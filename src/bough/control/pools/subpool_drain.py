@@ -27,7 +27,7 @@ from bough.store import workflows as workflow_store
 MOST_NAMED = 100
 
 
-class Keeper(msgspec.Struct, frozen=True):
+class DrainBlocker(msgspec.Struct, frozen=True):
     """A workflow that keeps a drain open."""
 
     workflow_id: str
@@ -46,7 +46,7 @@ class Drain(msgspec.Struct, frozen=True):
     #: Workflows that cannot start as the pool is divided now, so that the drain does not end.
     stranded_count: int
     #: Those first, then the oldest.
-    workflows: tuple[Keeper, ...]
+    workflows: tuple[DrainBlocker, ...]
 
 
 def drain_of(site: Site, connection: sa.Connection, subpool: Subpool) -> Drain:
@@ -66,14 +66,14 @@ def drain_of(site: Site, connection: sa.Connection, subpool: Subpool) -> Drain:
     groups: dict[str, list[Group]] = {}
     for group in task_store.groups_of(connection, [each.uuid for each in workflows]):
         groups.setdefault(group.workflow_uuid, []).append(group)
-    keepers = [
-        _keeper(
+    blockers = [
+        _blocker(
             site, each, groups.get(each.uuid, []), stranded.get(each.uuid), (subpool.parent, quota)
         )
         for each in workflows
     ]
     count = workflow_store.count_alive(connection, subpool.name)
-    return Drain(count, len(stranded), tuple(keepers))
+    return Drain(count, len(stranded), tuple(blockers))
 
 
 def arm(site: Site, connection: sa.Connection, subpool: Subpool) -> None:
@@ -126,13 +126,13 @@ def rearm_drains(site: Site) -> list[str]:
     return [each.name for each in draining if check_drain(site, each.name)]
 
 
-def _keeper(
+def _blocker(
     site: Site,
     workflow: Workflow,
     groups: list[Group],
     lost: Group | None,
     shared: tuple[str, int],
-) -> Keeper:
+) -> DrainBlocker:
     """One workflow; `shared` is the pool, and what it has for what is in no ACTIVE subpool."""
     left = [group for group in groups if not group.status.finished]
     held = sum(needed_gpus(group.spec) for group in left if group.status.holds_node)
@@ -148,7 +148,7 @@ def _keeper(
     else:
         said = next((group.wait_message for group in left if group.wait_message), None)
         text = f"waits: {PoolNames(site).in_text(said)}" if said else "waits"
-    return Keeper(
+    return DrainBlocker(
         workflow.workflow_id,
         workflow.status,
         workflow.priority,

@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.gangs import needed_gpus
-from bough.control.pools.pool_config import Estate, unallocated
+from bough.control.pools.pool_config import PoolConfig, unallocated
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Priority, TaskStatus
@@ -80,7 +80,7 @@ class Consequences(msgspec.Struct, frozen=True):
 
 
 def consequences(
-    connection: sa.Connection, pool: str, before: Estate, after: Estate
+    connection: sa.Connection, pool: str, before: PoolConfig, after: PoolConfig
 ) -> Consequences:
     """What the change from one division of a pool to another does to what waits."""
     waiters = read_waiters(connection, [pool, *(each.name for each in after.subpools_of(pool))])
@@ -114,13 +114,13 @@ def consequences(
 
 
 def parts_of(
-    estate: Estate, pool: str, used: Mapping[str, int], waiters: Iterable[Waiter]
+    config: PoolConfig, pool: str, used: Mapping[str, int], waiters: Iterable[Waiter]
 ) -> list[Part]:
     """The parts of a pool with their lines; none where the pool has no quota to divide."""
-    found = next((each for each in estate.pools if each.name == pool), None)
+    found = next((each for each in config.pools if each.name == pool), None)
     if found is None or found.gpu.guarantee is None:
         return []
-    subpools = [each for each in estate.subpools_of(pool) if each.visible]
+    subpools = [each for each in config.subpools_of(pool) if each.visible]
     active = {each.name: each for each in subpools if each.state is SubpoolState.ACTIVE}
     names = [pool, *(each.name for each in subpools)]
     room = found.gpu.guarantee - sum(used.get(name, 0) for name in names)

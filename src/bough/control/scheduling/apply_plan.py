@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from bough.control.config.policy import grace_s
 from bough.control.pools.queue_names import PoolNames
-from bough.control.scheduling.snapshot import Entry, Picture
+from bough.control.scheduling.snapshot import GroupEntry, SnapshotView
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import GIVE_BACK, moved, preempted_text
 from bough.control.workflows.preemptions import Preemption, preemption_data, preemption_of
@@ -24,7 +24,7 @@ from bough.core.explain.sentences import name_some
 from bough.model.backend import Stop
 from bough.model.plan import Bind, Eviction, Plan
 from bough.model.reason import WaitReason
-from bough.model.record import Errand, EventKind, StoredEvent
+from bough.model.record import EventKind, OutboxMessage, StoredEvent
 from bough.model.transitions import TaskEvent, next_status
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus
 from bough.store import records as record_store
@@ -49,21 +49,21 @@ class Applied(msgspec.Struct, frozen=True):
         return bool(self.started or self.evicted)
 
 
-def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
+def apply(site: Site, view: SnapshotView, plan: Plan) -> Applied:
     """Make a plan true, all of it that still can be."""
-    waits, nominated = _new_waits(picture, plan), _nominated(picture, plan)
-    events = _wait_events(site, picture, waits)
+    waits, nominated = _new_waits(view, plan), _nominated(view, plan)
+    events = _wait_events(site, view, waits)
     if not plan.binds and not plan.evictions:
-        if waits or nominated != picture.nominated:
+        if waits or nominated != view.nominated:
             with site.store.write() as connection:
-                _write_outlook(connection, picture, waits, nominated)
+                _write_outlook(connection, view, waits, nominated)
                 record_store.add_events(connection, events)
-            _note_outlook(picture, waits, nominated)
+            _note_outlook(view, waits, nominated)
         return Applied()
     with site.store.write() as connection:
         if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):
             return Applied(stale=True)
-        work = _Work(site, connection, picture)
+        work = _Work(site, connection, view)
         work.lock(
             [*(each.workload for each in plan.binds), *(each.workload for each in plan.evictions)]
         )
@@ -71,25 +71,25 @@ def apply(site: Site, picture: Picture, plan: Plan) -> Applied:
         for eviction in plan.evictions:
             work.evict(eviction)
         work.write()
-        _write_outlook(connection, picture, waits, nominated)
+        _write_outlook(connection, view, waits, nominated)
         record_store.add_events(connection, events)
-    _note_outlook(picture, waits, nominated)
+    _note_outlook(view, waits, nominated)
     return Applied(started=work.started, evicted=work.evicted, void=work.void)
 
 
 class _Work:
     """The rows that a plan changes."""
 
-    def __init__(self, site: Site, connection: sa.Connection, picture: Picture) -> None:
+    def __init__(self, site: Site, connection: sa.Connection, view: SnapshotView) -> None:
         self._connection = connection
-        self._entries = picture.entries
+        self._entries = view.entries
         self._now_ms = site.clock.now_ms()
-        self._grace_s = grace_s(picture.policy)
+        self._grace_s = grace_s(view.policy)
         self._names = PoolNames(site)
         #: By gang, for those that are as the plan thought.
         self._tasks: dict[str, dict[str, Task]] = {}
         self._changed: dict[str, Task] = {}
-        self._errands: list[Errand] = []
+        self._messages: list[OutboxMessage] = []
         self._events: list[StoredEvent] = []
         self.started = 0
         self.evicted = 0
@@ -167,7 +167,7 @@ class _Work:
         """Write everything down."""
         task_store.update_tasks(self._connection, self._changed.values())
         task_store.update_groups(self._connection, self._groups())
-        record_store.add_errands(self._connection, self._errands, self._now_ms)
+        record_store.add_outbox(self._connection, self._messages, self._now_ms)
         record_store.add_events(self._connection, self._events)
 
     def _groups(self) -> Iterable[Group]:
@@ -198,7 +198,7 @@ class _Work:
             "group": entry.group.uuid,
             "attempts": {task.attempt: task.node for task in started},
         }
-        self._errands.append(Errand(START, workflow.backend, workflow.workflow_id, payload))
+        self._messages.append(OutboxMessage(START, workflow.backend, workflow.workflow_id, payload))
         self._happen(
             entry,
             EventKind.TASK_STATUS,
@@ -218,17 +218,19 @@ class _Work:
         attempts = tuple(self._tasks[gang][name].attempt for name in told.tasks)
         workflow = entry.workflow
         payload = msgspec.to_builtins(Stop(attempts, reason, self._grace_s))
-        self._errands.append(Errand(STOP, workflow.backend, workflow.workflow_id, payload))
+        self._messages.append(OutboxMessage(STOP, workflow.backend, workflow.workflow_id, payload))
         kind = EventKind.PREEMPTED
         self._happen(entry, kind, "given back:" if told.given_back else "", preemption_data(told))
         self.evicted += 1
 
-    def _happen(self, entry: Entry, kind: EventKind, message: str, data: dict[str, object]) -> None:
+    def _happen(
+        self, entry: GroupEntry, kind: EventKind, message: str, data: dict[str, object]
+    ) -> None:
         name = entry.workflow.workflow_id
         self._events.append(StoredEvent(kind, self._now_ms, name, entry.pool, message, data))
 
 
-def _same(entry: Entry, latest: dict[str, Task]) -> bool:
+def _same(entry: GroupEntry, latest: dict[str, Task]) -> bool:
     """Whether a group is as the plan thought, but for tasks that have come to run since."""
     thought = {task.name: task for task in entry.tasks}
     return thought.keys() == latest.keys() and all(
@@ -240,11 +242,11 @@ def _same(entry: Entry, latest: dict[str, Task]) -> bool:
     )
 
 
-def _new_waits(picture: Picture, plan: Plan) -> list[tuple[str, str, str]]:
+def _new_waits(view: SnapshotView, plan: Plan) -> list[tuple[str, str, str]]:
     """Why each group waits, where that is not what is written down."""
-    known, entries = picture.waits, picture.entries
+    known, entries = view.waits, view.entries
     news: list[tuple[str, str, str]] = []
-    for wait in Waits(picture.snapshot, picture.policy, plan).every():
+    for wait in Waits(view.snapshot, view.policy, plan).every():
         entry = entries[wait.workload]
         uuid, reason, message = entry.group.uuid, wait.reason, wait.message
         if known[uuid] != (reason, message):
@@ -263,10 +265,10 @@ def _say_nominated(waits_for: tuple[str, ...]) -> str:
 
 
 def _wait_events(
-    site: Site, picture: Picture, waits: list[tuple[str, str, str]]
+    site: Site, view: SnapshotView, waits: list[tuple[str, str, str]]
 ) -> list[StoredEvent]:
     """An event for each group that waits for something of another kind than before."""
-    known, now_ms, names = picture.waits, site.clock.now_ms(), PoolNames(site)
+    known, now_ms, names = view.waits, site.clock.now_ms(), PoolNames(site)
     news = {uuid: (reason, text) for uuid, reason, text in waits if known[uuid][0] != reason}
     return [
         StoredEvent(
@@ -280,31 +282,31 @@ def _wait_events(
                 "message": names.in_text("{}: {}".format(*news[entry.group.uuid])),
             },
         )
-        for entry in picture.entries.values()
+        for entry in view.entries.values()
         if entry.group.uuid in news
     ]
 
 
-def _nominated(picture: Picture, plan: Plan) -> frozenset[str]:
+def _nominated(view: SnapshotView, plan: Plan) -> frozenset[str]:
     """For whom room is being made, by uuid, so that nobody takes it when it is free."""
-    return frozenset(picture.entries[each.workload].group.uuid for each in plan.nominations)
+    return frozenset(view.entries[each.workload].group.uuid for each in plan.nominations)
 
 
 def _write_outlook(
     connection: sa.Connection,
-    picture: Picture,
+    view: SnapshotView,
     waits: list[tuple[str, str, str]],
     nominated: frozenset[str],
 ) -> None:
     task_store.write_waits(connection, waits)
-    news = sorted(nominated ^ picture.nominated)
+    news = sorted(nominated ^ view.nominated)
     task_store.write_nominations(connection, [(uuid, uuid in nominated) for uuid in news])
 
 
 def _note_outlook(
-    picture: Picture, waits: list[tuple[str, str, str]], nominated: frozenset[str]
+    view: SnapshotView, waits: list[tuple[str, str, str]], nominated: frozenset[str]
 ) -> None:
     """All of this is written down now."""
-    picture.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
-    picture.nominated.clear()
-    picture.nominated.update(nominated)
+    view.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
+    view.nominated.clear()
+    view.nominated.update(nominated)

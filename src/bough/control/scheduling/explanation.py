@@ -16,10 +16,10 @@ import msgspec
 
 from bough.control.gangs import gang_name
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import read_estate
+from bough.control.pools.pool_config import read_pool_config
 from bough.control.pools.queue_names import PoolNames
 from bough.control.scheduling.pool_remedies import PoolSource
-from bough.control.scheduling.snapshot import Photographer, Picture
+from bough.control.scheduling.snapshot import SnapshotBuilder, SnapshotView
 from bough.control.site import Site
 from bough.control.workflows import query
 from bough.control.workflows.preemptions import Preemption
@@ -98,7 +98,7 @@ class Explainer:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._turn = threading.Lock()
-        self._photographer: Photographer | None = None
+        self._builder: SnapshotBuilder | None = None
         self._memo = Memo()
 
     def explain(
@@ -132,38 +132,40 @@ class Explainer:
         if not self._turn.acquire(timeout=TURN_S):
             raise Throttled("Too many ask why their work waits; try again.")
         try:
-            picture = self._photograph()
+            snapshot_view = self._photograph()
             return [
-                self._explained(picture, gangs[each.group], each, with_remedies=with_remedies)
+                self._explained(snapshot_view, gangs[each.group], each, with_remedies=with_remedies)
                 if _is_planned(each)
                 else each
                 for each in waits
             ], [
-                self._growing(picture, gangs[each.groups[0]], each) if each.waiting_tasks else each
+                self._growing(snapshot_view, gangs[each.groups[0]], each)
+                if each.waiting_tasks
+                else each
                 for each in runs
             ]
         except BaseException:
             # Nothing is kept that may be half done.
-            self._photographer = None
+            self._builder = None
             raise
         finally:
             self._turn.release()
 
-    def _photograph(self) -> Picture:
-        if self._photographer is None:
-            self._photographer, self._memo = Photographer(self._site), Memo()
-        self._photographer.reread_nominated()
-        return self._photographer.take()
+    def _photograph(self) -> SnapshotView:
+        if self._builder is None:
+            self._builder, self._memo = SnapshotBuilder(self._site), Memo()
+        self._builder.reread_nominated()
+        return self._builder.take()
 
     def _source(self, snapshot: Snapshot) -> PoolSource:
         with self._site.store.read() as connection:
-            estate = read_estate(connection)
-        return PoolSource(snapshot, estate, self._site.namespace, self._site.prefix)
+            config = read_pool_config(connection)
+        return PoolSource(snapshot, config, self._site.namespace, self._site.prefix)
 
     def _explained(
-        self, picture: Picture, gang: str, wait: Explained, *, with_remedies: bool
+        self, snapshot_view: SnapshotView, gang: str, wait: Explained, *, with_remedies: bool
     ) -> Explained:
-        snapshot, policy = picture.snapshot, picture.policy
+        snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
         found = certificate(snapshot, policy, gang, self._memo)
         helpful: Json = None
         if with_remedies:
@@ -180,9 +182,9 @@ class Explainer:
             remedies=helpful,
         )
 
-    def _growing(self, picture: Picture, gang: str, runs: Runs) -> Runs:
+    def _growing(self, snapshot_view: SnapshotView, gang: str, runs: Runs) -> Runs:
         """An elastic group of which some tasks wait, with what a plan says about these."""
-        wanted = explain_growth(picture.snapshot, picture.policy, gang)
+        wanted = explain_growth(snapshot_view.snapshot, snapshot_view.policy, gang)
         if wanted is None:
             return runs
         message = f"{runs.message}: {wanted.sentence}"

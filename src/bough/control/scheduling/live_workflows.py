@@ -28,7 +28,7 @@ _OF_WORKFLOWS = (
 )
 
 
-class Standing(msgspec.Struct, frozen=True):
+class LiveGroup(msgspec.Struct, frozen=True):
     """A group that waits for its turn, or has its nodes, with what it is a part of."""
 
     workflow: Workflow
@@ -37,12 +37,12 @@ class Standing(msgspec.Struct, frozen=True):
     tasks: tuple[Task, ...]
 
 
-class Register:
+class LiveWorkflows:
     """What the store said when one looked last."""
 
     def __init__(self) -> None:
         #: By the group's uuid.
-        self.standings: dict[str, Standing] = {}
+        self.groups: dict[str, LiveGroup] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._mark: Mark | None = None
 
@@ -62,7 +62,7 @@ class Register:
         return touched
 
     def _read_all(self, connection: sa.Connection) -> None:
-        self.standings.clear()
+        self.groups.clear()
         self._groups.clear()
         self._enter(
             workflow_store.alive(connection),
@@ -79,7 +79,7 @@ class Register:
         for workflow in workflows:
             touched.update(self._groups.pop(workflow.uuid, ()))
         for uuid in touched:
-            self.standings.pop(uuid, None)
+            self.groups.pop(uuid, None)
         alive = [workflow for workflow in workflows if not workflow.status.finished]
         uuids = [workflow.uuid for workflow in alive]
         groups = task_store.groups_of(connection, uuids)
@@ -100,7 +100,7 @@ class Register:
             if workflow is None or group.status.finished or group.status is TaskStatus.WAITING:
                 continue
             members = tuple(latest.get(group.uuid, {}).values())
-            self.standings[group.uuid] = Standing(workflow, group, members)
+            self.groups[group.uuid] = LiveGroup(workflow, group, members)
             self._groups[workflow.uuid] = (*self._groups.get(workflow.uuid, ()), group.uuid)
             entered.append(group.uuid)
         return entered

@@ -15,16 +15,17 @@ import msgspec
 
 from bough.control.nodes import node_sync
 from bough.control.pools import subpool_drain
-from bough.control.scheduling import observations, outbox, timeouts
+from bough.control.scheduling import outbox, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
-from bough.control.scheduling.observation_cache import Sights
-from bough.control.scheduling.snapshot import Photographer
+from bough.control.scheduling.observation_cache import ObservationCache
+from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.control.site import Site
+from bough.control.workflows import observations
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.errors import BoughError
 from bough.model.backend import Backend
-from bough.model.pool import Machine
+from bough.model.pool import OfferedNode
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
@@ -80,9 +81,9 @@ class _Watch:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.sights = Sights()
+        self.sights = ObservationCache()
         #: The nodes as they were last written down, and when; when all sights were looked at.
-        self.offered: tuple[Machine, ...] | None = None
+        self.offered: tuple[OfferedNode, ...] | None = None
         self.synced_ms = 0
         self.looked_ms = 0
 
@@ -95,7 +96,7 @@ class Scheduler:
         self._backends = {backend.name: backend for backend in backends}
         self._watches = [_Watch(backend) for backend in self._backends.values()]
         self._lease = Lease(site.store)
-        self._photographer = Photographer(site)
+        self._builder = SnapshotBuilder(site)
         self._memo = Memo()
         self._leads = False
         self._failed = False
@@ -160,7 +161,7 @@ class Scheduler:
         self._forget()
 
     def _forget(self) -> None:
-        self._photographer = Photographer(self._site)
+        self._builder = SnapshotBuilder(self._site)
         self._memo = Memo()
         self._idle = None
         self._watches = [_Watch(backend) for backend in self._backends.values()]
@@ -185,7 +186,7 @@ class Scheduler:
     def _sync(self, watch: _Watch) -> None:
         """Write down what nodes there are, where that may not be what is written already."""
         now_ms = self._site.clock.now_ms()
-        offered = watch.backend.machines()
+        offered = watch.backend.nodes()
         if offered != watch.offered or now_ms - watch.synced_ms >= node_sync.HEARTBEAT_MS // 2:
             node_sync.sync(self._site, watch.backend)
             watch.offered, watch.synced_ms = offered, now_ms
@@ -204,7 +205,7 @@ class Scheduler:
 
     def _decide(self) -> Cycle:
         now_ms = self._site.clock.now_ms()
-        news = self._photographer.look()
+        news = self._builder.look()
         idle = self._idle
         if not news and idle is not None and now_ms - self._planned_ms < REPLAN_MS:
             return idle
@@ -217,15 +218,15 @@ class Scheduler:
         applied = Applied(stale=True)
         planned_us = waiting = 0
         for _ in range(TRIES):
-            picture = self._photographer.take()
+            view = self._builder.take()
             started = perf_counter_ns()
-            decided = plan(picture.snapshot, picture.policy, self._memo)
+            decided = plan(view.snapshot, view.policy, self._memo)
             planned_us = (perf_counter_ns() - started) // 1_000
-            decided = msgspec.structs.replace(decided, version=picture.snapshot.version)
+            decided = msgspec.structs.replace(decided, version=view.snapshot.version)
             waiting = len(decided.waits)
-            applied = apply(self._site, picture, decided)
+            applied = apply(self._site, view, decided)
             if not applied.stale:
                 if decided.binds or decided.evictions:
-                    self._photographer.expect(decided.version + 1)
+                    self._builder.expect(decided.version + 1)
                 break
         return Cycle(leads=True, applied=applied, waiting=waiting, planned_us=planned_us)

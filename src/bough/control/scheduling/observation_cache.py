@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from bough.model.backend import Observation
 
 
-class Sights:
+class ObservationCache:
     """What one backend said when it was last asked, all of it written down."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """Telling backends what was decided, after the transaction that decided it. Repeating is harmless.
 
-An errand names attempts; what they are made of, and the secrets that they may see, are looked up
+An message names attempts; what they are made of, and the secrets that they may see, are looked up
 when the backend is told, and kept nowhere else. Must not know what is decided, nor how a backend
 does what it is told.
 """
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
-from bough.control.scheduling import observations
 from bough.control.site import Site
+from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import is_victim
 from bough.control.workflows.workflow_changes import START
 from bough.errors import BoughError
 from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
-from bough.model.record import Errand
+from bough.model.record import OutboxMessage
 from bough.model.workflow import Group, Task, Workflow
 from bough.store import people as people_store
 from bough.store import records as record_store
@@ -55,11 +55,11 @@ class _Files(NamedTuple):
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
     """Tell everything that is to be told, in order; how much was. What fails is tried again."""
     with site.store.read() as connection:
-        errands = record_store.list_errands(connection, sorted(backends))
+        messages = record_store.list_outbox(connection, sorted(backends))
     told = 0
     silent: set[str] = set()
-    for start in range(0, len(errands), _AT_ONCE):
-        told += _deliver(site, backends, errands[start : start + _AT_ONCE], silent)
+    for start in range(0, len(messages), _AT_ONCE):
+        told += _deliver(site, backends, messages[start : start + _AT_ONCE], silent)
     return told
 
 
@@ -91,51 +91,51 @@ def remind(site: Site, backend: Backend) -> int:
 
 
 def _deliver(
-    site: Site, backends: Mapping[str, Backend], errands: Sequence[Errand], silent: set[str]
+    site: Site, backends: Mapping[str, Backend], messages: Sequence[OutboxMessage], silent: set[str]
 ) -> int:
     """Tell some of it; a backend that does not answer is not asked again, as order matters."""
     done: list[int] = []
     failed: dict[int, str] = {}
     lost: list[Observation] = []
-    files = _read_files(site, _attempts(errands))
-    for errand in errands:
-        if errand.backend in silent:
+    files = _read_files(site, _attempts(messages))
+    for message in messages:
+        if message.backend in silent:
             continue
         try:
-            _tell(backends[errand.backend], errand, files)
-            done.append(errand.number)
+            _tell(backends[message.backend], message, files)
+            done.append(message.number)
         except _Unstartable as error:
-            done.append(errand.number)
+            done.append(message.number)
             lost.append(error.seen(site.clock.now_ms()))
         except (BoughError, OSError) as error:
-            silent.add(errand.backend)
-            failed[errand.number] = str(error)
+            silent.add(message.backend)
+            failed[message.number] = str(error)
     if lost:
         observations.observe(site, lost)
     if done or failed:
         with site.store.write() as connection:
-            record_store.finish_errands(connection, done)
+            record_store.finish_outbox(connection, done)
             for number, error in failed.items():
-                record_store.fail_errand(connection, number, error)
+                record_store.fail_outbox(connection, number, error)
     return len(done)
 
 
-def _attempts(errands: Iterable[Errand]) -> list[str]:
+def _attempts(messages: Iterable[OutboxMessage]) -> list[str]:
     """The attempts that are to be started."""
     return [
         attempt
-        for errand in errands
-        if errand.kind == START
-        for attempt in errand.payload["attempts"]
+        for message in messages
+        if message.kind == START
+        for attempt in message.payload["attempts"]
     ]
 
 
-def _tell(backend: Backend, errand: Errand, files: _Files) -> None:
-    if errand.kind == START:
-        for start in _starts(files, errand.payload["attempts"]):
+def _tell(backend: Backend, message: OutboxMessage, files: _Files) -> None:
+    if message.kind == START:
+        for start in _starts(files, message.payload["attempts"]):
             backend.start(start)
     else:
-        backend.stop(convert(errand.payload, Stop))
+        backend.stop(convert(message.payload, Stop))
 
 
 def _read_files(site: Site, attempts: Iterable[str]) -> _Files:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bough.control.pools.pool_config import Estate
+from bough.control.pools.pool_config import PoolConfig
 from bough.control.pools.quota_tree import derive
 from bough.core.explain.change import change_gang, new_nodes
 from bough.core.explain.judge import find_gang
 from bough.core.explain.source import Source
 from bough.model.names import SHARED, QueueName, canonical_name
-from bough.model.pool import Machine, Pool
+from bough.model.pool import OfferedNode, Pool
 from bough.model.quota import FlavorResource, TreeNode
 from bough.model.remedy import AddNodes, BePreemptible, Change, Knob, Move, Raise, Step
 from bough.model.snapshot import Snapshot
@@ -29,10 +29,10 @@ class PoolSource(Source):
     """Pools and subpools as they are configured."""
 
     def __init__(
-        self, snapshot: Snapshot, estate: Estate, namespace: str, prefix: str = "osmo"
+        self, snapshot: Snapshot, config: PoolConfig, namespace: str, prefix: str = "osmo"
     ) -> None:
         super().__init__(snapshot)
-        self._estate = estate
+        self._estate = config
         self._namespace = namespace
         self._prefix = prefix
 
@@ -47,15 +47,15 @@ class PoolSource(Source):
 
     def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
         """The tree of the pools as they would be."""
-        estate = self._estate
+        config = self._estate
         for step in steps:
             if isinstance(step, Raise):
-                estate = self._raised(estate, step)
+                config = self._raised(config, step)
             elif isinstance(step, AddNodes):
-                estate = self._with_machines(estate, step)
-        if estate is self._estate:
+                config = self._with_machines(config, step)
+        if config is self._estate:
             return super().declare(snapshot, steps)
-        forest = derive(estate, self._namespace, self._prefix)
+        forest = derive(config, self._namespace, self._prefix)
         return replace(snapshot, cohorts=forest.cohorts, queues=forest.queues)
 
     def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
@@ -118,16 +118,16 @@ class PoolSource(Source):
 
     # What is raised
 
-    def _raised(self, estate: Estate, step: Raise) -> Estate:
+    def _raised(self, config: PoolConfig, step: Raise) -> PoolConfig:
         """A subpool never has more than its pool, nor a quota more than the maximum.
 
         Every step counts from what is set now, so that it can be told by itself.
         """
         pool, subpool = self._owner(step.node.name)
         if pool is None:
-            return estate
-        gpu = next(each.gpu for each in estate.pools if each.name == pool.name)
-        subpools, set_now = estate.subpools, pool.gpu
+            return config
+        gpu = next(each.gpu for each in config.pools if each.name == pool.name)
+        subpools, set_now = config.subpools, pool.gpu
         if step.knob is Knob.LIMIT:
             gpu = replace(gpu, maximum=max(gpu.maximum or 0, (set_now.maximum or 0) + step.by))
         elif subpool is not None:
@@ -144,19 +144,19 @@ class PoolSource(Source):
         if gpu.maximum is not None and gpu.guarantee is not None:
             gpu = replace(gpu, maximum=max(gpu.maximum, gpu.guarantee))
         pools = tuple(
-            replace(each, gpu=gpu) if each.name == pool.name else each for each in estate.pools
+            replace(each, gpu=gpu) if each.name == pool.name else each for each in config.pools
         )
-        return replace(estate, pools=pools, subpools=subpools)
+        return replace(config, pools=pools, subpools=subpools)
 
-    def _with_machines(self, estate: Estate, step: AddNodes) -> Estate:
-        model = next((each for each in estate.machines if each.name == step.like), None)
+    def _with_machines(self, config: PoolConfig, step: AddNodes) -> PoolConfig:
+        model = next((each for each in config.nodes if each.name == step.like), None)
         if model is None:
-            return estate
-        more: list[Machine] = [
+            return config
+        more: list[OfferedNode] = [
             replace(model, name=node.name, gpus=node.capacity.gpus, cordoned=False)
             for node in new_nodes(self.snapshot, step)
         ]
-        return replace(estate, machines=(*estate.machines, *more))
+        return replace(config, nodes=(*config.nodes, *more))
 
     def _owner(self, queue: str) -> tuple[Pool | None, Subpool | None]:
         """The pool that a queue is of and, for its own leaf, the subpool."""

@@ -13,9 +13,9 @@ import msgspec
 
 from bough.control.config.policy import PolicyReader
 from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of
-from bough.control.pools.pool_config import Estate, node_sets, read_estate, uses
+from bough.control.pools.pool_config import PoolConfig, node_sets, read_pool_config, uses
 from bough.control.pools.quota_tree import Forest, derive
-from bough.control.scheduling.live_workflows import Register, Standing
+from bough.control.scheduling.live_workflows import LiveGroup, LiveWorkflows
 from bough.control.site import Site
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
@@ -34,7 +34,7 @@ _YES = "yes"
 REREAD_MS = 600_000
 
 
-class Entry(msgspec.Struct, frozen=True):
+class GroupEntry(msgspec.Struct, frozen=True):
     """A group that is not over, with all that its gang is made of."""
 
     workflow: Workflow
@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True):
     topology: str | None = None
 
 
-class Picture(msgspec.Struct, frozen=True):
+class SnapshotView(msgspec.Struct, frozen=True):
     """A snapshot, and how to find in the store what it speaks of."""
 
     snapshot: Snapshot
@@ -56,7 +56,7 @@ class Picture(msgspec.Struct, frozen=True):
     policy: Policy
     forest: Forest
     #: By the name of the gang.
-    entries: dict[str, Entry]
+    entries: dict[str, GroupEntry]
     #: Why each group waits, as it is written down: reason and sentence, by uuid. Whoever writes
     #: something else notes it here.
     waits: dict[str, tuple[str | None, str | None]]
@@ -65,7 +65,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """What a snapshot has beside gangs, and what they are made with; all from the estate."""
+    """What a snapshot has beside gangs, and what they are made with; all from the config."""
 
     forest: Forest
     cohorts: tuple[Cohort, ...]
@@ -82,40 +82,40 @@ class _Frame(msgspec.Struct, frozen=True):
     limits: dict[str, int]
 
 
-class Photographer:
+class SnapshotBuilder:
     """Takes snapshots, and remembers the last one; only what has changed is read and made again."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._register = Register()
+        self._live = LiveWorkflows()
         self._policies = PolicyReader()
         self._policy = OSMO
         self._version: int | None = None
         #: When everything was read.
         self._read_ms = site.clock.now_ms()
         self._last = Snapshot()
-        self._frame = _frame(site, Estate(), self._last)
+        self._frame = _frame(site, PoolConfig(), self._last)
         #: By the group's uuid; and the gangs of each queue in the same way.
-        self._gangs: dict[str, tuple[Entry, Gang]] = {}
+        self._gangs: dict[str, tuple[GroupEntry, Gang]] = {}
         self._lines: dict[str, dict[str, Gang]] = {}
-        self._named: dict[str, Entry] = {}
+        self._named: dict[str, GroupEntry] = {}
         self._waits: dict[str, tuple[str | None, str | None]] = {}
         self._nominated: set[str] = set()
-        #: What was read and is in no picture yet; `None`: everything.
+        #: What was read and is in no view yet; `None`: everything.
         self._touched: set[str] | None = None
 
     def look(self) -> bool:
-        """See what is new in the store; whether a picture would be another one than the last."""
+        """See what is new in the store; whether a view would be another one than the last."""
         if self._site.clock.now_ms() - self._read_ms >= REREAD_MS:
             self._forget_all()
         with self._site.store.read() as connection:
             version = setting_store.counter(connection, setting_store.VERSION)
-            touched = self._register.refresh(connection)
-            estate = None if version == self._version else read_estate(connection)
-            if estate is not None:
+            touched = self._live.refresh(connection)
+            config = None if version == self._version else read_pool_config(connection)
+            if config is not None:
                 self._policy = self._policies.read(connection)
-        if estate is not None:
-            self._frame = _frame(self._site, estate, self._last)
+        if config is not None:
+            self._frame = _frame(self._site, config, self._last)
             self._version = version
             touched = None
         if touched is None:
@@ -125,11 +125,11 @@ class Photographer:
         return self._touched is None or bool(self._touched)
 
     def expect(self, version: int) -> None:
-        """The next version is the photographer's own plan, and nothing in it is news."""
+        """The next version is the builder's own plan, and nothing in it is news."""
         self._version = version
 
     def reread_nominated(self) -> None:
-        """Read for whom room is being made; for one who does not write that down in a picture.
+        """Read for whom room is being made; for one who does not write that down in a view.
 
         Nothing else tells of it, as nothing comes of it but where it was written.
         """
@@ -138,7 +138,7 @@ class Photographer:
         self._nominated.clear()
         self._nominated.update(found)
 
-    def take(self) -> Picture:
+    def take(self) -> SnapshotView:
         """Take a snapshot of everything that is not over."""
         now_ms = self._site.clock.now_ms()
         self.look()
@@ -163,7 +163,7 @@ class Photographer:
             },
             owner_gpu_limits=frame.limits,
         )
-        return Picture(
+        return SnapshotView(
             self._last,
             self._policy,
             frame.forest,
@@ -173,7 +173,7 @@ class Photographer:
         )
 
     def _forget_all(self) -> None:
-        self._register, self._version = Register(), None
+        self._live, self._version = LiveWorkflows(), None
         self._read_ms = self._site.clock.now_ms()
         kept = (self._gangs, self._lines, self._named, self._waits, self._nominated)
         for each in kept:
@@ -182,31 +182,31 @@ class Photographer:
     def _develop(self) -> set[str]:
         """Make the gangs of what was touched; the queues whose gangs are not what they were."""
         touched, self._touched = self._touched, set()
-        standings = self._register.standings
+        groups = self._live.groups
         dirty: set[str] = set()
-        entries: dict[str, Entry] = {}
-        for uuid in sorted({*standings, *self._gangs} if touched is None else touched):
-            standing = standings.get(uuid)
-            if standing is None:
+        entries: dict[str, GroupEntry] = {}
+        for uuid in sorted({*groups, *self._gangs} if touched is None else touched):
+            live_group = groups.get(uuid)
+            if live_group is None:
                 self._forget(uuid, dirty)
             else:
-                group = standing.group
+                group = live_group.group
                 self._waits[uuid] = (group.wait_reason, group.wait_message)
                 (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
-                entries[uuid] = self._entry(standing)
+                entries[uuid] = self._entry(live_group)
         for uuid, entry in entries.items():
             self._put(uuid, entry, dirty)
         return dirty
 
-    def _entry(self, standing: Standing) -> Entry:
-        workflow, group, tasks = standing.workflow, standing.group, standing.tasks
+    def _entry(self, live_group: LiveGroup) -> GroupEntry:
+        workflow, group, tasks = live_group.workflow, live_group.group, live_group.tasks
         frame = self._frame
         subpool = frame.subpools.get(workflow.pool)
         pool = workflow.pool if subpool is None else subpool.parent
         queue = frame.forest.leaves.get(workflow.pool, group.queue)
-        return Entry(workflow, group, tasks, pool, queue, frame.topology_of.get(pool))
+        return GroupEntry(workflow, group, tasks, pool, queue, frame.topology_of.get(pool))
 
-    def _put(self, uuid: str, entry: Entry, dirty: set[str]) -> None:
+    def _put(self, uuid: str, entry: GroupEntry, dirty: set[str]) -> None:
         known = self._gangs.get(uuid)
         selector = self._frame.selectors.get(entry.pool, {})
         if known is not None and _same_gang(known[0], entry) and _selects(known[1], selector):
@@ -236,7 +236,7 @@ class Photographer:
             del self._lines[entry.queue]
 
 
-def _make(entry: Entry, selector: dict[str, str]) -> Gang:
+def _make(entry: GroupEntry, selector: dict[str, str]) -> Gang:
     return gang_of(
         entry.workflow,
         entry.group,
@@ -247,7 +247,7 @@ def _make(entry: Entry, selector: dict[str, str]) -> Gang:
     )
 
 
-def _same_gang(one: Entry, other: Entry) -> bool:
+def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
     """Whether two readings of a group make the same gang; why it waits is no part of it."""
     return (
         one.tasks == other.tasks
@@ -258,19 +258,19 @@ def _same_gang(one: Entry, other: Entry) -> bool:
     )
 
 
-# The estate
+# The config
 
 
-def _frame(site: Site, estate: Estate, last: Snapshot) -> _Frame:
+def _frame(site: Site, config: PoolConfig, last: Snapshot) -> _Frame:
     """Where nothing has changed, what the last snapshot had."""
-    forest = derive(estate, site.namespace, site.prefix)
-    selectors, nodes = _nodes(estate, forest)
+    forest = derive(config, site.namespace, site.prefix)
+    selectors, nodes = _nodes(config, forest)
     topologies = {
         pool.name: Topology(
             f"{site.pool_queue(pool.name)}-topology",
             tuple(TopologyLevel(each.label, each.key) for each in pool.topology_keys),
         )
-        for pool in estate.pools
+        for pool in config.pools
         if pool.topology_keys
     }
     return _Frame(
@@ -280,41 +280,41 @@ def _frame(site: Site, estate: Estate, last: Snapshot) -> _Frame:
         flavors=_kept(last.flavors, forest.flavors),
         nodes=_kept(last.nodes, nodes),
         topologies=_kept(last.topologies, tuple(topologies.values())),
-        subpools={each.name: each for each in estate.subpools},
+        subpools={each.name: each for each in config.subpools},
         selectors=selectors,
         # Subpools use the topology of their pool.
         topology_of={name: topology.name for name, topology in topologies.items()},
         limits={
             site.pool_queue(pool.name): pool.user_gpu_limit
-            for pool in estate.pools
+            for pool in config.pools
             if pool.user_gpu_limit is not None
         },
     )
 
 
-def _nodes(estate: Estate, forest: Forest) -> tuple[dict[str, dict[str, str]], tuple[Node, ...]]:
+def _nodes(
+    config: PoolConfig, forest: Forest
+) -> tuple[dict[str, dict[str, str]], tuple[Node, ...]]:
     """The nodes, and what the pods of each pool must select where not all nodes are the pool's."""
     selectors: dict[str, dict[str, str]] = {}
     labels: dict[str, dict[str, str]] = {}
-    for members, machines in node_sets(estate):
+    for members, offered in node_sets(config):
         for pool in members:
-            usable = [machine for machine in machines if uses(pool, machine)]
-            if len(usable) < len(machines):
+            usable = [each for each in offered if uses(pool, each)]
+            if len(usable) < len(offered):
                 selectors[pool.name] = {POOL_LABEL + pool.name: _YES}
-                for machine in usable:
-                    labels.setdefault(machine.name, {}).update(selectors[pool.name])
+                for each in usable:
+                    labels.setdefault(each.name, {}).update(selectors[pool.name])
     nodes: list[Node] = []
-    for machine in estate.machines:
-        own = {PLATFORM_LABEL: machine.platform} if machine.platform else {}
+    for each in config.nodes:
+        own = {PLATFORM_LABEL: each.platform} if each.platform else {}
         nodes.append(
             Node(
-                machine.name,
-                Resources(
-                    machine.gpus, machine.cpu_milli, machine.memory_bytes, machine.task_slots
-                ),
-                {**machine.labels, **own, **labels.get(machine.name, {})},
-                flavor=forest.flavor_of_node.get(machine.name),
-                cordoned=machine.cordoned,
+                each.name,
+                Resources(each.gpus, each.cpu_milli, each.memory_bytes, each.task_slots),
+                {**each.labels, **own, **labels.get(each.name, {})},
+                flavor=forest.flavor_of_node.get(each.name),
+                cordoned=each.cordoned,
             )
         )
     return selectors, tuple(nodes)

@@ -15,8 +15,8 @@ from bough.control.pools import subpool_drain
 from bough.control.recording import SYSTEM_ACTOR, audit
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import EXEC_TIMEOUT, limit_of
-from bough.control.workflows.load_changes import open_cases, write_cases
-from bough.control.workflows.workflow_changes import Case
+from bough.control.workflows.load_changes import open_changes, write_changes
+from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.model.transitions import TaskEvent
 from bough.model.workflow import Group, TaskStatus
 from bough.store import tasks as task_store
@@ -43,54 +43,54 @@ def _end(site: Site, due: list[tuple[str, str]], now_ms: int) -> int:
     ended = 0
     pools: set[str] = set()
     with site.store.write() as connection:
-        cases = open_cases(site, connection, sorted({workflow for _, workflow in due}))
-        for case in cases:
+        changes = open_changes(site, connection, sorted({workflow for _, workflow in due}))
+        for change in changes:
             over = [
                 group
-                for group in list(case.groups.values())
-                if group.uuid in groups and _is_over(case, group, now_ms)
+                for group in list(change.groups.values())
+                if group.uuid in groups and _is_over(change, group, now_ms)
             ]
             for group in over:
-                _end_group(site, connection, case, group)
+                _end_group(site, connection, change, group)
             ended += len(over)
-            case.settle()
-            if case.workflow.status.finished:
-                pools.add(case.workflow.pool)
-        write_cases(connection, cases, now_ms)
+            change.settle()
+            if change.workflow.status.finished:
+                pools.add(change.workflow.pool)
+        write_changes(connection, changes, now_ms)
     for pool in sorted(pools):
         subpool_drain.check_drain(site, pool)
     site.wake()
     return ended
 
 
-def _is_over(case: Case, group: Group, now_ms: int) -> bool:
+def _is_over(change: WorkflowChange, group: Group, now_ms: int) -> bool:
     """Whether the time of a group is over by the limit of today; otherwise it is counted anew."""
-    limit_s = limit_of(case.workflow, group.status)
+    limit_s = limit_of(change.workflow, group.status)
     since_ms = group.since_ms
     # Where the lead is over, so is the group; what is left of it was told to end.
-    over = group.status.finished or case.ended_lead(group) is not None
+    over = group.status.finished or change.ended_lead(group) is not None
     if limit_s is None or since_ms is None or over:
-        case.put_group(msgspec.structs.replace(group, due_ms=None))
+        change.put_group(msgspec.structs.replace(group, due_ms=None))
         return False
     due_ms = since_ms + limit_s * 1_000
     if due_ms > now_ms:
-        case.put_group(msgspec.structs.replace(group, due_ms=due_ms))
+        change.put_group(msgspec.structs.replace(group, due_ms=due_ms))
         return False
     return True
 
 
-def _end_group(site: Site, connection: sa.Connection, case: Case, group: Group) -> None:
-    limit = duration_text(limit_of(case.workflow, group.status) or 0)
+def _end_group(site: Site, connection: sa.Connection, change: WorkflowChange, group: Group) -> None:
+    limit = duration_text(limit_of(change.workflow, group.status) or 0)
     if group.status is TaskStatus.RUNNING:
         text = f"Task ran longer than the set limit of {limit}."
-        case.end_group(group, EXEC_TIMEOUT, TaskEvent.EXEC_TIMEOUT, text)
+        change.end_group(group, EXEC_TIMEOUT, TaskEvent.EXEC_TIMEOUT, text)
     else:
         text = f"Task stayed in queue longer than the set limit of {limit}."
-        case.end_group(group, EXEC_TIMEOUT, TaskEvent.QUEUE_TIMEOUT, text)
+        change.end_group(group, EXEC_TIMEOUT, TaskEvent.QUEUE_TIMEOUT, text)
     # It is told once; what was told to end takes the time that it is given.
-    case.put_group(msgspec.structs.replace(group, due_ms=None))
-    workflow = case.workflow
-    case.put_workflow(msgspec.structs.replace(workflow, cancelled_by=SYSTEM_ACTOR.name))
+    change.put_group(msgspec.structs.replace(group, due_ms=None))
+    workflow = change.workflow
+    change.put_workflow(msgspec.structs.replace(workflow, cancelled_by=SYSTEM_ACTOR.name))
     subject = f"workflow/{workflow.workflow_id}"
     after = {"group": group.name, "message": text}
     audit(connection, site, SYSTEM_ACTOR, "workflow:Timeout", subject, after=after)

@@ -20,7 +20,7 @@ from bough.model.subpool import Subpool, SubpoolStep, next_state
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 
 
-class Door(msgspec.Struct, frozen=True):
+class TargetPool(msgspec.Struct, frozen=True):
     """Where a workflow is to go in."""
 
     #: As it was asked for.
@@ -31,20 +31,20 @@ class Door(msgspec.Struct, frozen=True):
     quota: int | None
 
 
-def check_state(door: Door) -> None:
+def check_state(target: TargetPool) -> None:
     """A subpool that is being deleted, or was, takes nothing new, of no priority."""
-    subpool = door.subpool
+    subpool = target.subpool
     if subpool is not None and next_state(subpool.state, SubpoolStep.SUBMIT) is None:
         raise Conflict(
             f"Subpool {subpool.name} is {subpool.state} and does not accept new workflows."
         )
 
 
-def check_maintenance(door: Door, *, admin: bool) -> None:
+def check_maintenance(target: TargetPool, *, admin: bool) -> None:
     """While a pool is under maintenance only administrators submit to it and its subpools."""
-    if door.pool.enable_maintenance and not admin:
+    if target.pool.enable_maintenance and not admin:
         raise Invalid(
-            f"Pool {door.name} is undergoing maintenance. Users will have to wait until "
+            f"Pool {target.name} is undergoing maintenance. Users will have to wait until "
             "maintenance is completed before submission."
         )
 
@@ -64,82 +64,82 @@ def check_form(spec: WorkflowSpec, settings: WorkflowSettings) -> None:
             raise Invalid(f"Group {group.name} has no tasks.")
 
 
-def refusal(door: Door, spec: WorkflowSpec, priority: Priority) -> str | None:
+def refusal(target: TargetPool, spec: WorkflowSpec, priority: Priority) -> str | None:
     """Why a workflow is not for this pool; `None`: it is."""
     for group in spec.groups:
         for task in group.tasks:
-            fault = _platform_fault(door, task)
+            fault = _platform_fault(target, task)
             if fault is not None:
                 return fault
-        fault = _topology_fault(door, group)
+        fault = _topology_fault(target, group)
         if fault is not None:
             return fault
         if not priority.preemptible:
-            fault = _size_fault(door, group)
+            fault = _size_fault(target, group)
             if fault is not None:
                 return fault
     return None
 
 
-def refuse(door: Door, spec: WorkflowSpec, priority: Priority) -> None:
+def refuse(target: TargetPool, spec: WorkflowSpec, priority: Priority) -> None:
     """The same as an error."""
-    fault = refusal(door, spec, priority)
+    fault = refusal(target, spec, priority)
     if fault is not None:
         raise Refused(fault)
 
 
-def _size_fault(door: Door, group: GroupSpec) -> str | None:
+def _size_fault(target: TargetPool, group: GroupSpec) -> str | None:
     """Each group is one gang, so it is the group that must fit, not their sum."""
     needed = needed_gpus(group)
     advice = "Higher gpu counts must be submitted with LOW priority"
-    if door.quota is not None and needed > door.quota:
+    if target.quota is not None and needed > target.quota:
         return (
-            f"Pool {door.name} has {door.quota} GPUs guaranteed for NORMAL/HIGH priority workflows "
-            f"and group {group.name} requires {needed} GPUs. {advice}"
+            f"Pool {target.name} has {target.quota} GPUs guaranteed for NORMAL/HIGH priority "
+            f"workflows and group {group.name} requires {needed} GPUs. {advice}"
         )
-    limit = door.pool.user_gpu_limit
+    limit = target.pool.user_gpu_limit
     if limit is not None and needed > limit:
         return (
-            f"Pool {door.pool.name} lets one user hold {limit} GPUs with NORMAL/HIGH priority "
+            f"Pool {target.pool.name} lets one user hold {limit} GPUs with NORMAL/HIGH priority "
             f"workflows and group {group.name} requires {needed} GPUs. {advice}"
         )
     return None
 
 
-def _platform_fault(door: Door, task: TaskSpec) -> str | None:
-    platform = task.platform or door.pool.default_platform
+def _platform_fault(target: TargetPool, task: TaskSpec) -> str | None:
+    platform = task.platform or target.pool.default_platform
     if platform is None:
-        if door.pool.platforms:
-            return f"Task {task.name} does not have a platform, and pool {door.name} no default!"
+        if target.pool.platforms:
+            return f"Task {task.name} does not have a platform, and pool {target.name} no default!"
         return None
-    if platform not in door.pool.platforms:
-        return f"Platform {platform} does not exist in pool {door.name}!"
+    if platform not in target.pool.platforms:
+        return f"Platform {platform} does not exist in pool {target.name}!"
     return None
 
 
-def _topology_fault(door: Door, group: GroupSpec) -> str | None:
+def _topology_fault(target: TargetPool, group: GroupSpec) -> str | None:
     """Levels are those of the pool, and where tasks name several the wider comes first."""
-    keys = door.pool.topology_keys
+    keys = target.pool.topology_keys
     known = {name: index for index, key in enumerate(keys) for name in (key.key, key.label)}
     for constraint in _constraints(group):
         if constraint.topology is not None:
             return (
                 f"Group {group.name} names the topology {constraint.topology!r}; leave it out: the "
-                f"one of pool {door.name} is meant."
+                f"one of pool {target.name} is meant."
             )
         for level in (constraint.required, constraint.preferred):
             if level is not None and level not in known:
-                return _unknown_level(door, group, level)
+                return _unknown_level(target, group, level)
     places: list[int] = []
     for level in group.levels:
         if level not in known:
-            return _unknown_level(door, group, level)
+            return _unknown_level(target, group, level)
         places.append(known[level])
     if places != sorted(places):
         order = ", ".join(key.key for key in keys)
         return (
             f"Group {group.name} names the topology keys {', '.join(group.levels)}; the wider "
-            f"comes first, and in pool {door.name} the order is {order}."
+            f"comes first, and in pool {target.name} the order is {order}."
         )
     return None
 
@@ -154,9 +154,8 @@ def _constraints(group: GroupSpec) -> Iterator[TopologyConstraint]:
         yield each.constraint
 
 
-def _unknown_level(door: Door, group: GroupSpec, level: str) -> str:
-    known = ", ".join(key.key for key in door.pool.topology_keys)
+def _unknown_level(target: TargetPool, group: GroupSpec, level: str) -> str:
+    known = ", ".join(key.key for key in target.pool.topology_keys)
     has = f"its topology keys are {known}" if known else "it has no topology keys"
-    return (
-        f"Group {group.name} names the topology key {level!r}, unknown to pool {door.name}: {has}."
-    )
+    told = f"Group {group.name} names the topology key {level!r}, unknown to pool {target.name}"
+    return f"{told}: {has}."

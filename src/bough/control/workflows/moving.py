@@ -16,10 +16,10 @@ from bough.control.pools import subpool_drain
 from bough.control.recording import audit, happen
 from bough.control.site import Site
 from bough.control.workflows import admission
-from bough.control.workflows.admission import Door
+from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.lifecycle import limit_of
 from bough.control.workflows.new_records import cut_timeouts
-from bough.control.workflows.submission import enter, open_door
+from bough.control.workflows.submission import enter, open_target
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.record import EventKind
@@ -38,17 +38,17 @@ def move_workflow(
         raise Invalid("Say where the workflow goes (pool), or its new priority, or both.")
     with site.store.write() as connection:
         known = _require(site, connection, actor, name)
-        door = _door(site, connection, actor, known, pool)
+        target = _door(site, connection, actor, known, pool)
         before = workflow_store.lock(connection, known.uuid)
         if before is None:
             raise NotFound(f"Workflow {name} not found.")
         groups = task_store.groups_of(connection, (before.uuid,))
-        _check_waits(before, task_store.tasks_of(connection, (before.uuid,)), groups, door)
-        after = _moved(before, door, priority or before.priority)
+        _check_waits(before, task_store.tasks_of(connection, (before.uuid,)), groups, target)
+        after = _moved(before, target, priority or before.priority)
         left = [group for group in groups if not group.status.finished]
         spec = WorkflowSpec(after.name, tuple(group.spec for group in left))
-        admission.refuse(door, spec, after.priority)
-        _write(site, connection, actor, door, before, after, left)
+        admission.refuse(target, spec, after.priority)
+        _write(site, connection, actor, target, before, after, left)
     if before.pool != after.pool:
         subpool_drain.check_drain(site, before.pool)
     site.wake()
@@ -68,18 +68,18 @@ def _require(site: Site, connection: sa.Connection, actor: Actor, name: str) -> 
 
 def _door(
     site: Site, connection: sa.Connection, actor: Actor, workflow: Workflow, pool: str | None
-) -> Door:
+) -> TargetPool:
     """Where it goes in. What stays in its pool is nothing new there, whatever the pool's state."""
     if pool is not None and pool != workflow.pool:
         return enter(site, connection, actor, pool, hold=True)
     found = pool_store.find(connection, workflow.pool)
     if found is None:
         raise NotFound(f"Pool {workflow.pool} not found.")
-    return open_door(connection, found, hold=True)
+    return open_target(connection, found, hold=True)
 
 
 def _check_waits(
-    workflow: Workflow, tasks: Iterable[Task], groups: Iterable[Group], door: Door
+    workflow: Workflow, tasks: Iterable[Task], groups: Iterable[Group], target: TargetPool
 ) -> None:
     if workflow.status.finished:
         raise Invalid(f"Workflow {workflow.workflow_id} is already finished.")
@@ -93,30 +93,32 @@ def _check_waits(
                 f"Workflow {workflow.workflow_id} cannot be moved: its group {group} holds GPUs. "
                 "Only a workflow that waits can be moved; cancel it and submit it again."
             )
-        if door.pool.backend != workflow.backend:
+        if target.pool.backend != workflow.backend:
             raise Conflict(
-                f"Workflow {workflow.workflow_id} cannot be moved to pool {door.name}, which has "
+                f"Workflow {workflow.workflow_id} cannot be moved to pool {target.name}, which has "
                 f"other nodes: its group {group} runs."
             )
 
 
-def _moved(before: Workflow, door: Door, priority: Priority) -> Workflow:
+def _moved(before: Workflow, target: TargetPool, priority: Priority) -> Workflow:
     moved = msgspec.structs.replace(
-        before, pool=door.name, backend=door.pool.backend, priority=priority
+        before, pool=target.name, backend=target.pool.backend, priority=priority
     )
-    return cut_timeouts(moved, door.pool)
+    return cut_timeouts(moved, target.pool)
 
 
 def _write(
     site: Site,
     connection: sa.Connection,
     actor: Actor,
-    door: Door,
+    target: TargetPool,
     before: Workflow,
     after: Workflow,
     groups: Iterable[Group],
 ) -> None:
-    queue = site.leaf_queue(door.pool.name, None if door.subpool is None else door.subpool.subpool)
+    queue = site.leaf_queue(
+        target.pool.name, None if target.subpool is None else target.subpool.subpool
+    )
     workflow_store.update(connection, after)
     task_store.update_groups(connection, [_requeued(group, after, queue) for group in groups])
     # A plan that was made before this knows it in its old queue.
@@ -127,7 +129,7 @@ def _write(
     message = f"moved from {before.pool}, {before.priority} to {after.pool}, {after.priority}"
     kind = EventKind.WORKFLOW_MOVED
     happen(
-        connection, site, kind, after.workflow_id, pool=door.pool.name, message=message, data=now
+        connection, site, kind, after.workflow_id, pool=target.pool.name, message=message, data=now
     )
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bough.control.fields import read_duration_s
 from bough.control.site import Site
-from bough.control.workflows.admission import Door
+from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.lifecycle import limit_of
 from bough.model.access import Actor
 from bough.model.pool import Pool
@@ -36,21 +36,21 @@ def draft_workflow(
     site: Site,
     connection: sa.Connection,
     actor: Actor,
-    door: Door,
+    target: TargetPool,
     spec: WorkflowSpec,
     priority: Priority,
     settings: WorkflowSettings,
 ) -> Workflow:
     """The record of a workflow that comes in, under the next number of its name."""
     number = workflow_store.next_number(connection, spec.name)
-    pool = door.pool
+    pool = target.pool
     return Workflow(
         uuid=site.ids.uuid(),
         workflow_id=f"{spec.name}-{number}",
         name=spec.name,
         number=number,
         submitted_by=actor.name,
-        pool=door.name,
+        pool=target.name,
         backend=pool.backend,
         priority=priority,
         status=WorkflowStatus.PENDING,

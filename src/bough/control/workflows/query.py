@@ -16,16 +16,16 @@ from bough.control.pools.pool_status import HEARTBEAT_WINDOW_MS
 from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import CANCEL
-from bough.control.workflows.load_changes import open_case, write_cases
+from bough.control.workflows.load_changes import open_change, write_changes
 from bough.control.workflows.preemptions import Preemption, read_preemptions
 from bough.control.workflows.tags import check_tags
-from bough.control.workflows.workflow_changes import Case
+from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.record import StoredEvent
 from bough.model.transitions import TaskEvent
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
-from bough.store import nodes as machine_store
+from bough.store import nodes as node_store
 from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
@@ -130,23 +130,23 @@ def cancel(
     message = _one_line(message)
     with site.store.write() as connection:
         _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
-        case = open_case(site, connection, name)
-        if case is None:
+        change = open_change(site, connection, name)
+        if change is None:
             raise NotFound(f"Workflow {name} not found.")
-        before = case.workflow
+        before = change.workflow
         if before.status.finished:
             if force:
                 return before
             raise Invalid(f"Workflow {before.workflow_id} is already finished.")
         text = f"Task was canceled by user: {actor.name}. {message}".rstrip()
-        case.put_workflow(msgspec.structs.replace(before, cancelled_by=actor.name))
-        for task in case.unfinished():
+        change.put_workflow(msgspec.structs.replace(before, cancelled_by=actor.name))
+        for task in change.unfinished():
             if task.status.holds_node:
-                case.release(task, CANCEL, text, at_once=force)
-            if not task.status.holds_node or (force and _is_away(site, connection, case, task)):
-                case.end(case.task(task.attempt) or task, TaskEvent.CANCEL, text)
-        case.settle()
-        write_cases(connection, [case], case.now_ms)
+                change.release(task, CANCEL, text, at_once=force)
+            if not task.status.holds_node or (force and _is_away(site, connection, change, task)):
+                change.end(change.task(task.attempt) or task, TaskEvent.CANCEL, text)
+        change.settle()
+        write_changes(connection, [change], change.now_ms)
         audit(
             connection,
             site,
@@ -154,9 +154,9 @@ def cancel(
             Action.WORKFLOW_CANCEL,
             f"workflow/{before.workflow_id}",
             {"status": before.status},
-            {"status": case.workflow.status, "message": message},
+            {"status": change.workflow.status, "message": message},
         )
-        workflow = case.workflow
+        workflow = change.workflow
     if workflow.status.finished:
         subpool_drain.check_drain(site, workflow.pool)
     site.wake()
@@ -204,11 +204,11 @@ def _one_line(message: str) -> str:
     return " ".join(shown.split())
 
 
-def _is_away(site: Site, connection: sa.Connection, case: Case, task: Task) -> bool:
+def _is_away(site: Site, connection: sa.Connection, change: WorkflowChange, task: Task) -> bool:
     """Whether nobody can say any more what became of an attempt."""
-    backend = case.workflow.backend
-    heard_ms = machine_store.heartbeats(connection).get(backend, 0)
-    nodes = {machine.name for machine in machine_store.list_all(connection, backend)}
+    backend = change.workflow.backend
+    heard_ms = node_store.heartbeats(connection).get(backend, 0)
+    nodes = {node.name for node in node_store.list_all(connection, backend)}
     return task.node not in nodes or site.clock.now_ms() - heard_ms > HEARTBEAT_WINDOW_MS
 
 

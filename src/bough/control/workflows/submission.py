@@ -19,7 +19,7 @@ from bough.control.pools.pool_status import status_of
 from bough.control.recording import audit, happen
 from bough.control.site import Site
 from bough.control.workflows import admission
-from bough.control.workflows.admission import Door
+from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.read_submission import check_uses
 from bough.control.workflows.submit_warnings import cautions, most_needed
@@ -39,7 +39,7 @@ from bough.model.workflow import (
     WorkflowSpec,
     WorkflowStatus,
 )
-from bough.store import nodes as machine_store
+from bough.store import nodes as node_store
 from bough.store import pools as pool_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
@@ -80,25 +80,25 @@ def submit(
         return Accepted(None)
     if mode is Mode.VALIDATE:
         with site.store.read() as connection:
-            door, _, warnings = _enter(site, connection, actor, pool, spec, hold=False)
-            admission.refuse(door, spec, priority)
+            target, _, warnings = _enter(site, connection, actor, pool, spec, hold=False)
+            admission.refuse(target, spec, priority)
         return Accepted(None, warnings)
     with site.store.write() as connection:
-        door, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
-        fault = admission.refusal(door, spec, priority)
-        workflow = draft_workflow(site, connection, actor, door, spec, priority, settings)
+        target, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
+        fault = admission.refusal(target, spec, priority)
+        workflow = draft_workflow(site, connection, actor, target, spec, priority, settings)
         workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
         if fault is None:
-            _keep(site, connection, actor, door, spec, workflow)
+            _keep(site, connection, actor, target, spec, workflow)
         else:
-            _keep_refusal(site, connection, actor, door, spec, workflow, fault)
+            _keep_refusal(site, connection, actor, target, spec, workflow, fault)
     if fault is not None:
         raise Refused(fault, workflow_id=workflow.workflow_id)
     site.wake()
     return Accepted(workflow, warnings)
 
 
-def open_door(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> Door:
+def open_target(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> TargetPool:
     """Where a workflow goes in, with what is guaranteed there now.
 
     Held, nobody changes the pool or its subpools until the transaction ends.
@@ -113,16 +113,18 @@ def open_door(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -
         subpool = pool_store.find_subpool(connection, parent, found.subpool) if hold else found
         if subpool is None:
             raise NotFound(f"Pool {name} not found.")
-        return Door(name, pool, subpool, subpool.counted)
-    return Door(name, pool, None, _unallocated(connection, pool))
+        return TargetPool(name, pool, subpool, subpool.counted)
+    return TargetPool(name, pool, None, _unallocated(connection, pool))
 
 
-def enter(site: Site, connection: sa.Connection, actor: Actor, pool: str, *, hold: bool) -> Door:
+def enter(
+    site: Site, connection: sa.Connection, actor: Actor, pool: str, *, hold: bool
+) -> TargetPool:
     """Where a workflow goes in, if the actor may submit there and the pool takes anything new."""
-    door = open_door(connection, _authorise(site, connection, actor, pool), hold=hold)
-    admission.check_state(door)
-    admission.check_maintenance(door, admin=is_admin(site, actor))
-    return door
+    target = open_target(connection, _authorise(site, connection, actor, pool), hold=hold)
+    admission.check_state(target)
+    admission.check_maintenance(target, admin=is_admin(site, actor))
+    return target
 
 
 def _authorise(site: Site, connection: sa.Connection, actor: Actor, pool: str) -> Pool | Subpool:
@@ -140,23 +142,23 @@ def _enter(
     spec: WorkflowSpec,
     *,
     hold: bool,
-) -> tuple[Door, WorkflowSettings, tuple[str, ...]]:
+) -> tuple[TargetPool, WorkflowSettings, tuple[str, ...]]:
     """All checks that leave no record when they fail."""
-    door = enter(site, connection, actor, pool, hold=hold)
+    target = enter(site, connection, actor, pool, hold=hold)
     settings = read_workflow_settings(connection)
     admission.check_form(spec, settings)
     _check_user(connection, actor, settings)
-    largest = _largest(connection, door, spec)
-    warnings = (*spec.warnings, *cautions(spec, door.pool, settings, largest))
-    return door, settings, (*warnings, *_warnings(site, connection, door))
+    largest = _largest(connection, target, spec)
+    warnings = (*spec.warnings, *cautions(spec, target.pool, settings, largest))
+    return target, settings, (*warnings, *_warnings(site, connection, target))
 
 
-def _largest(connection: sa.Connection, door: Door, spec: WorkflowSpec) -> Resources | None:
+def _largest(connection: sa.Connection, target: TargetPool, spec: WorkflowSpec) -> Resources | None:
     """The most that any node has; not looked for where one is large enough for all tasks."""
-    backend = door.pool.backend
-    if machine_store.has_room_for(connection, backend, most_needed(spec)):
+    backend = target.pool.backend
+    if node_store.has_room_for(connection, backend, most_needed(spec)):
         return None
-    return machine_store.largest(connection, backend)
+    return node_store.largest(connection, backend)
 
 
 def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:
@@ -165,10 +167,10 @@ def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSetti
         raise Conflict(f"{actor.name} has {most} workflows already, the most that are allowed.")
 
 
-def _warnings(site: Site, connection: sa.Connection, door: Door) -> tuple[str, ...]:
-    heartbeats = machine_store.heartbeats(connection)
-    if status_of(door.pool, heartbeats, site.clock.now_ms()) is PoolStatus.OFFLINE:
-        return (f"Pool {door.name} is OFFLINE; the workflow waits until it is back.",)
+def _warnings(site: Site, connection: sa.Connection, target: TargetPool) -> tuple[str, ...]:
+    heartbeats = node_store.heartbeats(connection)
+    if status_of(target.pool, heartbeats, site.clock.now_ms()) is PoolStatus.OFFLINE:
+        return (f"Pool {target.name} is OFFLINE; the workflow waits until it is back.",)
     return ()
 
 
@@ -185,12 +187,12 @@ def _keep(
     site: Site,
     connection: sa.Connection,
     actor: Actor,
-    door: Door,
+    target: TargetPool,
     spec: WorkflowSpec,
     workflow: Workflow,
 ) -> None:
-    subpool = None if door.subpool is None else door.subpool.subpool
-    queue = site.leaf_queue(door.pool.name, subpool)
+    subpool = None if target.subpool is None else target.subpool.subpool
+    queue = site.leaf_queue(target.pool.name, subpool)
     workflow_store.insert(connection, workflow, spec.text, spec.template)
     groups = [
         draft_group(site, workflow, group, position, queue)
@@ -203,14 +205,14 @@ def _keep(
     summary = {"pool": workflow.pool, "priority": workflow.priority, "queue": queue}
     audit(connection, site, actor, Action.WORKFLOW_CREATE, subject, after=summary)
     kind = EventKind.WORKFLOW_SUBMITTED
-    happen(connection, site, kind, workflow.workflow_id, pool=door.pool.name, data=summary)
+    happen(connection, site, kind, workflow.workflow_id, pool=target.pool.name, data=summary)
 
 
 def _keep_refusal(
     site: Site,
     connection: sa.Connection,
     actor: Actor,
-    door: Door,
+    target: TargetPool,
     spec: WorkflowSpec,
     workflow: Workflow,
     fault: str,
@@ -230,7 +232,7 @@ def _keep_refusal(
         site,
         EventKind.WORKFLOW_REFUSED,
         workflow.workflow_id,
-        pool=door.pool.name,
+        pool=target.pool.name,
         message=fault,
     )
 

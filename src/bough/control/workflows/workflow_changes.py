@@ -22,16 +22,16 @@ from bough.control.workflows.lifecycle import (
 )
 from bough.errors import Broken
 from bough.model.backend import Stop
-from bough.model.record import Errand, EventKind, StoredEvent
+from bough.model.record import EventKind, OutboxMessage, StoredEvent
 from bough.model.transitions import TaskEvent, check_workflow, next_status
 from bough.model.workflow import ExitCode, Group, Task, TaskStatus, Workflow
 
-#: Kinds of errands.
+#: Kinds of messages.
 STOP = "stop"
 START = "start"
 
 
-class Case:
+class WorkflowChange:
     """A workflow that is locked and being changed."""
 
     def __init__(
@@ -330,7 +330,7 @@ class Case:
             events.append(StoredEvent(kind, self.now_ms, name, pool, status, data))
         return events
 
-    def errands(self) -> list[Errand]:
+    def messages(self) -> list[OutboxMessage]:
         """What the backend is to be told."""
         alike: dict[tuple[str, int], list[str]] = {}
         for attempt, (reason, grace_s) in self._stops.items():
@@ -339,7 +339,9 @@ class Case:
                 alike.setdefault((reason, grace_s), []).append(attempt)
         name, backend = self.workflow.workflow_id, self.workflow.backend
         return [
-            Errand(STOP, backend, name, msgspec.to_builtins(Stop(tuple(attempts), reason, grace_s)))
+            OutboxMessage(
+                STOP, backend, name, msgspec.to_builtins(Stop(tuple(attempts), reason, grace_s))
+            )
             for (reason, grace_s), attempts in alike.items()
         ]
 

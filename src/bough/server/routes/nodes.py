@@ -16,7 +16,7 @@ from bough.api.nodes import (
     ResourceList,
     SetCordon,
 )
-from bough.control.nodes import node_drain, node_list, node_sync
+from bough.control.nodes import node_cordon, node_list
 from bough.control.nodes.node_list import Amounts, NodeView
 from bough.model.access import Action
 from bough.server.declare import Visit, caller, route
@@ -66,7 +66,7 @@ def get_resource(request: Visit, node: FromPath[str]) -> ResourceList:
 def cordon_node(request: Visit, node: FromPath[str], data: JSONBody[SetCordon]) -> ResourceList:
     """Let nothing new onto a node, or let it again; what runs goes on."""
     site, actor = caller(request)
-    node_sync.set_cordoned(site, actor, node, cordoned=data.cordoned)
+    node_cordon.set_cordoned(site, actor, node, cordoned=data.cordoned)
     return ResourceList([_node(node_list.get_node(site, actor, node))])
 
 
@@ -93,49 +93,47 @@ def uncordon(request: Visit, node: FromPath[str]) -> NodeLine:
 def drain(request: Visit, node: FromPath[str], leave: FromQuery[bool] = False) -> NodeDrained:
     """Empty a node: what runs is told to end and comes again elsewhere, or is left to its end."""
     site, actor = caller(request)
-    drained = node_drain.drain_node(site, actor, node, leave=leave)
+    drained = node_cordon.drain_node(site, actor, node, leave=leave)
     line = _line(node_list.get_node(site, actor, node))
     return NodeDrained(line, drained.told, drained.left)
 
 
 def _cordoned(request: Visit, node: str, *, cordoned: bool) -> NodeLine:
     site, actor = caller(request)
-    node_sync.set_cordoned(site, actor, node, cordoned=cordoned)
+    node_cordon.set_cordoned(site, actor, node, cordoned=cordoned)
     return _line(node_list.get_node(site, actor, node))
 
 
 def _line(view: NodeView) -> NodeLine:
-    machine, used = view.machine, view.used
+    node, used = view.node, view.used
     return NodeLine(
-        name=machine.name,
-        backend=machine.backend,
-        status="CORDONED" if machine.cordoned else "READY",
-        cordoned=machine.cordoned,
+        name=node.name,
+        backend=node.backend,
+        status="CORDONED" if node.cordoned else "READY",
+        cordoned=node.cordoned,
         tasks=view.tasks,
-        gpu=machine.gpus,
+        gpu=node.gpus,
         used_gpu=used.gpus,
-        cpu=cores(machine.cpu_milli),
+        cpu=cores(node.cpu_milli),
         used_cpu=cores(used.cpu_milli),
-        memory=gibibytes(machine.memory_bytes),
+        memory=gibibytes(node.memory_bytes),
         used_memory=gibibytes(used.memory_bytes),
         pools=sorted(view.pools),
-        labels=machine.labels,
+        labels=node.labels,
     )
 
 
 def _node(view: NodeView) -> ResourceLine:
-    machine = view.machine
-    capacity = _amounts(
-        Amounts(machine.gpus, machine.cpu_milli, machine.memory_bytes, machine.storage_bytes)
-    )
+    node = view.node
+    capacity = _amounts(Amounts(node.gpus, node.cpu_milli, node.memory_bytes, node.storage_bytes))
     return ResourceLine(
-        hostname=machine.name,
+        hostname=node.name,
         exposed_fields=ExposedFields(
             gpu=capacity.gpu,
             cpu=capacity.cpu,
             memory=capacity.memory,
             storage=capacity.storage,
-            node=machine.name,
+            node=node.name,
             pool_platforms=[
                 f"{pool}/{platform}" for pool, found in view.pools.items() for platform in found
             ],
@@ -147,9 +145,9 @@ def _node(view: NodeView) -> ResourceLine:
         usage_fields=_amounts(view.used),
         non_workflow_usage_fields=_amounts(Amounts()),
         resource_type=_KINDS.get(view.sharing, "SHARED"),
-        backend=machine.backend,
-        label_fields=machine.labels,
-        cordoned=machine.cordoned,
+        backend=node.backend,
+        label_fields=node.labels,
+        cordoned=node.cordoned,
     )
 
 

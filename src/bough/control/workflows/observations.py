@@ -25,8 +25,8 @@ from bough.control.workflows.lifecycle import (
     is_overtaken,
     verdict,
 )
-from bough.control.workflows.load_changes import open_cases, write_cases
-from bough.control.workflows.workflow_changes import Case
+from bough.control.workflows.load_changes import open_changes, write_changes
+from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.errors import Broken
 from bough.model.backend import Observation, Sight
 from bough.model.pool import Pool
@@ -78,20 +78,23 @@ def observe(site: Site, observations: Sequence[Observation]) -> tuple[str, ...]:
 
 
 def note_all(
-    site: Site, connection: sa.Connection, cases: Sequence[Case], news: dict[str, list[Observation]]
+    site: Site,
+    connection: sa.Connection,
+    changes: Sequence[WorkflowChange],
+    news: dict[str, list[Observation]],
 ) -> set[str]:
     """Note what was seen of workflows that are open; the pools in which one has ended."""
     settings = read_workflow_settings(connection)
-    names = sorted({case.pool for case in cases})
+    names = sorted({change.pool for change in changes})
     pools = {name: pool_store.find_pool(connection, name) for name in names}
     ended: set[str] = set()
-    for case in cases:
-        for each in sorted(news[case.workflow.uuid], key=lambda each: each.at_ms):
-            _note(case, each, pools[case.pool], settings)
-        case.settle()
-        if case.workflow.status.finished:
-            ended.add(case.workflow.pool)
-    write_cases(connection, cases, site.clock.now_ms())
+    for change in changes:
+        for each in sorted(news[change.workflow.uuid], key=lambda each: each.at_ms):
+            _note(change, each, pools[change.pool], settings)
+        change.settle()
+        if change.workflow.status.finished:
+            ended.add(change.workflow.pool)
+    write_changes(connection, changes, site.clock.now_ms())
     return ended
 
 
@@ -121,17 +124,17 @@ def _write_apart(site: Site, news: dict[str, list[Observation]], broken: set[str
 def _write(site: Site, news: dict[str, list[Observation]]) -> set[str]:
     """One transaction; the pools in which a workflow has ended."""
     with site.store.write() as connection:
-        return note_all(site, connection, open_cases(site, connection, list(news)), news)
+        return note_all(site, connection, open_changes(site, connection, list(news)), news)
 
 
 def _note(
-    case: Case, observation: Observation, pool: Pool | None, settings: WorkflowSettings
+    change: WorkflowChange, observation: Observation, pool: Pool | None, settings: WorkflowSettings
 ) -> None:
-    task = case.task(observation.attempt)
+    task = change.task(observation.attempt)
     if task is None or not _is_news(task, observation):
         return
     if observation.sight is Sight.RUNNING:
-        case.put(msgspec.structs.replace(task, started_ms=observation.at_ms), TaskEvent.RUN)
+        change.put(msgspec.structs.replace(task, started_ms=observation.at_ms), TaskEvent.RUN)
         return
     if observation.exit_code is not None and task.started_ms is None:
         # It was too quick to be seen while it ran.
@@ -139,18 +142,18 @@ def _note(
     if is_overtaken(task, observation):
         # What it was told came too late to count.
         task = msgspec.structs.replace(task, releasing=None, released_ms=None, failure_message=None)
-    group = case.groups[task.group_uuid]
-    lead = case.ended_lead(group)
+    group = change.groups[task.group_uuid]
+    lead = change.ended_lead(group)
     if lead is not None and _follows(task, lead):
         found = follow_lead(lead.status, observation)
     else:
         spec = next(each for each in group.spec.tasks if each.name == task.name)
         actions = {} if pool is None else pool.default_exit_actions
-        found = verdict(task, spec, actions, settings, observation, case.counted(task))
-    case.end(task, found.event, found.message, found.exit_code, observation.at_ms)
-    if found.again or _comes_along(case, group, task, found):
-        case.retry(task)
-    _involve_others(case, group, task, found, observation)
+        found = verdict(task, spec, actions, settings, observation, change.counted(task))
+    change.end(task, found.event, found.message, found.exit_code, observation.at_ms)
+    if found.again or _comes_along(change, group, task, found):
+        change.retry(task)
+    _involve_others(change, group, task, found, observation)
 
 
 def _follows(task: Task, lead: Task) -> bool:
@@ -161,16 +164,16 @@ def _follows(task: Task, lead: Task) -> bool:
     return not is_final(task.releasing)
 
 
-def _comes_along(case: Case, group: Group, task: Task, found: Verdict) -> bool:
+def _comes_along(change: WorkflowChange, group: Group, task: Task, found: Verdict) -> bool:
     """Whether another attempt follows only as the lead waits for one: then all start again."""
     if task.releasing is None or not group.spec.ignore_nonlead_status:
         return False
-    waits = any(each.lead and each.status in QUEUED for each in case.latest(group))
+    waits = any(each.lead and each.status in QUEUED for each in change.latest(group))
     return waits and found.event in _OWN_FAILURES
 
 
 def _involve_others(
-    case: Case, group: Group, task: Task, found: Verdict, observation: Observation
+    change: WorkflowChange, group: Group, task: Task, found: Verdict, observation: Observation
 ) -> None:
     """A gang starts together or not at all; where one of its tasks counts, so it ends."""
     unstartable = observation.sight is Sight.UNSTARTABLE and task.releasing is None
@@ -178,10 +181,10 @@ def _involve_others(
     if found.again:
         alone = found.event in (TaskEvent.GIVE_BACK, TaskEvent.RESTART)
         if needed or (not alone and (task.lead or not group.spec.ignore_nonlead_status)):
-            case.restart_others(task)
+            change.restart_others(task)
     elif needed and found.event is TaskEvent.CANNOT_START:
         text = f"Task {task.name} of its group could not be started. {found.message}"
-        case.end_group(group, START, TaskEvent.CANNOT_START, text, ExitCode.START_ERROR)
+        change.end_group(group, START, TaskEvent.CANNOT_START, text, ExitCode.START_ERROR)
     elif found.event in _OWN_FAILURES and not group.spec.ignore_nonlead_status:
         text = f"Task {task.name} of its group has failed. {found.message}"
-        case.end_group(group, FELLOW, TaskEvent.FELLOW_FAILED, text)
+        change.end_group(group, FELLOW, TaskEvent.FELLOW_FAILED, text)

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.scheduling import observations
+from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import (
     CANCEL,
     DRAIN,
@@ -15,7 +15,7 @@ from bough.control.workflows.lifecycle import (
     VANISHED,
     moved,
 )
-from bough.control.workflows.workflow_changes import Case
+from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.model.backend import Observation, Sight
 from bough.model.settings import WorkflowSettings
 from bough.model.transitions import TaskEvent
@@ -37,7 +37,7 @@ CODES = (0, 1, 3)
 
 
 @st.composite
-def cases(draw) -> Case:
+def changes(draw) -> WorkflowChange:
     """A workflow of some groups, of which each may wait for those before it."""
     groups, tasks = [], []
     for position in range(draw(st.integers(1, 3))):
@@ -59,38 +59,38 @@ def cases(draw) -> Case:
     workflow = Workflow(
         "w", "w-1", "w", 1, "ann", "p", "default", Priority.LOW, WorkflowStatus.PENDING, 0
     )
-    return Case(workflow, groups, tasks, pool="p", queue="q", now_ms=1)
+    return WorkflowChange(workflow, groups, tasks, pool="p", queue="q", now_ms=1)
 
 
-def bind(case: Case, group: Group) -> None:
+def bind(change: WorkflowChange, group: Group) -> None:
     """Give nodes to all of a group that waits, as a plan does."""
-    waiting = [task for task in case.latest(group) if task.status is TaskStatus.SCHEDULING]
-    if any(task.releasing for task in case.latest(group) if task.status.holds_node):
+    waiting = [task for task in change.latest(group) if task.status is TaskStatus.SCHEDULING]
+    if any(task.releasing for task in change.latest(group) if task.status.holds_node):
         return
     for task in waiting:
-        case.put(msgspec.structs.replace(task, node="n"), TaskEvent.BIND)
+        change.put(msgspec.structs.replace(task, node="n"), TaskEvent.BIND)
     if waiting and group.status is TaskStatus.SCHEDULING:
-        case.put_group(moved(group, TaskStatus.INITIALIZING, case.workflow, 1))
+        change.put_group(moved(group, TaskStatus.INITIALIZING, change.workflow, 1))
 
 
-def release(case: Case, task: Task, draw) -> None:
+def release(change: WorkflowChange, task: Task, draw) -> None:
     """Tell an attempt to end, as an eviction, a drain or a cancellation does."""
     reason = draw(st.sampled_from((*REASONS, CANCEL, EXEC_TIMEOUT)))
-    group = case.groups[task.group_uuid]
+    group = change.groups[task.group_uuid]
     if reason == CANCEL:
-        for each in case.unfinished():
+        for each in change.unfinished():
             if each.status.holds_node:
-                case.release(each, CANCEL)
+                change.release(each, CANCEL)
             else:
-                case.end(each, TaskEvent.CANCEL)
+                change.end(each, TaskEvent.CANCEL)
     elif reason == EXEC_TIMEOUT:
         if group.status is TaskStatus.RUNNING:
-            case.end_group(group, EXEC_TIMEOUT, TaskEvent.EXEC_TIMEOUT, "too long")
+            change.end_group(group, EXEC_TIMEOUT, TaskEvent.EXEC_TIMEOUT, "too long")
     else:
-        case.release(task, reason)
+        change.release(task, reason)
 
 
-def see(case: Case, task: Task, draw) -> None:
+def see(change: WorkflowChange, task: Task, draw) -> None:
     sights = [Sight.ENDED, Sight.LOST]
     if task.status is TaskStatus.INITIALIZING:
         sights += [Sight.RUNNING, Sight.UNSTARTABLE]
@@ -98,54 +98,54 @@ def see(case: Case, task: Task, draw) -> None:
     code = draw(st.sampled_from(CODES)) if sight is Sight.ENDED else None
     # It may have ended before it was told to.
     at_ms = draw(st.sampled_from((0, 1)))
-    observations._note(case, Observation(task.attempt, sight, at_ms, code), None, SETTINGS)
+    observations._note(change, Observation(task.attempt, sight, at_ms, code), None, SETTINGS)
 
 
-def check(case: Case) -> None:
-    for group in case.groups.values():
-        latest = case.latest(group)
+def check(change: WorkflowChange) -> None:
+    for group in change.groups.values():
+        latest = change.latest(group)
         assert group.status.finished == all(task.status.finished for task in latest)
-        lead = case.ended_lead(group)
+        lead = change.ended_lead(group)
         if lead is not None:
             left = [task for task in latest if not task.status.finished]
             assert all(task.status.holds_node and task.releasing for task in left)
         for task in latest:
-            earlier = case.earlier(task)
+            earlier = change.earlier(task)
             assert task.retry_id == len(earlier)
             assert all(each.status.finished for each in earlier)
-    over = all(group.status.finished for group in case.groups.values())
-    assert over == case.workflow.status.finished
+    over = all(group.status.finished for group in change.groups.values())
+    assert over == change.workflow.status.finished
 
 
-@given(cases(), st.data())
-def test_whatever_happens_is_in_the_table(case, data):
+@given(changes(), st.data())
+def test_whatever_happens_is_in_the_table(change, data):
     for _ in range(data.draw(st.integers(0, 25))):
-        holding = [task for task in case.unfinished() if task.status.holds_node]
+        holding = [task for task in change.unfinished() if task.status.holds_node]
         step = data.draw(st.sampled_from(("bind", "see", "release")))
         if step == "bind" or not holding:
-            groups = [each for each in case.groups.values() if not each.status.finished]
+            groups = [each for each in change.groups.values() if not each.status.finished]
             if not groups:
                 break
-            bind(case, data.draw(st.sampled_from(groups)))
+            bind(change, data.draw(st.sampled_from(groups)))
         else:
             task = data.draw(st.sampled_from(holding))
-            (see if step == "see" else release)(case, task, data.draw)
-        case.settle()
-        check(case)
+            (see if step == "see" else release)(change, task, data.draw)
+        change.settle()
+        check(change)
 
 
-@given(cases(), st.data())
-def test_every_workflow_ends_when_all_that_runs_does(case, data):
+@given(changes(), st.data())
+def test_every_workflow_ends_when_all_that_runs_does(change, data):
     for _ in range(100):
-        for group in list(case.groups.values()):
-            bind(case, case.groups[group.uuid])
-        case.settle()
-        for task in case.unfinished():
-            now = case.task(task.attempt)
+        for group in list(change.groups.values()):
+            bind(change, change.groups[group.uuid])
+        change.settle()
+        for task in change.unfinished():
+            now = change.task(task.attempt)
             if now is not None and now.status.holds_node:
-                see(case, now, data.draw)
-        case.settle()
-        check(case)
-        if case.workflow.status.finished:
+                see(change, now, data.draw)
+        change.settle()
+        check(change)
+        if change.workflow.status.finished:
             return
     raise AssertionError("it goes on for ever")

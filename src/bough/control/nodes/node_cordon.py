@@ -1,0 +1,87 @@
+"""Cordoning and draining a node: it takes nothing new, and what is on it stays or ends."""
+
+from __future__ import annotations
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.control.people.access import authorise
+from bough.control.recording import audit, happen
+from bough.control.site import Site
+from bough.control.workflows.lifecycle import DRAIN
+from bough.control.workflows.load_changes import open_changes, write_changes
+from bough.errors import NotFound
+from bough.model.access import Action, Actor
+from bough.model.pool import OfferedNode
+from bough.model.record import EventKind
+from bough.store import nodes as node_store
+from bough.store import settings as setting_store
+from bough.store import tasks as task_store
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """A node that takes nothing new, and what was told to leave it."""
+
+    node: OfferedNode
+    #: How many attempts were told to end, and how many stay until they end by themselves.
+    told: int
+    left: int
+
+
+def set_cordoned(site: Site, actor: Actor, name: str, *, cordoned: bool) -> OfferedNode:
+    """Let nothing new onto a node, or let it again; what runs goes on."""
+    authorise(actor, Action.NODE_UPDATE, names=site.role_names)
+    with site.store.write() as connection:
+        known = {each.name: each for each in node_store.list_all(connection)}
+        if name not in known:
+            raise NotFound(f"Node {name} not found.")
+        before = known[name]
+        after = msgspec.structs.replace(before, cordoned=cordoned)
+        node_store.put(connection, (after,))
+        setting_store.raise_counter(connection, setting_store.VERSION)
+        audit(connection, site, actor, Action.NODE_UPDATE, f"node/{name}", before, after)
+        message = "cordoned" if cordoned else "uncordoned"
+        happen(connection, site, EventKind.NODE_CHANGED, name, message=message)
+    site.wake()
+    return after
+
+
+def drain_node(site: Site, actor: Actor, name: str, *, leave: bool = False) -> Drained:
+    """Let nothing new onto a node, and have what is on it end; by default it comes again elsewhere.
+
+    `leave`: it stays until it ends by itself.
+    """
+    authorise(actor, Action.NODE_UPDATE, names=site.role_names)
+    with site.store.write() as connection:
+        known = {each.name: each for each in node_store.list_all(connection)}
+        if name not in known:
+            raise NotFound(f"Node {name} not found.")
+        # First, so that no plan that still counts on the node is applied.
+        setting_store.raise_counter(connection, setting_store.VERSION)
+        node = msgspec.structs.replace(known[name], cordoned=True)
+        node_store.put(connection, (node,))
+        there = [
+            task.attempt
+            for task in task_store.holding(connection, (name,))
+            if task.releasing is None
+        ]
+        told = 0 if leave else _release(site, connection, name)
+        drained = Drained(node, told, len(there) - told)
+        audit(connection, site, actor, "node:Drain", f"node/{name}", known[name], drained)
+        happen(connection, site, EventKind.NODE_CHANGED, name, message="drained")
+    site.wake()
+    return drained
+
+
+def _release(site: Site, connection: sa.Connection, node: str) -> int:
+    there = task_store.holding(connection, (node,))
+    changes = open_changes(site, connection, sorted({task.workflow_uuid for task in there}))
+    told = 0
+    for change in changes:
+        for task in change.unfinished():
+            if task.node == node and task.status.holds_node and task.releasing is None:
+                change.release(task, DRAIN)
+                told += 1
+        change.settle()
+    write_changes(connection, changes, site.clock.now_ms())
+    return told
