@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.api.house import spec
-from tests.store.world import big_machine
+from tests.store.world import big_node
 
 SUBPOOLS = "/api/configs/pool/team/subpool"
 SUBMIT = "/api/pool/{}/workflow?priority={}"
@@ -55,7 +55,7 @@ def test_scenario_007_the_shared_leaf_is_shown_nowhere_but_among_the_queues(divi
 
 def test_scenario_014_work_of_a_subpool_keeps_together_by_the_topology_of_its_pool(house):
     racks = [
-        big_machine(2, f"node-{number}", labels={"z": "z-1", "r": f"r-{number // 2}"})
+        big_node(2, f"node-{number}", labels={"z": "z-1", "r": f"r-{number // 2}"})
         for number in range(4)
     ]
     house.backend.offer(tuple(racks))

@@ -145,12 +145,12 @@ def test_scenario_107_a_pool_that_shrinks_while_it_is_divided(team):
 
 def test_scenario_108_decisions_that_arrive_out_of_order_leave_the_newest(team):
     workflow = team.submit(50)
-    older = Photographer(team.site).take()
+    older = SnapshotBuilder(team.site).take()
     decided_before = plan(older.snapshot, OSMO)
     team.create("a", 60)
     team.update("a", 40)
     inside = team.submit(40, "team--a")
-    newer = Photographer(team.site).take()
+    newer = SnapshotBuilder(team.site).take()
     decided = plan(newer.snapshot, OSMO)
 
     assert 2 == apply(team.site, newer, decided).started

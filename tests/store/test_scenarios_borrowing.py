@@ -373,9 +373,9 @@ class Absent(VirtualBackend):
         if not self.there:
             raise Unavailable("nobody at home")
 
-    def machines(self):
+    def nodes(self):
         self._answer()
-        return super().machines()
+        return super().nodes()
 
     def observe(self):
         self._answer()
@@ -388,7 +388,7 @@ class Absent(VirtualBackend):
 
 def test_scenario_065_a_division_that_no_backend_has_heard_of_holds_and_comes_true(team):
     team.scheduler.release()
-    backend = Absent(team.backend.machines(), team.time.now_ms)
+    backend = Absent(team.backend.nodes(), team.time.now_ms)
     team.backend = backend
     team.scheduler = Scheduler(team.site, (backend,))
     team.create("a", 30)
