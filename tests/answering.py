@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.answer_types import complete
+
 
 class Asked(NamedTuple):
     method: str
@@ -28,7 +30,12 @@ class Answering:
         self.answers: dict[tuple[str, str], list[tuple[int, bytes]]] = {}
 
     def answer(self, method: str, path: str, body: Any = None, status: int = 200) -> None:
-        """Answer a request; several answers are given one after the other, the last for ever."""
+        """Answer a request; several answers are given one after the other, the last forever.
+
+        What the body does not say is filled in by the type of the answer.
+        """
+        if status < 300 and not isinstance(body, bytes) and body is not None:
+            body = complete(method, path, body)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.answers.setdefault((method, path), []).append((status, content))
 

@@ -191,7 +191,7 @@ def test_credentials_are_listed_and_deleted(osmo: Osmo, server: Answering):
     line = {"cred_name": "hub", "cred_type": "DATA", "keys": ["a", "b"], "created_at": None}
     server.answer("GET", "/api/credentials", {"credentials": [line]})
     server.answer("GET", "/api/credentials", {"credentials": []})
-    server.answer("DELETE", "/api/credentials/hub")
+    server.answer("DELETE", "/api/credentials/hub", {"credentials": [line]})
     assert "hub    DATA   a, b    -" == osmo("credential", "list").output.splitlines()[2]
     assert "There are no credentials.\n" == osmo("credential", "list").output
     assert (0, "Credential hub is deleted.\n", "") == osmo("credential", "delete", "hub")
@@ -232,7 +232,8 @@ def test_a_token_is_shown_and_deleted(osmo: Osmo, server: Answering):
 
 
 def test_users_are_listed(osmo: Osmo, server: Answering):
-    server.answer("GET", "/api/auth/user", {"users": [USER]})
+    line = {name: value for name, value in USER.items() if name != "roles"}
+    server.answer("GET", "/api/auth/user", {"users": [line]})
     server.answer("GET", "/api/auth/user", {"users": []})
     output = osmo("user", "list", "--prefix", "a", "-r", "osmo-admin").output
     assert "ann    Jan 05, 2026 10:00 UTC" == output.splitlines()[2]
@@ -267,7 +268,7 @@ def test_deleting_a_user_wants_a_yes(osmo: Osmo, server: Answering, monkeypatch)
 
 
 def test_both_versions_are_shown(osmo: Osmo, server: Answering):
-    server.answer("GET", "/api/version", {"major": "1", "minor": 2, "revision": "3", "hash": ""})
+    server.answer("GET", "/api/version", {"major": "1", "minor": "2", "revision": "3", "hash": ""})
     expected = f"Client version: {VERSION}\nServer version: 1.2.3\n"
     assert (0, expected, "") == osmo("version")
     answer = json.loads(osmo("version", "-t", "json").output)

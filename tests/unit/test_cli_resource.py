@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bough.cli.tables import draw_tree
+from tests.answer_types import complete
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -22,7 +23,7 @@ n1     pool1   h100       SHARED   10/1000        8/64      64/512        3/8
 NODE = {
     "exposed_fields": {"node": "n1", "pool/platform": ["pool1/h100", "pool2/h100"]},
     "resource_type": "SHARED",
-    "allocatable_fields": {"storage": "1000Gi", "cpu": 64, "memory": "512Gi", "gpu": "8"},
+    "allocatable_fields": {"storage": "1000Gi", "cpu": 64, "memory": "512Gi", "gpu": 8},
     "usage_fields": {"storage": "9.5Gi", "cpu": 7.5, "memory": str(63 * 2**30 + 1), "gpu": 3},
 }
 QUEUES = [
@@ -44,7 +45,7 @@ QUEUES = [
 
 def cohort(name: str, parent: str | None = None, **more: Any) -> Any:
     fields = {"quota": 0, "borrowing_limit": None, "lending_limit": None, "weight": 1}
-    return {"name": name, "parent": parent, **fields, **more}
+    return {"name": name, "parent": parent, **fields, "description": "", **more}
 
 
 def changed(**more: Any) -> Any:
@@ -59,7 +60,8 @@ def test_nodes_have_a_line_for_each_pool(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/resources", {"resources": [NODE]})
     assert (0, RESOURCES, "") == osmo("resource", "list")
     assert {"all_pools": ["true"]} == server.last.query
-    assert {"resources": [NODE]} == json.loads(osmo("resource", "list", "-t", "json").output)
+    expected = complete("GET", "/api/resources", {"resources": [NODE]})
+    assert expected == json.loads(osmo("resource", "list", "-t", "json").output)
 
 
 def test_nodes_show_what_is_left(osmo: Osmo, server: Answering):
@@ -76,13 +78,13 @@ def test_a_subpool_has_the_nodes_of_its_pool(osmo: Osmo, server: Answering):
     assert "n1     pool1   h100" in osmo("resource", "list", "-p", "pool1--a").output
 
 
-def test_a_platform_has_sizes_of_its_own_and_nonsense_is_0(osmo: Osmo, server: Answering):
-    sizes = {"pool1": {"h100": {"gpu": 4, "cpu": "many"}}}
+def test_a_platform_has_sizes_of_its_own(osmo: Osmo, server: Answering):
+    sizes = {"pool1": {"h100": {"gpu": 4, "cpu": 2, "memory": "1Ti", "storage": "2048Mi"}}}
     server.answer(
         "GET", "/api/resources", {"resources": [{**NODE, "platform_allocatable_fields": sizes}]}
     )
     line = osmo("resource", "list", "-p", "pool1").output.splitlines()[2]
-    assert ["10/0", "8/0", "64/0", "3/4"] == line.split()[4:]
+    assert ["10/2", "8/2", "64/1024", "3/4"] == line.split()[4:]
 
 
 def test_no_nodes_are_said_in_words(osmo: Osmo, server: Answering):
@@ -121,7 +123,7 @@ def test_queues_are_a_list_of_what_scripts_rely_on(osmo: Osmo, server: Answering
 def test_queues_are_drawn_as_a_tree(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/queues", QUEUES)
     lines = [line.split() for line in osmo("queue", "list").output.splitlines()[2:]]
-    assert ["osmo-default-ns", "-", "no", "limit", "5", "-", "-", "-"] == lines[0]
+    assert ["osmo-default-ns", "-", "no", "limit", "5", "0", "-", "-"] == lines[0]
     assert ["└─", "osmo-pool-ns-team--_shared", "leaf", "70", "5", "3", "team", "-"] == lines[2]
 
 

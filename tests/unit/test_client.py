@@ -11,11 +11,14 @@ import sys
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import bough
 from bough import errors
+from bough.api.system import EventLine
 from bough.client import Client, Login, find_login, forget_login, store_login
+from tests.answer_types import complete, least
 from tests.answering import Answering
 
 pytestmark = pytest.mark.usefixtures("login_file")
@@ -44,7 +47,7 @@ def test_importing_the_package_imports_no_client():
 
 
 def test_a_request_says_who_asks_and_what_program(server: Answering):
-    server.answer("GET", "/api/version", {"major": 1})
+    server.answer("GET", "/api/version", {"major": "1"})
     Client(server.address + "/", "secret").version()
     headers = server.last.headers
     assert "Bearer secret" == headers["authorization"]
@@ -62,8 +65,8 @@ def test_a_server_that_trusts_names_is_told_the_name(server: Answering):
 
 
 def test_a_server_may_live_below_a_path(server: Answering):
-    server.answer("GET", "/gpu/api/version", {"major": 1})
-    assert {"major": 1} == Client(f"{server.address}/gpu/").version()
+    server.answer("GET", "/gpu/api/version", {"major": "1", "minor": "2", "revision": "3"})
+    assert "1" == Client(f"{server.address}/gpu/").version().major
 
 
 @pytest.mark.parametrize("address", ["", "ftp://host", "http://", "http://host:x"])
@@ -78,8 +81,9 @@ def test_a_token_cannot_carry_other_headers():
 
 
 def test_names_cannot_leave_their_place_in_the_path(server: Answering):
-    server.answer("GET", "/api/configs/pool/a/../b?c=1", {"name": "x"})
-    assert "x" == Client(server.address).pools.get("a/../b?c=1")["name"]
+    answer = complete("GET", "/api/configs/pool/x", {"name": "x"})
+    server.answer("GET", "/api/configs/pool/a/../b?c=1", answer)
+    assert "x" == Client(server.address).pools.get("a/../b?c=1").name
 
 
 def test_lists_are_repeated_and_booleans_are_words(server: Answering):
@@ -141,31 +145,34 @@ CALLS = [
 
 @pytest.mark.parametrize(("call", "method", "path"), CALLS, ids=[f"{m} {p}" for _, m, p in CALLS])
 def test_every_call_goes_to_its_endpoint(server: Answering, call, method: str, path: str):
-    server.answer(method, path, {"ok": True})
-    assert {"ok": True} == call(Client(server.address))
+    sent = least(method, path)
+    server.answer(method, path, sent)
+    found = call(Client(server.address))
+    assert sent == msgspec.to_builtins(found)
     assert [f"{method} {path}"] == server.requests
 
 
 LISTS = [
-    (lambda c: c.subpools.list("p"), "/api/configs/pool/p/subpool", {"subpools": [1]}),
+    (lambda c: c.subpools.list("p"), "/api/configs/pool/p/subpool", {"subpools": [{}]}),
     (
         lambda c: c.subpools.history("p", "a"),
         "/api/configs/pool/p/subpool/a/history",
-        {"configs": [1]},
+        {"configs": [{}]},
     ),
-    (lambda c: c.cohorts.list(), "/api/configs/cohort", [1]),
-    (lambda c: c.queues.list(), "/api/queues", [1]),
-    (lambda c: c.configs.history(), "/api/configs/history", {"configs": [1]}),
-    (lambda c: c.audit.list(), "/api/audit", {"entries": [1]}),
-    (lambda c: c.credentials.list(), "/api/credentials", {"credentials": [1]}),
-    (lambda c: c.users.list(), "/api/auth/user", {"users": [1]}),
+    (lambda c: c.cohorts.list(), "/api/configs/cohort", [{}]),
+    (lambda c: c.queues.list(), "/api/queues", [{}]),
+    (lambda c: c.configs.history(), "/api/configs/history", {"configs": [{}]}),
+    (lambda c: c.audit.list(), "/api/audit", {"entries": [{}]}),
+    (lambda c: c.credentials.list(), "/api/credentials", {"credentials": [{}]}),
+    (lambda c: c.users.list(), "/api/auth/user", {"users": [{}]}),
 ]
 
 
 @pytest.mark.parametrize(("call", "path", "body"), LISTS, ids=[path for _, path, _ in LISTS])
 def test_lists_come_without_their_wrapping(server: Answering, call, path: str, body: object):
     server.answer("GET", path, body)
-    assert [1] == call(Client(server.address))
+    found = call(Client(server.address))
+    assert (list, 1) == (type(found), len(found))
 
 
 def test_a_submission_has_the_body_and_the_query_that_servers_know(server: Answering):
@@ -255,6 +262,14 @@ def test_an_answer_that_is_no_json_is_from_something_else(server: Answering):
     assert "is not Bough" in error.message
 
 
+def test_an_answer_that_lacks_a_field_is_named(server: Answering):
+    server.answer("GET", "/api/version", b'{"major": "1", "minor": "2"}')
+    with pytest.raises(errors.Unavailable) as caught:
+        Client(server.address).version()
+    assert "missing required field `revision`" in caught.value.message
+    assert "bough version" in caught.value.hint
+
+
 def test_a_server_that_is_not_there_is_said_in_words():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -276,8 +291,8 @@ def test_a_server_that_says_nothing_is_given_up():
 
 def test_reading_is_tried_again_when_the_connection_breaks(server: Answering):
     server.answer("GET", "/api/version", status=0)
-    server.answer("GET", "/api/version", {"major": 1})
-    assert {"major": 1} == Client(server.address).version()
+    server.answer("GET", "/api/version", {"major": "1"})
+    assert "1" == Client(server.address).version().major
     assert 2 == len(server.asked)
 
 
@@ -344,17 +359,13 @@ def test_logs_are_asked_for_as_servers_expect(server: Answering):
 
 
 def test_events_are_read_from_their_frames(server: Answering):
-    text = (
-        ': hello\n\nid: 7\nevent: workflow.status\ndata: {"a":\ndata: 1}\n\n'
-        "data: plain\n\nid: 9\n\n"
-    )
+    event = EventLine(7, "workflow.status", None, "w-1", "team", "RUNNING", {"a": 1})
+    first, rest = msgspec.json.encode(event).decode().split(",", 1)
+    text = f": hello\n\nid: 7\nevent: workflow.status\ndata: {first},\ndata: {rest}\n\nid: 9\n\n"
     server.answer("GET", "/api/events", text.encode())
-    found = list(Client(server.address).events(after="6"))
+    found = list(Client(server.address).events(after=6))
     assert "6" == server.last.headers["last-event-id"]
-    assert [
-        {"id": "7", "event": "workflow.status", "data": {"a": 1}},
-        {"id": "", "event": "message", "data": "plain"},
-    ] == found
+    assert [event] == found
 
 
 def test_the_spec_and_the_figures_are_plain_text(server: Answering):

@@ -21,7 +21,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
     message: str
     #: The codes of existing clients: USER, USAGE, DATABASE or SERVER.
-    error_code: str
+    error_code: str = "USER"
     #: The record of a workflow that was refused.
     workflow_id: str | None = None
     #: For programs; see the reference of error codes.

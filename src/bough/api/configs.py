@@ -25,7 +25,7 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
     default_queue_timeout: str
 
 
-class PatchSettings(msgspec.Struct, frozen=True):
+class PatchSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """Fields of the workflow configuration to change."""
 
     configs_dict: dict[str, Json]
@@ -33,7 +33,7 @@ class PatchSettings(msgspec.Struct, frozen=True):
     tags: list[str] = []
 
 
-class PutSettings(msgspec.Struct, frozen=True):
+class PutSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """The whole workflow configuration; what is left out gets its default."""
 
     configs: dict[str, Json]
@@ -52,7 +52,7 @@ class PatchPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
     tags: list[str] = []
 
 
-class PutPolicy(msgspec.Struct, frozen=True):
+class PutPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
     """The whole policy; what is left out is as in the preset, `osmo` where none is named."""
 
     configs: dict[str, Json] | None = None
@@ -113,7 +113,7 @@ class ConfigDiff(msgspec.Struct, frozen=True):
     differences: list[FieldDifference]
 
 
-class Rollback(msgspec.Struct, frozen=True):
+class Rollback(msgspec.Struct, frozen=True, omit_defaults=True):
     """The revision to return to."""
 
     config_type: str

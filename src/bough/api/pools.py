@@ -173,7 +173,7 @@ class PoolList(msgspec.Struct, frozen=True):
     node_sets: list[NodeSetNames]
 
 
-class PutPools(msgspec.Struct, frozen=True):
+class PutPools(msgspec.Struct, frozen=True, omit_defaults=True):
     """Pools to create or to replace; others stay."""
 
     configs: dict[str, Json]
@@ -181,7 +181,7 @@ class PutPools(msgspec.Struct, frozen=True):
     tags: list[str] = []
 
 
-class PutPool(msgspec.Struct, frozen=True):
+class PutPool(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pool, or a platform, to create or to replace."""
 
     configs: dict[str, Json]
@@ -189,7 +189,7 @@ class PutPool(msgspec.Struct, frozen=True):
     tags: list[str] = []
 
 
-class CreatePool(msgspec.Struct, frozen=True):
+class CreatePool(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pool to create."""
 
     name: str
@@ -198,7 +198,7 @@ class CreatePool(msgspec.Struct, frozen=True):
     tags: list[str] = []
 
 
-class PatchPool(msgspec.Struct, frozen=True):
+class PatchPool(msgspec.Struct, frozen=True, omit_defaults=True):
     """Fields of a pool to change; objects are merged, `null` removes."""
 
     configs_dict: dict[str, Json]
@@ -206,7 +206,7 @@ class PatchPool(msgspec.Struct, frozen=True):
     tags: list[str] = []
 
 
-class RenamePool(msgspec.Struct, frozen=True):
+class RenamePool(msgspec.Struct, frozen=True, omit_defaults=True):
     """A new name for a pool or a platform."""
 
     new_name: str

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from bough.client import Client
 
 
-def client() -> Client:
+def client() -> Any:
+    """The client with plain answers; `typed_client` replaces it command by command."""
+    from bough.cli.plain_client import PlainClient  # noqa: PLC0415  help needs no network
+
+    return PlainClient(typed_client())
+
+
+def typed_client() -> Client:
     """The client, as the environment or a stored login says."""
     from bough.client import Client  # noqa: PLC0415  help needs no network
 
@@ -41,7 +48,7 @@ def try_all(
         context.exit(ERROR)
 
 
-def choose_pool(asked: Client, pool: str | None) -> str:
+def choose_pool(asked: Any, pool: str | None) -> str:
     """The pool that was named, or the default pool, or the only one there is."""
     if pool:
         return pool

@@ -1,12 +1,18 @@
-"""The typed Python client of a Bough server: what the command line uses, and other programs may.
+"""The typed Python client of a Bough server, for the command line and other programs.
 
     from bough import Client
 
     client = Client("http://127.0.0.1:8265", token="...")
     client.subpools.create("team", "a", 30)
 
-Answers are the server's JSON as plain dictionaries; errors are those of `bough.errors`. Needs the
-standard library alone. Must not know how an answer is shown.
+Answers are types of `bough.api`; errors are those of `bough.errors`.
+
+    client       the client, with one attribute for each subject
+    pools, nodes, workflows, people, configs   the subjects
+    transport    requests, answers and streams, tried again where that is safe
+    connection   HTTP/1.1 over a socket
+    failure      an error that a server answered, as one of `bough.errors`
+    login        where `bough login` stores the address and the token
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""The client: where the server is, and what can be asked of it, subject by subject.
-
-Must not know HTTP, nor any subject's details.
-"""
+"""The client: where the server is, and what can be asked of it, subject by subject."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from bough.client.configs import Audit, Configs
+from bough.api.system import EventLine, HealthAnswer, VersionAnswer
 from bough.client.login import find_login
-from bough.client.people import Credentials, Profile, Tokens, Users
-from bough.client.pools import Cohorts, Nodes, Pools, Queues, Resources, Subpools
 from bough.client.transport import Transport, given, path_of
-from bough.client.workflows import Tasks, Workflows
 
 if TYPE_CHECKING:
-    from bough.client.types import Event, UsageReport
+    from bough.api.nodes import UsageReport
+    from bough.client.configs import Audit, Configs
+    from bough.client.nodes import Nodes, Resources
+    from bough.client.people import Credentials, Profile, Tokens, Users
+    from bough.client.pools import Cohorts, Pools, Queues, Subpools
+    from bough.client.workflows import Tasks, Workflows
 
 TIMEOUT_S = 60.0
 
@@ -39,71 +38,142 @@ class Client:
         if server is None:
             found = find_login()
             server, token, user = found.server, token or found.token, user or found.user
-        transport = Transport(server, token, user, timeout_s)
-        self._transport = transport
-        self.pools = Pools(transport)
-        self.subpools = Subpools(transport)
-        self.cohorts = Cohorts(transport)
-        self.queues = Queues(transport)
-        self.resources = Resources(transport)
-        self.nodes = Nodes(transport)
-        self.workflows = Workflows(transport)
-        self.tasks = Tasks(transport)
-        self.configs = Configs(transport)
-        self.audit = Audit(transport)
-        self.profile = Profile(transport)
-        self.credentials = Credentials(transport)
-        self.tokens = Tokens(transport)
-        self.users = Users(transport)
+        self._transport = Transport(server, token, user, timeout_s)
 
     @property
     def server(self) -> str:
         """The address of the server."""
         return self._transport.server
 
-    def version(self) -> dict[str, Any]:
-        """The version of the server, as `major`, `minor`, `revision`."""
-        return self._transport.get(path_of("version"))
+    @cached_property
+    def pools(self) -> Pools:
+        """Top-level pools."""
+        from bough.client.pools import Pools  # noqa: PLC0415  a command needs one or two subjects
 
-    def health(self) -> Any:
-        """Whether the server is well, in its own words."""
-        return self._transport.get("/health")
+        return Pools(self._transport)
+
+    @cached_property
+    def subpools(self) -> Subpools:
+        """Parts of pools with a quota of their own."""
+        from bough.client.pools import Subpools  # noqa: PLC0415
+
+        return Subpools(self._transport)
+
+    @cached_property
+    def cohorts(self) -> Cohorts:
+        """The tree above the pools."""
+        from bough.client.pools import Cohorts  # noqa: PLC0415
+
+        return Cohorts(self._transport)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """The quota tree as it is inside."""
+        from bough.client.pools import Queues  # noqa: PLC0415
+
+        return Queues(self._transport)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Nodes, for those who submit."""
+        from bough.client.nodes import Resources  # noqa: PLC0415
+
+        return Resources(self._transport)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """Nodes, for those who keep them running."""
+        from bough.client.nodes import Nodes  # noqa: PLC0415
+
+        return Nodes(self._transport)
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        """Submitted work."""
+        from bough.client.workflows import Workflows  # noqa: PLC0415
+
+        return Workflows(self._transport)
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """The tasks of all workflows."""
+        from bough.client.workflows import Tasks  # noqa: PLC0415
+
+        return Tasks(self._transport)
+
+    @cached_property
+    def configs(self) -> Configs:
+        """Configuration by kind, and its changes."""
+        from bough.client.configs import Configs  # noqa: PLC0415
+
+        return Configs(self._transport)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """All changes."""
+        from bough.client.configs import Audit  # noqa: PLC0415
+
+        return Audit(self._transport)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The user's settings and rights."""
+        from bough.client.people import Profile  # noqa: PLC0415
+
+        return Profile(self._transport)
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """Secrets for the user's workflows."""
+        from bough.client.people import Credentials  # noqa: PLC0415
+
+        return Credentials(self._transport)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Personal access tokens."""
+        from bough.client.people import Tokens  # noqa: PLC0415
+
+        return Tokens(self._transport)
+
+    @cached_property
+    def users(self) -> Users:
+        """All users."""
+        from bough.client.people import Users  # noqa: PLC0415
+
+        return Users(self._transport)
+
+    def version(self) -> VersionAnswer:
+        """The version of the server."""
+        return self._transport.get(VersionAnswer, path_of("version"))
+
+    def health(self) -> HealthAnswer:
+        """Whether the server can answer."""
+        return self._transport.get(HealthAnswer, "/health")
 
     def metrics(self) -> str:
-        """The server's figures, as Prometheus reads them."""
+        """Metrics in the text format of Prometheus."""
         return self._transport.text("/metrics")
 
     def usage(
         self, *, since: str = "7d", until: str | None = None, by: str = "pool"
     ) -> UsageReport:
         """GPU-hours from a time on, or of the last days (`7d`), by `pool` or by `user`."""
-        query = {"since": since, "by": by, **given(until=until)}
-        return self._transport.get(path_of("usage"), query)
+        from bough.api.nodes import UsageReport  # noqa: PLC0415
 
-    def events(self, after: str | None = None) -> Iterator[Event]:
-        """What happens, as it happens; first what happened after the event of an identifier."""
+        query = {"since": since, "by": by, **given(until=until)}
+        return self._transport.get(UsageReport, path_of("usage"), query)
+
+    def events(self, after: int | None = None) -> Iterator[EventLine]:
+        """Events as they happen; first those after an event by its number."""
         headers = {"Accept": "text/event-stream"}
         if after is not None:
-            headers["Last-Event-ID"] = after
-        event: dict[str, str] = {}
+            headers["Last-Event-ID"] = str(after)
+        data: list[str] = []
         for line in self._transport.lines(path_of("events"), headers=headers):
             text = line.rstrip("\r\n")
-            if not text:
-                if "data" in event:
-                    yield _event(event)
-                event = {}
-                continue
-            field, _, value = text.partition(":")
-            value = value.removeprefix(" ")
-            if field == "data" and "data" in event:
-                value = f"{event['data']}\n{value}"
-            if field:
-                event[field] = value
-
-
-def _event(fields: dict[str, str]) -> Event:
-    try:
-        data = json.loads(fields["data"])
-    except ValueError:
-        data = fields["data"]
-    return {"id": fields.get("id", ""), "event": fields.get("event", "message"), "data": data}
+            if not text and data:
+                yield self._transport.decode(EventLine, "\n".join(data).encode())
+                data = []
+            elif text.startswith("data:"):
+                data.append(text.removeprefix("data:").removeprefix(" "))

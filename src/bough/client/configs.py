@@ -1,48 +1,60 @@
-"""Configuration and its history, and the audit, on a server. Must not know HTTP."""
+"""Configuration and its history, and the audit, of a server."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
+from bough.api.common import Json
+from bough.api.configs import (
+    AuditLine,
+    AuditPage,
+    ConfigDiff,
+    ConfigHistory,
+    ConfigRevision,
+    PatchPolicy,
+    PatchSettings,
+    Rollback,
+)
 from bough.client.transport import Transport, given, path_of
 
-if TYPE_CHECKING:
-    from bough.client.types import AuditList, RevisionList
+#: Spelled out here, because a subject's own `list` hides the type of that name.
+AuditLines = list[AuditLine]
+RevisionList = list[ConfigRevision]
 
 
 class Configs:
-    """Configuration by kind (POOL, WORKFLOW, POLICY, ROLE...), and how it was changed."""
+    """Configuration by kind (POOL, WORKFLOW, POLICY, ROLE...), and its changes."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def get(self, kind: str) -> Any:
-        """All that is configured of a kind."""
-        return self._transport.get(path_of("configs", kind.lower()))
+    def get(self, kind: str) -> Json:
+        """All that is configured of a kind; its form depends on the kind."""
+        return self._transport.get_json(path_of("configs", kind.lower()))
 
     def update(
-        self, kind: str, changes: Mapping[str, Any], name: str | None = None, description: str = ""
-    ) -> Any:
+        self, kind: str, changes: Mapping[str, Json], name: str | None = None, description: str = ""
+    ) -> Json:
         """Change some fields, of one object of the kind where it has several.
 
         A role is always written as a whole.
         """
+        path = _config(kind, name)
         if kind == "ROLE":
-            return self._transport.send("PUT", _config(kind, name), dict(changes))
+            return self._transport.send_json("PUT", path, changes)
         if kind == "COHORT":
-            return self._transport.send("PATCH", _config(kind, name), dict(changes))
-        body = {"configs_dict": dict(changes), **given(description=description)}
-        return self._transport.send("PATCH", _config(kind, name), body)
+            return self._transport.send_json("PATCH", path, changes)
+        body = PatchSettings(dict(changes), description)
+        return self._transport.send_json("PATCH", path, body)
 
-    def update_policy(self, text: str, file_name: str = "", description: str = "") -> Any:
+    def update_policy(self, text: str, file_name: str = "", description: str = "") -> Json:
         """Change the policy by the text of a policy file."""
-        body = {"file": text, **given(file_name=file_name, description=description)}
-        return self._transport.send("PATCH", _config("POLICY", None), body)
+        body = PatchPolicy(file=text, file_name=file_name, description=description)
+        return self._transport.send_json("PATCH", _config("POLICY", None), body)
 
-    def delete(self, kind: str, name: str) -> Any:
+    def delete(self, kind: str, name: str) -> None:
         """Remove one object."""
-        return self._transport.send("DELETE", _config(kind, name), {})
+        self._transport.send_json("DELETE", _config(kind, name))
 
     def history(
         self,
@@ -54,7 +66,7 @@ class Configs:
         offset: int = 0,
         with_data: bool = False,
     ) -> RevisionList:
-        """How it was changed, the newest first."""
+        """Its changes, the newest first."""
         query = {
             "omit_data": not with_data,
             "order": "DESC",
@@ -62,21 +74,21 @@ class Configs:
             "offset": offset,
             **given(config_types=list(kinds), name=name, revision=revision),
         }
-        return self._transport.get(path_of("configs", "history"), query)["configs"]
+        return self._transport.get(ConfigHistory, path_of("configs", "history"), query).configs
 
-    def diff(self, kind: str, before: int, after: int) -> Any:
-        """Two revisions, and the `differences` between them."""
+    def diff(self, kind: str, before: int, after: int) -> ConfigDiff:
+        """Two revisions, and how they differ."""
         query = {"config_type": kind, "first_revision": before, "second_revision": after}
-        return self._transport.get(path_of("configs", "diff"), query)
+        return self._transport.get(ConfigDiff, path_of("configs", "diff"), query)
 
-    def rollback(self, kind: str, revision: int) -> Any:
+    def rollback(self, kind: str, revision: int) -> None:
         """Configure a kind as it was right after a revision."""
-        body = {"config_type": kind, "revision": revision}
-        return self._transport.send("POST", path_of("configs", "history", "rollback"), body)
+        path = path_of("configs", "history", "rollback")
+        self._transport.send(None, "POST", path, Rollback(kind, revision))
 
 
 class Audit:
-    """Who changed what, when, from where."""
+    """All changes: by which user, when, from where."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -88,11 +100,10 @@ class Audit:
         user: str | None = None,
         before: int | None = None,
         limit: int = 100,
-    ) -> AuditList:
+    ) -> AuditLines:
         """The latest first; `before` is the number of an entry, to go on from there."""
         query = {"limit": limit, **given(subject=subject, user=user, before=before)}
-        answer = self._transport.get(path_of("audit"), query)
-        return answer["entries"] if isinstance(answer, dict) else answer
+        return self._transport.get(AuditPage, path_of("audit"), query).entries
 
 
 def _config(kind: str, name: str | None) -> str:

@@ -1,10 +1,10 @@
-"""What a server said went wrong, as an error of this program. Must not know how it was asked."""
+"""An error that a server answered, as one of `bough.errors`."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import msgspec
 
+from bough.api.common import ErrorBody
 from bough.errors import (
     BoughError,
     Broken,
@@ -30,33 +30,26 @@ _HINTS = {
 }
 
 
-def failure(status: int, body: bytes) -> BoughError:
+def failure(status: int, content: bytes) -> BoughError:
     """The error for an answer that is none; its status is the server's."""
-    text = body.decode(errors="replace").strip()
-    document = _document(text)
-    message = str(document.get("message") or text or f"The server answered with status {status}.")
-    error = _error(status, message, document)
+    text = content.decode(errors="replace").strip()
+    try:
+        body = msgspec.json.decode(content, type=ErrorBody)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # A proxy between may answer with a page of its own.
+        body = ErrorBody(text)
+    message = body.message or text or f"The server answered with status {status}."
+    error = _error(status, message, body)
+    error.hint = body.hint or _HINTS.get(status, "")
+    error.details = body.details
     error.http_status = status
     return error
 
 
-def _error(status: int, message: str, document: dict[str, Any]) -> BoughError:
-    details = document.get("details")
-    lines = tuple(map(str, details)) if isinstance(details, list) else ()
-    hint = str(document.get("hint") or _HINTS.get(status, ""))
-    if status == 400 and document.get("error_code") in _SUBMISSION:
-        refused = Refused(message, workflow_id=document.get("workflow_id"))
-        refused.hint, refused.details = hint, lines
-        return refused
+def _error(status: int, message: str, body: ErrorBody) -> BoughError:
+    if status == 400 and body.error_code in _SUBMISSION:
+        return Refused(message, workflow_id=body.workflow_id)
     found = _TYPES.get(status)
     if found is None:
         found = Unavailable if status > 500 else Invalid
-    return found(message, hint=hint, details=lines)
-
-
-def _document(text: str) -> dict[str, Any]:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
+    return found(message)

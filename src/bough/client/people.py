@@ -1,29 +1,46 @@
-"""The user's own things, and users, on a server. Must not know HTTP."""
+"""The user's own settings and secrets on a server, and its users."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
+from bough.api.common import Json
+from bough.api.people import (
+    ChangeRoles,
+    CreateUser,
+    CredentialLine,
+    CredentialList,
+    ProfileAnswer,
+    ProfileChoices,
+    SetCredential,
+    TokenLine,
+    TokenRoles,
+    UserAnswer,
+    UserLine,
+    UserList,
+)
 from bough.client.transport import Transport, given, path_of
 
-if TYPE_CHECKING:
-    from bough.client.types import JsonList
+#: Spelled out here, because a subject's own `list` hides the type of that name.
+CredentialLines = list[CredentialLine]
+TokenLines = list[TokenLine]
+UserLines = list[UserLine]
 
 
 class Profile:
-    """What the user has chosen, and may do."""
+    """The user's settings and rights."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def get(self) -> Any:
-        """Choices, reachable pools, roles, and the token that asks."""
-        return self._transport.get(path_of("profile", "settings"))
+    def get(self) -> ProfileAnswer:
+        """Settings, reachable pools, roles, and the token of this client."""
+        return self._transport.get(ProfileAnswer, path_of("profile", "settings"))
 
-    def set(self, changes: Mapping[str, Any]) -> Any:
+    def set(self, changes: Mapping[str, Json]) -> ProfileChoices:
         """Change `pool`, `email_notification` or `slack_notification`."""
-        return self._transport.send("POST", path_of("profile", "settings"), dict(changes))
+        path = path_of("profile", "settings")
+        return self._transport.send(ProfileChoices, "POST", path, changes)
 
 
 class Credentials:
@@ -32,19 +49,18 @@ class Credentials:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self) -> JsonList:
+    def list(self) -> CredentialLines:
         """All of them, without what is secret."""
-        answer = self._transport.get(path_of("credentials"))
-        return answer["credentials"] if isinstance(answer, dict) else answer
+        return self._transport.get(CredentialList, path_of("credentials")).credentials
 
-    def set(self, name: str, kind: str, payload: Mapping[str, str]) -> Any:
+    def set(self, name: str, kind: str, payload: Mapping[str, str]) -> CredentialLine:
         """Keep a secret: REGISTRY, DATA or GENERIC, with its parts."""
-        body = {"type": kind, "payload": dict(payload)}
-        return self._transport.send("POST", path_of("credentials", name), body)
+        body = SetCredential(kind, dict(payload))
+        return self._transport.send(CredentialLine, "POST", path_of("credentials", name), body)
 
-    def delete(self, name: str) -> Any:
+    def delete(self, name: str) -> CredentialList:
         """Forget a secret."""
-        return self._transport.send("DELETE", path_of("credentials", name))
+        return self._transport.send(CredentialList, "DELETE", path_of("credentials", name))
 
 
 class Tokens:
@@ -53,9 +69,9 @@ class Tokens:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, user: str | None = None) -> JsonList:
+    def list(self, user: str | None = None) -> TokenLines:
         """All of a user, without what is secret."""
-        return self._transport.get(_tokens(user))
+        return self._transport.get(TokenLines, _tokens(user))
 
     def create(
         self,
@@ -66,49 +82,52 @@ class Tokens:
         description: str | None = None,
         roles: Sequence[str] = (),
     ) -> str:
-        """Make a token until a date (YYYY-MM-DD); the secret, which is never shown again."""
+        """Create a token until a date (YYYY-MM-DD); the secret, which is never shown again."""
         query = given(expires_at=expires_at, description=description, roles=list(roles))
-        return self._transport.send("POST", f"{_tokens(user)}/{_segment(name)}", None, query)
+        path = f"{_tokens(user)}/{_segment(name)}"
+        return self._transport.send(str, "POST", path, query=query)
 
-    def delete(self, name: str, user: str | None = None) -> Any:
-        """Make a token worthless at once."""
-        return self._transport.send("DELETE", f"{_tokens(user)}/{_segment(name)}")
+    def delete(self, name: str, user: str | None = None) -> None:
+        """Revoke a token."""
+        self._transport.send(None, "DELETE", f"{_tokens(user)}/{_segment(name)}")
 
-    def roles(self, name: str, user: str | None = None) -> Any:
-        """What a token may do."""
-        return self._transport.get(f"{_tokens(user)}/{_segment(name)}/roles")
+    def roles(self, name: str, user: str | None = None) -> TokenRoles:
+        """The roles of a token."""
+        return self._transport.get(TokenRoles, f"{_tokens(user)}/{_segment(name)}/roles")
 
 
 class Users:
-    """Everybody, for administrators."""
+    """All users, for administrators."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def list(
         self, *, prefix: str = "", roles: Sequence[str] = (), count: int | None = None
-    ) -> JsonList:
-        """Users whose names begin so, or who have one of some roles."""
+    ) -> UserLines:
+        """Users by the beginning of their names, or by their roles."""
         query = given(id_prefix=prefix, roles=list(roles), count=count)
-        return self._transport.get(path_of("auth", "user"), query)["users"]
+        return self._transport.get(UserList, path_of("auth", "user"), query).users
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> UserAnswer:
         """One user, with roles."""
-        return self._transport.get(path_of("auth", "user", name))
+        return self._transport.get(UserAnswer, path_of("auth", "user", name))
 
-    def create(self, name: str, roles: Sequence[str] = ()) -> Any:
+    def create(self, name: str, roles: Sequence[str] = ()) -> UserAnswer:
         """Add a user."""
-        body = {"id": name, "roles": list(roles)}
-        return self._transport.send("POST", path_of("auth", "user"), body)
+        body = CreateUser(name, list(roles))
+        return self._transport.send(UserAnswer, "POST", path_of("auth", "user"), body)
 
-    def update(self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Any:
+    def update(
+        self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> UserAnswer:
         """Give roles and take some away, from the user's tokens too; all of it, or nothing."""
-        body = {"add": list(add), "remove": list(remove)}
-        return self._transport.send("PATCH", path_of("auth", "user", name), body)
+        body = ChangeRoles(list(add), list(remove))
+        return self._transport.send(UserAnswer, "PATCH", path_of("auth", "user", name), body)
 
-    def delete(self, name: str) -> Any:
+    def delete(self, name: str) -> None:
         """Remove a user with roles, tokens and credentials."""
-        return self._transport.send("DELETE", path_of("auth", "user", name))
+        self._transport.send(None, "DELETE", path_of("auth", "user", name))
 
 
 def _tokens(user: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Requests to one server, answers, streams. Must not know what is asked.
+"""Requests to one server, answers, streams.
 
 Every request has a connection of its own, so that a client can be shared between threads. Only
 reading is tried again, and only where the connection failed: a write may have been made.
@@ -6,18 +6,24 @@ reading is tried again, and only where the connection failed: a write may have b
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar, overload
 
+import msgspec
+
+from bough.api.common import Json
 from bough.client.connection import Connection, CutOff, Garbled
 from bough.client.failure import failure
 from bough.errors import Invalid, Unavailable
 from bough.version import VERSION
 
-#: Query parameters; a list is repeated, a boolean is a word.
-Query = Mapping[str, Any]
+#: A list is repeated, a boolean is a word.
+Parameter = str | int | Sequence[str]
+Query = Mapping[str, Parameter]
+Body = msgspec.Struct | Mapping[str, Json] | None
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 TRIES = 3
 PAUSE_S = 0.2
@@ -69,21 +75,44 @@ class Transport:
         """The address of the server, as it is shown to people."""
         return self._address.text
 
-    def get(self, path: str, query: Query | None = None) -> Any:
+    def get(self, answer: type[Answer], path: str, query: Query | None = None) -> Answer:
         """Read something."""
-        for attempt in range(1, TRIES):
-            try:
-                return self._ask("GET", path, query)
-            except Unavailable as error:
-                cause = error.__cause__
-                if not isinstance(cause, (OSError, CutOff)) or isinstance(cause, TimeoutError):
-                    raise
-                time.sleep(PAUSE_S * attempt)
-        return self._ask("GET", path, query)
+        return self.decode(answer, self._read(path, query))
 
-    def send(self, method: str, path: str, body: Any = None, query: Query | None = None) -> Any:
-        """Change something, or ask with a body: one attempt."""
-        return self._ask(method, path, query, body)
+    def get_json(self, path: str, query: Query | None = None) -> Json:
+        """Read JSON of any form."""
+        return self.decode(None, self._read(path, query))
+
+    @overload
+    def send(
+        self,
+        answer: type[Answer],
+        method: str,
+        path: str,
+        body: Body = None,
+        query: Query | None = None,
+    ) -> Answer: ...
+
+    @overload
+    def send(
+        self, answer: None, method: str, path: str, body: Body = None, query: Query | None = None
+    ) -> None: ...
+
+    def send(
+        self,
+        answer: type[Answer] | None,
+        method: str,
+        path: str,
+        body: Body = None,
+        query: Query | None = None,
+    ) -> Answer | None:
+        """Change something, or ask with a body: one attempt. `None`: the answer has no content."""
+        content = self._ask(method, path, query, body)
+        return None if answer is None else self.decode(answer, content)
+
+    def send_json(self, method: str, path: str, body: Body = None) -> Json:
+        """The same for an answer of any form."""
+        return self.decode(None, self._ask(method, path, None, body))
 
     def text(self, path: str, query: Query | None = None) -> str:
         """Read plain text."""
@@ -107,15 +136,42 @@ class Transport:
         finally:
             connection.close()
 
-    def _ask(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
+    def _read(self, path: str, query: Query | None) -> bytes:
+        for attempt in range(1, TRIES):
+            try:
+                return self._ask("GET", path, query)
+            except Unavailable as error:
+                cause = error.__cause__
+                if not isinstance(cause, (OSError, CutOff)) or isinstance(cause, TimeoutError):
+                    raise
+                time.sleep(PAUSE_S * attempt)
+        return self._ask("GET", path, query)
+
+    def _ask(self, method: str, path: str, query: Query | None, body: Body = None) -> bytes:
         connection = self._open(method, path, query, body)
         try:
-            content: bytes = self._guard_sent(method, connection.read)
+            return self._guard_sent(method, connection.read)
         finally:
             connection.close()
+
+    @overload
+    def decode(self, answer: type[Answer], content: bytes) -> Answer: ...
+
+    @overload
+    def decode(self, answer: None, content: bytes) -> Json: ...
+
+    def decode(self, answer: type[Answer] | None, content: bytes) -> Answer | Json:
+        """What was answered, as a type or as JSON of any form."""
         try:
-            return json.loads(content) if content.strip() else None
-        except ValueError:
+            if answer is not None:
+                return msgspec.json.decode(content, type=answer)
+            return msgspec.json.decode(content) if content.strip() else None
+        except msgspec.ValidationError as error:
+            raise Unavailable(
+                f"The answer of the server at {self.server} is not the expected one: {error}.",
+                hint="it may be of another version: compare `bough version`",
+            ) from None
+        except msgspec.DecodeError:
             raise Unavailable(
                 f"What answers at {self.server} is not Bough: the answer is no JSON.",
                 hint="check the address: `bough login URL`, or BOUGH_SERVER",
@@ -126,15 +182,15 @@ class Transport:
         method: str,
         path: str,
         query: Query | None,
-        body: Any = None,
+        body: Body = None,
         headers: Mapping[str, str] | None = None,
     ) -> Connection:
         """Send a request and wait for the answer's head; raise what the server says is wrong."""
         scheme, host, port, base, _ = self._address
-        content = b"" if body is None else json.dumps(body).encode()
+        content = b"" if body is None else msgspec.json.encode(body)
         target = base + path + _query_text(query)
         secure = scheme == "https"
-        connection: Connection = self._guard(
+        connection = self._guard(
             lambda: Connection(host, port, secure=secure, timeout_s=self._timeout_s)
         )
         try:
@@ -147,7 +203,7 @@ class Transport:
             raise
         return connection
 
-    def _guard_sent(self, method: str, work: Any) -> Any:
+    def _guard_sent(self, method: str, work: Callable[[], Result]) -> Result:
         """The same for a request that the server may have got; what it asked for may be done."""
         try:
             return self._guard(work)
@@ -156,7 +212,7 @@ class Transport:
                 error.hint = _UNSURE
             raise
 
-    def _guard(self, work: Any) -> Any:
+    def _guard(self, work: Callable[[], Result]) -> Result:
         """Do something on the network, and say in words what is wrong with it."""
         try:
             return work()
@@ -203,12 +259,10 @@ def quote(text: str, safe: str = "") -> str:
     return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in text.encode())
 
 
-def given(**values: Any) -> dict[str, Any]:
+def given(**values: Parameter | None) -> dict[str, Parameter]:
     """The query parameters that were given: not `None`, and no empty list."""
     return {
-        name: value
-        for name, value in values.items()
-        if value is not None and value not in ((), [], "")
+        name: value for name, value in values.items() if value is not None and value not in ("", [])
     }
 
 
@@ -224,7 +278,7 @@ def _query_text(query: Query | None) -> str:
     pairs = [
         f"{quote(name)}={quote(str(each).lower() if isinstance(each, bool) else str(each))}"
         for name, value in (query or {}).items()
-        for each in (value if isinstance(value, (list, tuple)) else (value,))
+        for each in ((value,) if isinstance(value, (str, int)) else value)
     ]
     return f"?{'&'.join(pairs)}" if pairs else ""
 

@@ -1,18 +1,28 @@
-"""Workflows and tasks of a server. Must not know HTTP, nor what a spec says."""
+"""Workflows and tasks of a server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
-from bough.client.transport import Transport, given, path_of
+from bough.api.common import Priority
+from bough.api.why import WhyAnswer
+from bough.api.workflows import (
+    Submission,
+    TaskList,
+    TemplateSpec,
+    UpdateWorkflow,
+    WorkflowDocument,
+    WorkflowName,
+    WorkflowPage,
+)
+from bough.client.transport import Parameter, Transport, given, path_of
 
-if TYPE_CHECKING:
-    from bough.client.types import Submitted, Workflow, WorkflowPage
+#: Query parameters beyond those that a method names.
+Query = Mapping[str, Parameter]
 
 
 class Workflows:
-    """What somebody asked to run."""
+    """Submitted work."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -26,38 +36,33 @@ class Workflows:
         variables: Sequence[str] = (),
         string_variables: Sequence[str] = (),
         template: str | None = None,
-        query: Mapping[str, Any] | None = None,
-    ) -> Submitted:
+        query: Query | None = None,
+    ) -> Submission:
         """Submit a spec, the text of a YAML file, to a pool or subpool.
 
         Variables of a template are `NAME=VALUE`. A spec that comes with the template it was
         rendered from is not rendered again. The query takes `env_vars` and `label` (lists of
         `NAME=VALUE`), `dry_run` (only render) and `validation_only` (only check).
         """
-        body = {
-            "file": spec,
-            "set_variables": list(variables),
-            "set_string_variables": list(string_variables),
-            "uploaded_templated_spec": template,
-        }
-        asked = {**given(priority=priority), **(query or {})}
-        return self._transport.send("POST", path_of("pool", pool, "workflow"), body, asked)
+        body = TemplateSpec(spec, list(variables), list(string_variables), template)
+        path, asked = (
+            path_of("pool", pool, "workflow"),
+            {**given(priority=priority), **(query or {})},
+        )
+        return self._transport.send(Submission, "POST", path, body, asked)
 
     def submit_again(
-        self,
-        pool: str,
-        name: str,
-        *,
-        priority: str | None = None,
-        query: Mapping[str, Any] | None = None,
-    ) -> Submitted:
+        self, pool: str, name: str, *, priority: str | None = None, query: Query | None = None
+    ) -> Submission:
         """Submit an earlier workflow once more, as it was; the query is that of `submit`."""
         asked = {**given(workflow_id=name, priority=priority), **(query or {})}
-        return self._transport.send("POST", path_of("pool", pool, "workflow"), None, asked)
+        path = path_of("pool", pool, "workflow")
+        return self._transport.send(Submission, "POST", path, query=asked)
 
-    def restart(self, pool: str, name: str) -> Submitted:
+    def restart(self, pool: str, name: str) -> Submission:
         """Submit a failed workflow again, without the groups that were completed."""
-        return self._transport.send("POST", path_of("pool", pool, "workflow", name, "restart"))
+        path = path_of("pool", pool, "workflow", name, "restart")
+        return self._transport.send(Submission, "POST", path)
 
     def list(
         self,
@@ -66,7 +71,7 @@ class Workflows:
         users: Sequence[str] = (),
         limit: int = 20,
         offset: int = 0,
-        query: Mapping[str, Any] | None = None,
+        query: Query | None = None,
     ) -> WorkflowPage:
         """A page of workflows, the newest first; of all pools and users, or of some.
 
@@ -81,31 +86,35 @@ class Workflows:
             **_chosen("users", users),
             **(query or {}),
         }
-        return self._transport.get(path_of("workflow"), asked)
+        return self._transport.get(WorkflowPage, path_of("workflow"), asked)
 
-    def get(self, name: str, *, every_attempt: bool = False) -> Workflow:
+    def get(self, name: str, *, every_attempt: bool = False) -> WorkflowDocument:
         """One workflow with its groups and tasks; earlier attempts only if they are asked for."""
-        return self._transport.get(path_of("workflow", name), {"verbose": every_attempt})
+        path, query = path_of("workflow", name), {"verbose": every_attempt}
+        return self._transport.get(WorkflowDocument, path, query)
 
-    def cancel(self, name: str, *, message: str | None = None, force: bool = False) -> Any:
+    def cancel(self, name: str, *, message: str | None = None, force: bool = False) -> WorkflowName:
         """End a workflow."""
-        query = {"force": force, **given(message=message)}
-        return self._transport.send("POST", path_of("workflow", name, "cancel"), None, query)
+        path, query = (
+            path_of("workflow", name, "cancel"),
+            {"force": force, **given(message=message)},
+        )
+        return self._transport.send(WorkflowName, "POST", path, query=query)
 
     def update(
-        self, name: str, *, pool: str | None = None, priority: str | None = None
-    ) -> Workflow:
+        self, name: str, *, pool: str | None = None, priority: Priority | None = None
+    ) -> WorkflowDocument:
         """Move a workflow that holds no GPUs to another pool, or give it another priority."""
-        body = given(pool=pool, priority=priority)
-        return self._transport.send("PATCH", path_of("workflow", name), body)
+        body = UpdateWorkflow(pool, priority)
+        return self._transport.send(WorkflowDocument, "PATCH", path_of("workflow", name), body)
 
-    def why(self, name: str, *, remedies: bool = False, queues: bool = False) -> Any:
-        """Why each group that waits does: the certificate; and what would help, if asked for.
+    def why(self, name: str, *, remedies: bool = False, queues: bool = False) -> WhyAnswer:
+        """Why each waiting group waits: the certificate, and on request what would help.
 
         Administrators may have it in the names of queues instead of pools.
         """
         query = given(remedies=remedies or None, queues=queues or None)
-        return self._transport.get(path_of("workflow", name, "why"), query)
+        return self._transport.get(WhyAnswer, path_of("workflow", name, "why"), query)
 
     def logs(
         self,
@@ -117,7 +126,7 @@ class Workflows:
         errors: bool = False,
         follow: bool = True,
     ) -> Iterator[str]:
-        """The lines that its tasks wrote, as they come until it ends, or those up to now."""
+        """The output of its tasks, line by line, until it finishes or, without `follow`, so far."""
         query = given(task_name=task, retry_id=retry, last_n_lines=last_lines, **_until(follow))
         path = path_of("workflow", name, "error_logs" if errors else "logs")
         return self._transport.lines(path, query)
@@ -130,18 +139,18 @@ class Workflows:
         retry: int | None = None,
         follow: bool = True,
     ) -> Iterator[str]:
-        """What happened to it, line by line, until it ends, or up to now."""
+        """Its events, line by line, until it finishes or, without `follow`, so far."""
         query = given(task_name=task, retry_id=retry, **_until(follow))
         return self._transport.lines(path_of("workflow", name, "events"), query)
 
     def spec(self, name: str, *, template: bool = False) -> str:
-        """What was submitted, rendered or before that."""
+        """The submitted spec, rendered or before that."""
         return self._transport.text(path_of("workflow", name, "spec"), {"use_template": template})
 
-    def tag(self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Any:
+    def tag(self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         """Add and remove tags."""
         query = given(add=list(add), remove=list(remove))
-        return self._transport.send("POST", path_of("workflow", name, "tag"), None, query)
+        self._transport.send(None, "POST", path_of("workflow", name, "tag"), query=query)
 
 
 class Tasks:
@@ -157,8 +166,8 @@ class Tasks:
         users: Sequence[str] = (),
         limit: int = 20,
         offset: int = 0,
-        query: Mapping[str, Any] | None = None,
-    ) -> Any:
+        query: Query | None = None,
+    ) -> TaskList:
         """A page of tasks, of all pools and users, or of some.
 
         The query takes what else can be asked: `statuses`, `order`, `workflow_id`, `nodes`,
@@ -171,7 +180,7 @@ class Tasks:
             **_chosen("users", users),
             **(query or {}),
         }
-        return self._transport.get(path_of("task"), asked)
+        return self._transport.get(TaskList, path_of("task"), asked)
 
 
 def _until(follow: bool) -> dict[str, bool]:
@@ -179,6 +188,6 @@ def _until(follow: bool) -> dict[str, bool]:
     return {} if follow else {"follow": False}
 
 
-def _chosen(what: str, names: Sequence[str]) -> dict[str, Any]:
+def _chosen(what: str, names: Sequence[str]) -> dict[str, Parameter]:
     """Some of a kind, or all of them."""
     return {what: list(names)} if names else {f"all_{what}": True}

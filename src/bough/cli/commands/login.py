@@ -52,7 +52,7 @@ def login(
         error.hint = _UNTRUSTED if method == "dev" else _UNKNOWN
         raise
     path = store_login(Login(client.server, token, username))
-    name = (profile.get("profile") or {}).get("username")
+    name = profile.profile.username
     answer: dict[str, Any] = {"server": client.server, "username": name, "file": path}
     echo(answer, format_type, lambda each: f"Logged in to {each['server']} as {each['username']}.")
 
