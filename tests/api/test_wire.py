@@ -187,6 +187,17 @@ def test_a_workflow_in_the_list_and_alone(team):
     assert TIME.match(task["start_time"])
 
 
+def test_the_list_says_what_workflows_ask_for_and_what_they_wait_for(team):
+    runs, waits = team.run(8), team.submit(98)
+    team.settle()
+
+    lines = team.get("/api/workflow?all_pools=True&all_users=True")["workflows"]
+
+    assert {(runs, 8, None), (waits, 98, "quota")} == {
+        (line["name"], line["gpus"], line["wait_reason"]) for line in lines
+    }
+
+
 def test_one_sees_ones_own_workflows_unless_others_are_asked_for(team):
     team.user("ann", "osmo-team-user")
     team.submit(1)

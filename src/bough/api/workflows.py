@@ -66,6 +66,10 @@ class WorkflowLine(msgspec.Struct, frozen=True):
     priority: str
     labels: dict[str, str]
     tags: list[str]
+    #: GPUs that all its groups ask for together.
+    gpus: int
+    #: Why the first group that waits does, in one word; `bough workflow why` tells more.
+    wait_reason: str | None
     #: There are no apps; existing clients look for these.
     app_owner: str | None = None
     app_name: str | None = None

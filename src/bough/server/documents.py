@@ -16,7 +16,7 @@ from bough.control.config.settings import duration_text
 from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
 from bough.control.workflows.preemptions import Preemption
-from bough.control.workflows.query import WorkflowView
+from bough.control.workflows.query import Demand, WorkflowView
 from bough.model.record import Difference, Revision
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.server.declare import Visit
@@ -49,7 +49,7 @@ class Links:
         return f"{self._start}/api/workflow/{workflow}/{what}"
 
 
-def workflow_line(workflow: Workflow, links: Links, now_ms: int) -> WorkflowLine:
+def workflow_line(workflow: Workflow, demand: Demand, links: Links, now_ms: int) -> WorkflowLine:
     """A workflow in a list."""
     name = workflow.workflow_id
     return WorkflowLine(
@@ -71,6 +71,8 @@ def workflow_line(workflow: Workflow, links: Links, now_ms: int) -> WorkflowLine
         priority=workflow.priority,
         labels=workflow.labels,
         tags=list(workflow.tags),
+        gpus=demand.gpus,
+        wait_reason=demand.wait_reason,
     )
 
 

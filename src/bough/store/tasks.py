@@ -30,6 +30,13 @@ class Use(NamedTuple):
     guaranteed: bool
 
 
+class Demand(NamedTuple):
+    """What all groups of a workflow ask for together, and why the first that waits does."""
+
+    gpus: int = 0
+    wait_reason: str | None = None
+
+
 def insert_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
     """Add groups."""
     add(connection, _INSERT_GROUP, [msgspec.to_builtins(group) for group in groups])
@@ -107,6 +114,20 @@ def groups_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Group
         query = sa.select(GROUPS).where(GROUPS.c.workflow_uuid.in_(part))
         order = (GROUPS.c.workflow_uuid, GROUPS.c.position)
         found += _groups(connection, query.order_by(*order))
+    return found
+
+
+def demands_of(connection: sa.Connection, workflows: Sequence[str]) -> dict[str, Demand]:
+    """What each of some workflows asks for, and waits for."""
+    found: dict[str, Demand] = {}
+    columns = (GROUPS.c.workflow_uuid, GROUPS.c.gpus, GROUPS.c.wait_reason)
+    for start in range(0, len(workflows), 500):
+        query = sa.select(*columns).where(
+            GROUPS.c.workflow_uuid.in_(workflows[start : start + 500])
+        )
+        for uuid, gpus, reason in connection.execute(query.order_by(GROUPS.c.position)):
+            before = found.get(uuid, Demand())
+            found[uuid] = Demand(before.gpus + gpus, before.wait_reason or reason)
     return found
 
 

@@ -30,6 +30,7 @@ from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
+from bough.store.tasks import Demand
 from bough.store.workflows import Filter
 
 #: What one can say about why something is cancelled.
@@ -40,8 +41,14 @@ class Page(msgspec.Struct, frozen=True):
     """A part of a list."""
 
     workflows: tuple[Workflow, ...]
+    #: By workflow.
+    demands: dict[str, Demand]
     #: Whether there is more after it.
     more: bool
+
+    def demand(self, workflow: Workflow) -> Demand:
+        """What a workflow asks for; nothing where it was refused and has no groups."""
+        return self.demands.get(workflow.uuid, Demand())
 
 
 class WorkflowView(msgspec.Struct, frozen=True):
@@ -73,7 +80,9 @@ def list_workflows(site: Site, actor: Actor, wanted: Filter) -> Page:
                 raise NotFound(f"Pool {pool} not found.")
         one_more = msgspec.structs.replace(wanted, limit=wanted.limit + 1)
         found = workflow_store.search(connection, one_more)
-    return Page(tuple(found[: wanted.limit]), len(found) > wanted.limit)
+        shown = tuple(found[: wanted.limit])
+        demands = task_store.demands_of(connection, [each.uuid for each in shown])
+    return Page(shown, demands, len(found) > wanted.limit)
 
 
 def get_workflow(

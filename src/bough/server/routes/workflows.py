@@ -249,7 +249,8 @@ def _page(request: Visit, wanted: query.Filter) -> WorkflowPage:
     page = query.list_workflows(site, actor, wanted)
     links, now_ms = Links(request), site.clock.now_ms()
     return WorkflowPage(
-        [workflow_line(each, links, now_ms) for each in page.workflows], more_entries=page.more
+        [workflow_line(each, page.demand(each), links, now_ms) for each in page.workflows],
+        more_entries=page.more,
     )
 
 
