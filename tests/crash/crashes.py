@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bough.api.pools import PoolConfig
 from bough.client import Client
 from bough.model.workflow import TaskStatus
 from tests.crash import laws
@@ -48,7 +49,7 @@ class Scene(NamedTuple):
         self._make_room(client)
         rest_s = PATIENCE_S + len(self.load.jobs) / 2
         until(
-            lambda: not client.workflows.list(limit=1, query=_ALIVE)["workflows"],
+            lambda: not client.workflows.list(limit=1, query=_ALIVE).workflows,
             f"all workflows end [seed {self.seed}]",
             rest_s,
         )
@@ -77,8 +78,8 @@ class Scene(NamedTuple):
     def _make_room(self, client: Client) -> None:
         """Give every subpool what its largest gang needs: a quota may be less than what waits."""
         for each in client.subpools.list(POOL):
-            if each.get("subpool_state") == "ACTIVE":
-                client.subpools.update(POOL, str(each.get("subpool_name")), GPUS // 4)
+            if each.subpool_state == "ACTIVE":
+                client.subpools.update(POOL, str(each.subpool_name), GPUS // 4)
 
     def _read_log(self, workflow: str, task: str, retry: int) -> list[str]:
         return list(self.server.client().workflows.logs(workflow, task=task, retry=retry))
@@ -174,5 +175,5 @@ def crash(scene: Scene, kills: int, budget_s: float) -> int:
     return done
 
 
-def _states(subpools: Iterable[Any]) -> set[str]:
-    return {each["subpool_state"] for each in subpools}
+def _states(subpools: Iterable[PoolConfig]) -> set[str | None]:
+    return {each.subpool_state for each in subpools}

@@ -83,7 +83,7 @@ class Load:
     def accepted(self) -> dict[str, str]:
         """Jobs that were accepted, each with the identifier of its workflow."""
         return {
-            name: answer.value["name"]
+            name: answer.value.name
             for name, answer in self.submissions.items()
             if answer.kind == "done"
         }
@@ -111,7 +111,7 @@ class Load:
                 job = make_job(random, f"job-{number}-{count}", pool)
                 answer = self.submit(client, job)
                 if answer.kind == "done":
-                    own = [*own, answer.value["name"]][-3:]
+                    own = [*own, answer.value.name][-3:]
 
     def submit(self, client: Client, job: Job) -> Answer:
         """Submit a job, and remember the answer."""
@@ -156,7 +156,7 @@ class Load:
                 self.wrongs += check_quotas(queues.value, self._gpus)
             waiting = ask(lambda: client.workflows.list(limit=MOST_WAITING, query=_WAITING))
             if waiting.kind == "done":
-                self._crowded = len(waiting.value["workflows"]) >= MOST_WAITING
+                self._crowded = len(waiting.value.workflows) >= MOST_WAITING
 
 
 def ask(request: Callable[[], Any]) -> Answer:
@@ -177,14 +177,14 @@ def ask(request: Callable[[], Any]) -> Answer:
 
 def check_quotas(queues: list[Any], gpus: int) -> list[str]:
     """`_shared` and the active subpools together are the pool, and nothing has less than none."""
-    own = {each["name"].removeprefix(QUEUES): each for each in queues}
-    leaves = {name: each["quota"] for name, each in own.items() if name.startswith("--")}
+    own = {each.name.removeprefix(QUEUES): each for each in queues}
+    leaves = {name: each.quota for name, each in own.items() if name.startswith("--")}
     wrongs: list[str] = []
-    if sum(leaves.values()) != gpus or own[""]["quota"] not in (gpus, 0, None):
+    if sum(leaves.values()) != gpus or own[""].quota not in (gpus, 0, None):
         wrongs.append(f"the quotas {leaves} are not {gpus} together")
     if min(leaves.values(), default=0) < 0:
         wrongs.append(f"a quota is negative: {leaves}")
-    used = {name: each["used_guaranteed"] for name, each in own.items() if name.startswith("--")}
+    used = {name: each.used_guaranteed for name, each in own.items() if name.startswith("--")}
     if sum(used.values()) > gpus:
         wrongs.append(f"more than {gpus} GPUs are in use: {used}")
     return wrongs

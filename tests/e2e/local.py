@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import yaml
 
 from bough import Client
@@ -133,10 +134,10 @@ class Local(Served):
 
     def workflow(self, name: str) -> Any:
         """A workflow with all attempts of its tasks."""
-        return self.client.workflows.get(name, every_attempt=True)
+        return msgspec.to_builtins(self.client.workflows.get(name, every_attempt=True))
 
     def status(self, workflow: str) -> str:
-        return self.client.workflows.get(workflow)["status"]
+        return self.client.workflows.get(workflow).status
 
     def statuses(self, *names: str) -> list[str]:
         return [self.status(name) for name in names]
@@ -187,7 +188,7 @@ class Local(Served):
     def waits(self, *names: str) -> bool:
         """Whether the scheduler has looked at workflows, and left all of them where they are."""
         return all(
-            found["status"] == "PENDING" and all(group["wait_reason"] for group in found["groups"])
+            found.status == "PENDING" and all(group.wait_reason for group in found.groups)
             for found in map(self.client.workflows.get, names)
         )
 
@@ -242,7 +243,7 @@ class Local(Served):
             told.update(names)
         self.until(lambda: not self.alive(), lambda: self.shown(*self.alive()))
         self.until(lambda: not self.processes(), self.processes)
-        for name in self.client.configs.get("pool")["pools"]:
+        for name in self.client.pools.list():
             if name != "default" and self.osmo("pool", "delete", name).code:
                 # It has subpools, and their history is kept.
                 self.osmo("pool", "update", name, "--quota", "0")
@@ -250,7 +251,7 @@ class Local(Served):
     def alive(self) -> list[str]:
         """The workflows that are not over."""
         page = self.client.workflows.list(limit=1_000, query={"statuses": list(ALIVE)})
-        return [each["name"] for each in page["workflows"]]
+        return [each.name for each in page.workflows]
 
     def _attempts(self, name: str) -> Iterator[str]:
         for group in self.workflow(name)["groups"]:

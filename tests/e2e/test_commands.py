@@ -215,10 +215,10 @@ def test_the_client_hears_what_happens(site: Served):
     begun, done = threading.Event(), threading.Event()
 
     def listen() -> None:
-        for event in asked.events(after="0"):
+        for event in asked.events(after=0):
             begun.set()
-            heard.append(event["event"])
-            if "subpool.changed" in event["event"] and "team--e" in str(event["data"]):
+            heard.append(event.kind)
+            if event.kind == "subpool.changed" and event.subject == "team--e":
                 done.set()
                 return
 

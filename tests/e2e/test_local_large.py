@@ -65,7 +65,7 @@ def test_scenario_166_idle_gpus_are_shared_by_weight(large: Local):
 def crowd(local: Local, pool: str, count: int) -> list[str]:
     """Submit many LOW workflows of one GPU each, fast."""
     text = Path(local.write(job(1))).read_text()
-    return [local.client.workflows.submit(pool, text, priority="LOW")["name"] for _ in range(count)]
+    return [local.client.workflows.submit(pool, text, priority="LOW").name for _ in range(count)]
 
 
 def divide(local: Local, pool: str) -> None:

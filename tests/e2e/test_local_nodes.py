@@ -44,10 +44,10 @@ def local(host: Local) -> Iterator[Local]:
 def places(local: Local, *names: str) -> list[str]:
     """The nodes on which workflows are."""
     return [
-        each["node_name"]
+        each.node_name
         for name in names
-        for group in local.client.workflows.get(name)["groups"]
-        for each in group["tasks"]
+        for group in local.client.workflows.get(name).groups
+        for each in group.tasks
     ]
 
 

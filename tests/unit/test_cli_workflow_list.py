@@ -83,6 +83,7 @@ def test_more_than_a_page_is_asked_for_page_by_page(osmo: Osmo, server: Answerin
 # Tasks
 
 
+AMOUNTS = ("storage", "cpu", "memory", "gpu")
 TASK = {
     "user": "alice",
     "workflow_id": "wf-1",
@@ -108,7 +109,8 @@ def test_tasks_that_wait_or_run_are_listed(osmo: Osmo, server: Answering):
 
 
 def test_tasks_are_added_up(osmo: Osmo, server: Answering):
-    server.answer("GET", "/api/task", {"tasks": [TASK, TASK], "summaries": [TASK, TASK]})
+    line = {name: TASK[name] for name in ("user", "workflow_id", "pool", "priority", *AMOUNTS)}
+    server.answer("GET", "/api/task", {"tasks": [TASK, TASK], "summaries": [line, line]})
     last = osmo("task", "list", "-v", "-a").output.splitlines()[-1]
     assert ["2", "1", "4", "16"] == last.split()
     lines = osmo("task", "list", "-W", "-n", "n1").output.splitlines()

@@ -9,6 +9,7 @@ import pytest
 
 from bough.cli.options import TASK_STATUSES, WORKFLOW_STATUSES
 from bough.model.workflow import TaskStatus, WorkflowStatus
+from tests.answer_types import complete
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -38,7 +39,6 @@ master      0          Jan 05, 2026 10:01 UTC   RESCHEDULED   3006
 def row(number: int, **more: Any) -> Any:
     name = f"wf-{number}"
     return {
-        "user": "alice",
         "name": name,
         "submit_time": f"2026-01-05T{9 + number}:00:00",
         "status": "RUNNING",
@@ -128,6 +128,7 @@ def test_a_workflow_is_shown_with_all_attempts(osmo: Osmo, server: Answering):
         "submitted_by": "alice",
         "groups": [{"name": "g", "tasks": tasks}],
     }
+    document = complete("GET", "/api/workflow/wf-1", document)
     server.answer("GET", "/api/workflow/wf-1", document)
     assert (0, QUERY, "") == osmo("workflow", "query", "wf-1", "-v")
     assert {"verbose": ["true"]} == server.last.query

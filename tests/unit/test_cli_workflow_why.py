@@ -11,7 +11,6 @@ from tests.unit.conftest import Osmo
 def row(number: int, **more: Any) -> Any:
     name = f"wf-{number}"
     return {
-        "user": "alice",
         "name": name,
         "submit_time": f"2026-01-05T{9 + number}:00:00",
         "status": "RUNNING",

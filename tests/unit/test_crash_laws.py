@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from bough.api.pools import QueueUsage
+from bough.api.workflows import Submission
 from bough.model.cluster import Resources
 from bough.model.record import EventKind, StoredEvent
 from bough.model.subpool import Subpool, SubpoolState
@@ -55,7 +57,7 @@ class Story:
         self.messages = 0
         self.load = Load(lambda: pytest.fail("nobody is asked"), 0, 0, 16)
         self.load.jobs["job"] = JOB
-        self.load.submissions["job"] = Answer("done", {"name": "job-1"})
+        self.load.submissions["job"] = Answer("done", Submission("job-1", ""))
         self.witness = Witness()
         self.witness.runs.append(RUN)
         self.log = LOG
@@ -189,9 +191,12 @@ def test_what_was_never_told_and_what_is_never_emptied_is_noticed(story):
 
 def test_quotas_that_do_not_add_up_are_noticed():
     queues = [
-        {"name": "osmo-pool-ns-team", "quota": 16, "used_guaranteed": 0},
-        {"name": "osmo-pool-ns-team--_shared", "quota": 12, "used_guaranteed": 0},
-        {"name": "osmo-pool-ns-team--red", "quota": 4, "used_guaranteed": 0},
+        QueueUsage(name, None, True, quota, None, 1, 0, 0, None, None)
+        for name, quota in (
+            ("osmo-pool-ns-team", 16),
+            ("osmo-pool-ns-team--_shared", 12),
+            ("osmo-pool-ns-team--red", 4),
+        )
     ]
 
     assert [] == check_quotas(queues, 16)
