@@ -15,8 +15,8 @@ TIMEOUT_S = 1.0
 
 
 def _known_workflows(asked: Client) -> list[str]:
-    page: Any = asked.workflows.list(limit=100, query={"all_users": False})
-    return [each["name"] for each in page["workflows"]]
+    page = asked.workflows.list(limit=100, query={"all_users": False})
+    return [each.name for each in page.workflows]
 
 
 def _known_pools(asked: Client) -> list[str]:
