@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from bough.backends.local import LocalBackend, LocalOptions
 from bough.backends.local.attempt_state import read_state
+from bough.backends.local.backend import LocalBackend
+from bough.backends.local.options import LocalOptions
 from bough.model.backend import Launch, Sight, Start, Stop
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 from tests.bench.report import Report
 
 ROUNDS = 300
@@ -102,7 +103,7 @@ class _Site:
     def _start(self, *command: str) -> Start:
         self._count += 1
         node = self._backend.nodes()[0].name
-        launch = Launch(f"bench-{self._count}/0", "task", node, spec=Recipe(command=command))
+        launch = Launch(f"bench-{self._count}/0", "task", node, spec=TaskTemplate(command=command))
         return Start(f"flow-{self._count}", "group", (launch,))
 
     def _wait(self, attempts: set[str], sight: Sight) -> None:

@@ -1,4 +1,4 @@
-"""Who used the processor: the scheduler, its server, the keepers of tasks and the tasks themselves.
+"""CPU time by user: the scheduler, its server, the supervisors and the tasks themselves.
 
 The kernel counts for a group of processes, so that those who live for a moment are counted, too.
 Where it does not, only the server is told of.
@@ -79,7 +79,8 @@ class Shares:
         if now.all_s is not None and before.all_s is not None:
             others_s = now.all_s - before.all_s - server_s
             text += (
-                f", keepers and tasks {others_s:.1f} s ({others_s / workflows * 1e3:.1f} ms each)"
+                f", supervisors and tasks {others_s:.1f} s "
+                f"({others_s / workflows * 1e3:.1f} ms each)"
             )
         yield text
 

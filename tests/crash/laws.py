@@ -155,7 +155,7 @@ def logs_are_complete(
 ) -> Iterator[str]:
     """Every line that a task printed is in its log, once and in order.
 
-    Of an attempt whose keeper was killed, what the keeper had read. Where lines may be lost because
+    Of an attempt whose supervisor was killed, what that had read. Where lines may be lost because
     they could not be written, the log says how many.
     """
     known = record.attempts

@@ -114,13 +114,13 @@ class Server:
             f"{path}/{each}" for path, below in folders if Path(path).name == name for each in below
         ]
 
-    def wardens(self) -> list[int]:
-        """The processes that fork keepers: children of the server."""
+    def fork_servers(self) -> list[int]:
+        """The processes that fork supervisors: children of the server."""
         return [pid for pid in _children(self.pid) if self._is_of(pid)]
 
-    def keepers(self) -> list[int]:
-        """The processes that keep tasks: children of a warden, or of nobody any more."""
-        others = {self.pid, *self.wardens()}
+    def supervisors(self) -> list[int]:
+        """The processes that keep tasks: children of a fork server, or of nobody any more."""
+        others = {self.pid, *self.fork_servers()}
         return [pid for pid in self.processes() if pid not in others and self._is_of(pid)]
 
     def _is_of(self, pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Servers, databases and keepers are killed under load, and nothing is lost, none runs twice.
+"""Servers, databases and supervisors are killed under load, and nothing is lost, none runs twice.
 
 `BOUGH_CRASH_SEED=N` repeats the requests and the moments of a run whose seed was printed.
 """
@@ -75,8 +75,8 @@ def test_a_keeper_that_is_killed_means_another_attempt_and_nothing_runs_on(tmp_p
         assert "done" == answer.kind, answer
         until(lambda: len(now.witness.living) == 2, "both tasks run")
         before = list(now.witness.runs)
-        (keeper,) = now.server.keepers()
-        os.kill(keeper, signal.SIGKILL)
+        (supervisor,) = now.server.supervisors()
+        os.kill(supervisor, signal.SIGKILL)
         until(lambda: len(now.witness.runs) == 4, "both tasks run again")
         assert all(run.over for run in before)
         now.settle(FOLLOWED_OR_LOST)
@@ -87,7 +87,7 @@ def test_keepers_and_wardens_that_are_killed_under_load_lose_nothing(tmp_path: P
         with now.load.running():
             for number in range(20):
                 time.sleep(now.random.uniform(0.2, 0.8))
-                found = now.server.keepers() if number % 4 else now.server.wardens()
+                found = now.server.supervisors() if number % 4 else now.server.fork_servers()
                 if found:
                     with suppress(ProcessLookupError):
                         os.kill(now.random.choice(found), signal.SIGKILL)

@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
-from bough.backends.local import LocalBackend, LocalOptions
+from bough.backends.local.backend import LocalBackend
+from bough.backends.local.options import LocalOptions
 from bough.backends.local.supervisor.processes import all_processes, environment_has
 from bough.model.backend import Launch, LogLine, Observation, Sight, Start, Stop
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 
 #: Far longer than anything here takes; only a failure waits so long.
 PATIENCE_S = 120.0
@@ -62,7 +63,7 @@ class Bench:
             name=more.pop("name", f"task-{number}"),
             node=more.pop("node", self.node),
             gpus=gpus,
-            spec=Recipe(command=command, **more),
+            spec=TaskTemplate(command=command, **more),
         )
 
     def start(self, *launches: Launch) -> None:

@@ -10,9 +10,10 @@ import sys
 import threading
 from pathlib import Path
 
-from bough.backends.local import LocalBackend, LocalOptions
+from bough.backends.local.backend import LocalBackend
+from bough.backends.local.options import LocalOptions
 from bough.model.backend import Launch, Sight, Start
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 from tests.local.bench import OVER, now_ms
 
 GPUS = 8
@@ -41,7 +42,7 @@ def gang(number: int, node: str, marks: Path) -> Start:
             name=f"task-{number}-{member}",
             node=node,
             gpus=GPUS_EACH,
-            spec=Recipe(
+            spec=TaskTemplate(
                 command=("/bin/sh", "-c", SCRIPT),
                 environment={"MARKS": str(marks), "RANDOM_LIKE": str(number * 7 + member * 3)},
             ),

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import ViewKind
+from bough.backends.local.command import SandboxKind
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.prepare_task import Place, prepare
 from bough.model.backend import Launch
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 
-VIEW = ViewKind.NAMESPACES
+SANDBOX = SandboxKind.NAMESPACES
 
 
 class Desk:
@@ -25,14 +25,14 @@ class Desk:
         self.folder = self.path / "local" / "attempts" / "a" / "task"
         self.folder.mkdir(parents=True)
 
-    def prepare(self, recipe=None, view=VIEW, gpus=(), **launch):
-        recipe = Recipe(command=("true",)) if recipe is None else recipe
-        place = Place(self.options, view, self.folder, "flow-1")
-        return prepare(place, Launch("task-1/0", "task-1", "node", spec=recipe, **launch), gpus)
+    def prepare(self, template=None, sandbox=SANDBOX, gpus=(), **launch):
+        template = TaskTemplate(command=("true",)) if template is None else template
+        place = Place(self.options, sandbox, self.folder, "flow-1")
+        return prepare(place, Launch("task-1/0", "task-1", "node", spec=template, **launch), gpus)
 
-    def refuse(self, recipe, view=VIEW, **launch) -> str:
+    def refuse(self, template, sandbox=SANDBOX, **launch) -> str:
         with pytest.raises(Unstartable) as refused:
-            self.prepare(recipe, view, **launch)
+            self.prepare(template, sandbox, **launch)
         return refused.value.message
 
     def files(self) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Runs one command as a keeper does, in a process of its own: `python -m tests.local.entering`.
+"""Runs one command as a supervisor does, in a process of its own: `python -m tests.local.entering`.
 
 The first argument is the command, the second the number of a user to be from the beginning, and
 the third says `old` to do without what only newer kernels have.
@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from bough.backends.local.command import Command
-from bough.backends.local.sandbox import syscalls as kernel
+from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.sandbox import enter, environment_of
 from bough.errors import BoughError
 
@@ -41,7 +41,7 @@ class Running:
         )
 
     def signal(self, number: int) -> None:
-        """Signal it as a keeper does: all of its process group."""
+        """Signal it as a supervisor does: all of its process group."""
         os.killpg(self.process.pid, number)
 
     def end(self) -> tuple[int, str, str]:
@@ -92,7 +92,7 @@ def _main(text: str, user: str, old: str) -> None:
         # A process that has changed its user does not own its own files in /proc; a new one does.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
     if old:
-        kernel.set_mount = _unknown
+        syscalls.set_mount = _unknown
     try:
         argv = enter(command)
     except BoughError as error:
@@ -107,8 +107,8 @@ def mounts_spread(command: Command, ready: Path) -> bool:
 
     Called in a process that was made for it: it goes into a mount namespace of its own.
     """
-    kernel.unshare(kernel.CLONE_NEWNS)
-    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_SHARED)
+    syscalls.unshare(syscalls.CLONE_NEWNS)
+    syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_SHARED)
     before = Path("/proc/self/mountinfo").read_text()
     task = os.fork()
     if task == 0:

@@ -20,7 +20,7 @@ from tests.local.bench import Bench, processes_of, until
 _FILL = "cat /dev/zero > fill 2> /dev/null; cat /dev/zero > more 2> /dev/null; "
 
 
-class Kept(logging.Handler):
+class SupervisorProcess(logging.Handler):
     """Keeps what the server's log says."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Kept(logging.Handler):
 
 
 def main(folder: Path) -> None:
-    kept = Kept()
+    kept = SupervisorProcess()
     logging.getLogger("bough").addHandler(kept)
     bench = Bench(folder)
     result: dict[str, object] = {}

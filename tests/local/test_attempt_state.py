@@ -14,13 +14,13 @@ from bough.backends.local import attempt_state as state_module
 from bough.backends.local.attempt_state import (
     MESSAGE_CHARACTERS,
     PAGE,
-    Accepted,
+    Acceptance,
+    AttemptEnd,
+    AttemptLock,
+    AttemptState,
     Begun,
-    Hold,
-    Kept,
-    Over,
-    State,
-    Told,
+    StopRequest,
+    SupervisorProcess,
     create_state,
     look,
     read_state,
@@ -36,7 +36,7 @@ from bough.backends.local.supervisor.processes import (
 )
 from tests.local.bench import until
 
-ACCEPTED = Accepted("a/0", "node", 1, "boot", (2, 3))
+ACCEPTED = Acceptance("a/0", "node", 1, "boot", (2, 3))
 
 
 @pytest.fixture
@@ -47,15 +47,15 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_everything_that_is_written_is_read(path: Path) -> None:
-    assert State(ACCEPTED) == read_state(path)
-    told, kept, begun = Told("cancel", 5, 6), Kept(7, 8), Begun(9, 10, 11)
-    over = Over("ended", 12, 137, 9, "é", 4)
-    hold = Hold(path)
+    assert AttemptState(ACCEPTED) == read_state(path)
+    told, kept, begun = StopRequest("cancel", 5, 6), SupervisorProcess(7, 8), Begun(9, 10, 11)
+    over = AttemptEnd("ended", 12, 137, 9, "é", 4)
+    hold = AttemptLock(path)
     for each in (kept, begun, over):
         hold.write(each, durably=True)
     hold.close()
     write_state(path, told)
-    assert State(ACCEPTED, told, kept, begun, over) == read_state(path)
+    assert AttemptState(ACCEPTED, told, kept, begun, over) == read_state(path)
 
 
 def test_there_is_no_state_before_it_is_made(tmp_path: Path) -> None:
@@ -67,20 +67,20 @@ def test_there_is_no_state_before_it_is_made(tmp_path: Path) -> None:
 
 def test_a_page_that_was_half_written_counts_as_empty(path: Path) -> None:
     whole = path.read_bytes()
-    write_state(path, Over("ended", 12, 0, None, "x" * 100))
+    write_state(path, AttemptEnd("ended", 12, 0, None, "x" * 100))
     content = path.read_bytes()
     start = 4 * PAGE
     for cut in range(start + 1, start + 140):
         path.write_bytes(content[:cut] + whole[cut:])
-        assert State(ACCEPTED) == read_state(path)
+        assert AttemptState(ACCEPTED) == read_state(path)
 
 
 def test_no_message_is_too_long_for_its_page(path: Path) -> None:
-    write_state(path, Over("unstartable", 1, message="😀" * 100_000))
+    write_state(path, AttemptEnd("unstartable", 1, message="😀" * 100_000))
     state = read_state(path)
     assert state is not None
-    assert state.over is not None
-    assert "😀" * MESSAGE_CHARACTERS + "…" == state.over.message
+    assert state.end is not None
+    assert "😀" * MESSAGE_CHARACTERS + "…" == state.end.message
 
 
 def test_the_room_for_all_pages_is_there_from_the_beginning(path: Path) -> None:
@@ -90,7 +90,7 @@ def test_the_room_for_all_pages_is_there_from_the_beginning(path: Path) -> None:
 
 
 def test_one_at_a_time_holds_an_attempt(path: Path) -> None:
-    first, second = Hold(path), Hold(path)
+    first, second = AttemptLock(path), AttemptLock(path)
     assert first.take()
     assert first.take()
     assert not second.take()
@@ -105,13 +105,13 @@ def test_a_keeper_that_comes_while_somebody_looks_is_seen(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else what it has just begun would count as left behind."""
-    hold = Hold(path)
+    hold = AttemptLock(path)
     held = state_module._held
 
     def come(descriptor: int) -> bool:
         before = held(descriptor)
         if hold.take():
-            hold.write(Kept(1, 2))
+            hold.write(SupervisorProcess(1, 2))
             hold.write(Begun(3, 4))
         return before
 
@@ -126,7 +126,7 @@ def test_a_keeper_that_comes_while_somebody_looks_is_seen(
 def test_looking_does_not_take_what_is_looked_at(path: Path) -> None:
     for _ in range(3):
         assert not look(path)[1]
-    hold = Hold(path)
+    hold = AttemptLock(path)
     assert hold.take()
     hold.close()
 
@@ -135,8 +135,8 @@ def test_what_holds_an_attempt_is_gone_with_its_process(path: Path) -> None:
     script = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from bough.backends.local.attempt_state import Hold\n"
-        "hold = Hold(Path(sys.argv[1]))\n"
+        "from bough.backends.local.attempt_state import AttemptLock\n"
+        "hold = AttemptLock(Path(sys.argv[1]))\n"
         "print(hold.take(), flush=True)\n"
         "sys.stdin.read()\n"
     )

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.backends.local import LocalBackend, LocalOptions
+from bough.backends.local.backend import LocalBackend
 from bough.backends.local.data.locations import results_folder
+from bough.backends.local.options import LocalOptions
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Backend, Observation, Sight, Start, Stop
 from tests.local.bench import Bench, now_ms, processes_of, until

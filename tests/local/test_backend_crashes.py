@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local import LocalBackend
 from bough.backends.local.attempt_folder import Folders
-from bough.backends.local.attempt_state import Accepted, create_state, read_state
+from bough.backends.local.attempt_state import Acceptance, create_state, read_state
+from bough.backends.local.backend import LocalBackend
 from bough.model.backend import Sight
 from tests.local.bench import Bench, now_ms, until
 from tests.local.crashing import GANG, drive, options
@@ -80,12 +80,12 @@ def test_a_start_that_was_cut_off_before_its_keeper_is_done_when_it_is_told_agai
     bench.wait_over(launch.attempt)
     name = launch.attempt.replace("/", "-")
     bench.backend.close()
-    # As if the server had been killed before it could ask for a keeper.
+    # As if the server had been killed before it could ask for a supervisor.
     state = Folders(bench.options.folder).of(name).state
     old = read_state(state)
     assert old is not None
     state.unlink()
-    accepted = Accepted(launch.attempt, bench.node, 1, old.accepted.boot, (3, 5))
+    accepted = Acceptance(launch.attempt, bench.node, 1, old.accepted.boot, (3, 5))
     create_state(state, accepted)
     bench.backend = bench.open()
     seen = bench.see(launch.attempt)
@@ -108,8 +108,8 @@ def test_two_keepers_for_the_same_attempt_run_it_once(bench: Bench) -> None:
     names = [each.attempt.replace("/", "-") for each in launches]
     bench.start(*launches)
     for _ in range(5):
-        bench.backend._warden.keep(names)
-        bench.backend._warden.keep(names[::2])
+        bench.backend._fork_server.supervise(names)
+        bench.backend._fork_server.supervise(names[::2])
     for each in launches:
         assert 0 == bench.wait_over(each.attempt).exit_code
     assert ["ran\n"] * 10 == [path.read_text() for path in bench.marks.glob("ran-*")]

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from bough.backends.local.gpu_slots import Cards
+from bough.backends.local.gpu_slots import GpuSlots
 from bough.model.backend import Launch, Sight
 from tests.local.bench import Bench, processes_of, until
 
@@ -124,7 +124,7 @@ def test_a_gpu_is_held_while_anything_of_its_task_is_left(bench: Bench) -> None:
 
 
 def test_cards_give_the_lowest_free_numbers() -> None:
-    cards = Cards({"a": (0, 1, 2, 3), "b": (4, 5)})
+    cards = GpuSlots({"a": (0, 1, 2, 3), "b": (4, 5)})
     assert (0, 1) == cards.take("a", 2, "x")
     assert (2,) == cards.take("a", 1, "y")
     assert cards.take("a", 2, "z") is None
@@ -153,7 +153,7 @@ def test_none_of_a_gang_stays_where_processes_cannot_be_held(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "bough.backends.local.supervisor.fork_server_client._PROCESS", "tests.local.untraced"
+        "bough.backends.local.supervisor.fork_server._MODULE", "tests.local.untraced"
     )
     bench.restart()
     gang = [bench.shell("sleep 1000"), _broken(bench, "interpreter"), bench.shell("true")]

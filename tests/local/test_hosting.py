@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox.sandbox import choose_view
+from bough.backends.local.sandbox.sandbox import choose_sandbox
 from bough.model.backend import Launch, Sight, Start
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 from bough.server.hosting import open_host
 from bough.server.settings import Settings
 from tests.local.bench import now_ms, until
@@ -31,7 +31,7 @@ def outcome(settings: Settings, script: str) -> list[str]:
     """What a task wrote."""
     with open_host(settings, now_ms, lambda: None) as host:
         node = host.backend.nodes()[0].name
-        launch = Launch("task/0", "task", node, spec=Recipe(command=("sh", "-c", script)))
+        launch = Launch("task/0", "task", node, spec=TaskTemplate(command=("sh", "-c", script)))
         host.backend.start(Start("flow", "group", (launch,)))
         until(lambda: [each.sight for each in host.backend.observe()] == [Sight.ENDED])
         part = host.backend.read_log("task/0")
@@ -55,8 +55,8 @@ def test_it_is_said_that_tasks_can_be_everybody_where_their_machine_is_believed(
 def test_a_task_sees_neither_the_data_nor_a_database_elsewhere_nor_the_servers_login(
     folder: Path, monkeypatch: pytest.MonkeyPatch, url: str, *, relative: bool
 ) -> None:
-    view, warnings = choose_view(LocalOptions(folder))
-    if view is None and os.environ.get("CI") != "true":
+    sandbox, warnings = choose_sandbox(LocalOptions(folder))
+    if sandbox is None and os.environ.get("CI") != "true":
         pytest.skip(f"TASKS HAVE NO VIEW OF THEIR OWN HERE: {warnings}")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     secrets = ["data/admin-token", "db/bough.db", "db/bough.db-wal", "config/bough/login.json"]

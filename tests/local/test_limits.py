@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import Limits
+from bough.backends.local.command import TaskLimits
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import limits as limits_module
 from bough.backends.local.sandbox.cgroups import (
@@ -25,8 +25,8 @@ from bough.backends.local.sandbox.cgroups import (
     find_hierarchies,
 )
 from bough.backends.local.sandbox.limits import (
-    Group,
-    LimitSetup,
+    Cgroup,
+    CgroupSetup,
     choose_limits,
     find_groups,
     make_group,
@@ -46,7 +46,7 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def setup(tmp_path) -> Iterator[LimitSetup]:
+def setup(tmp_path) -> Iterator[CgroupSetup]:
     found, warnings = choose_limits(LocalOptions(tmp_path))
     if found is None and os.environ.get("CI") != "true":
         pytest.skip(f"CONTROL GROUPS CANNOT BE USED HERE, so limits are not tested: {warnings}")
@@ -62,17 +62,17 @@ def setup(tmp_path) -> Iterator[LimitSetup]:
         assert [] == [each for each in found.parents.values() if Path(each).exists()]
 
 
-def open_group(setup: LimitSetup, attempt: str, limits: Limits) -> Group:
-    """Make the group of an attempt, as a keeper does."""
+def open_group(setup: CgroupSetup, attempt: str, limits: TaskLimits) -> Cgroup:
+    """Make the group of an attempt, as a supervisor does."""
     group = plan_group(setup, attempt)
     make_group(group, limits)
     return group
 
 
 class Task:
-    """A process in a group from its beginning, as a keeper starts it."""
+    """A process in a group from its beginning, as a supervisor starts it."""
 
-    def __init__(self, group: Group, *argv: str) -> None:
+    def __init__(self, group: Cgroup, *argv: str) -> None:
         self.process = subprocess.Popen(
             ("/bin/sh", "-c", 'read go && exec "$@"', "sh", *argv),
             stdin=subprocess.PIPE,
@@ -93,13 +93,13 @@ class Task:
         return self.process.returncode
 
 
-def take(group: Group, size: int) -> Task:
+def take(group: Cgroup, size: int) -> Task:
     return Task(group, sys.executable, "-I", "-S", "-c", TAKE, str(size))
 
 
 def test_a_task_over_its_memory_is_killed_and_nobody_else_is(setup):
-    small = open_group(setup, "small/0", Limits(memory_bytes=64 * MEBIBYTE))
-    large = open_group(setup, "large/0", Limits(memory_bytes=512 * MEBIBYTE))
+    small = open_group(setup, "small/0", TaskLimits(memory_bytes=64 * MEBIBYTE))
+    large = open_group(setup, "large/0", TaskLimits(memory_bytes=512 * MEBIBYTE))
     other = take(large, 128 * MEBIBYTE)
     assert str(128 * MEBIBYTE) == other.line()
 
@@ -111,7 +111,7 @@ def test_a_task_over_its_memory_is_killed_and_nobody_else_is(setup):
 
 
 def test_a_task_within_its_memory_that_is_killed_was_not_killed_by_it(setup):
-    group = open_group(setup, "task/0", Limits(memory_bytes=256 * MEBIBYTE))
+    group = open_group(setup, "task/0", TaskLimits(memory_bytes=256 * MEBIBYTE))
     task = take(group, MEBIBYTE)
     task.line()
 
@@ -121,7 +121,7 @@ def test_a_task_within_its_memory_that_is_killed_was_not_killed_by_it(setup):
 
 
 def test_a_task_gets_no_more_cpu_than_it_asked_for(setup):
-    group = open_group(setup, "task/0", Limits(cpu_milli=100))
+    group = open_group(setup, "task/0", TaskLimits(cpu_milli=100))
     task = Task(group, "/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
 
     assert 0 == task.end()
@@ -133,7 +133,7 @@ def test_a_task_gets_no_more_cpu_than_it_asked_for(setup):
 
 
 def test_a_task_has_no_more_processes_than_it_may(setup):
-    group = open_group(setup, "task/0", Limits(processes=20))
+    group = open_group(setup, "task/0", TaskLimits(processes=20))
     script = "i=0; while [ $i -lt 40 ]; do sleep 600 >/dev/null 2>&1 & i=$((i+1)); echo $i; done"
     task = Task(group, "/bin/sh", "-c", script)
 
@@ -143,7 +143,7 @@ def test_a_task_has_no_more_processes_than_it_may(setup):
 
 
 def test_what_starts_itself_again_and_again_is_killed(setup):
-    group = open_group(setup, "task/0", Limits(1_000, 256 * MEBIBYTE, 50))
+    group = open_group(setup, "task/0", TaskLimits(1_000, 256 * MEBIBYTE, 50))
     task = Task(
         group, "/bin/bash", "-c", "bomb() { bomb | bomb & }; bomb 2>/dev/null; echo; sleep 600"
     )
@@ -158,18 +158,18 @@ def test_a_task_has_at_most_a_quarter_of_the_processes_that_there_can_be(tmp_pat
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "pids.max").write_text("max\n")
     (tmp_path / "pids.max").write_text("400\n")
-    setup = LimitSetup({PIDS: str(tmp_path / "own")}, "bough-x")
-    most = Path(open_group(setup, "a", Limits(processes=2**40)).folders[PIDS], "pids.max")
+    setup = CgroupSetup({PIDS: str(tmp_path / "own")}, "bough-x")
+    most = Path(open_group(setup, "a", TaskLimits(processes=2**40)).folders[PIDS], "pids.max")
     assert "100" == most.read_text()
 
     (tmp_path / "pids.max").write_text("max\n")
-    open_group(setup, "a", Limits(processes=2**40))
+    open_group(setup, "a", TaskLimits(processes=2**40))
     assert str(most_processes()) == most.read_text()
     assert most_processes() <= int(Path("/proc/sys/kernel/pid_max").read_text()) // 4
 
 
 def test_no_limit_is_no_limit(setup):
-    group = open_group(setup, "task/0", Limits())
+    group = open_group(setup, "task/0", TaskLimits())
     task = take(group, 128 * MEBIBYTE)
 
     assert str(128 * MEBIBYTE) == task.line()
@@ -177,7 +177,7 @@ def test_no_limit_is_no_limit(setup):
 
 
 def test_all_that_is_in_a_group_is_killed_also_what_went_away(setup):
-    group = open_group(setup, "task/0", Limits())
+    group = open_group(setup, "task/0", TaskLimits())
     script = (
         "for i in 1 2 3; do setsid sleep 600 & done; (sleep 600 & setsid sleep 600 &) ; echo; wait"
     )
@@ -193,7 +193,7 @@ def test_all_that_is_in_a_group_is_killed_also_what_went_away(setup):
 
 
 def test_a_group_with_processes_is_not_removed_and_one_without_is(setup):
-    group = open_group(setup, "task/0", Limits())
+    group = open_group(setup, "task/0", TaskLimits())
     task = Task(group, "cat")
     assert not group.remove()
     assert (task.process.pid,) == group.processes()
@@ -212,7 +212,7 @@ def test_groups_are_made_while_others_remove_the_last_one_beside_them(setup, tmp
         "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
         "for _ in range(400):\n"
         "    group = plan_group(setup, sys.argv[2])\n"
-        "    make_group(group, Limits())\n"
+        "    make_group(group, TaskLimits())\n"
         "    group.remove()"
     )
     racers = [
@@ -225,9 +225,9 @@ def test_groups_are_made_while_others_remove_the_last_one_beside_them(setup, tmp
 
 
 def test_a_group_that_is_there_already_is_used(setup):
-    first = open_group(setup, "task/0", Limits(memory_bytes=64 * MEBIBYTE))
+    first = open_group(setup, "task/0", TaskLimits(memory_bytes=64 * MEBIBYTE))
 
-    assert first == open_group(setup, "task/0", Limits(memory_bytes=128 * MEBIBYTE))
+    assert first == open_group(setup, "task/0", TaskLimits(memory_bytes=128 * MEBIBYTE))
 
 
 def test_groups_of_a_former_process_are_found_wherever_they_are(setup, tmp_path):
@@ -237,7 +237,7 @@ def test_groups_of_a_former_process_are_found_wherever_they_are(setup, tmp_path)
         "from bough.backends.local.sandbox.limits import *\n"
         "setup, _ = choose_limits(LocalOptions(Path(sys.argv[1])))\n"
         "for attempt in sys.argv[2:]:\n"
-        "    make_group(plan_group(setup, attempt), Limits(memory_bytes=2**26))"
+        "    make_group(plan_group(setup, attempt), TaskLimits(memory_bytes=2**26))"
     )
     subprocess.run((sys.executable, "-c", program, str(tmp_path), *attempts), check=True)
 
@@ -302,7 +302,7 @@ def test_with_version_2_all_controllers_are_had_in_one_place(tmp_path, monkeypat
     (mount / "cgroup.subtree_control").write_text("cpu memory pids\n")
     (mount / "slice" / "cgroup.subtree_control").write_text("memory pids\n")
 
-    def try_out(setup: LimitSetup) -> None:
+    def try_out(setup: CgroupSetup) -> None:
         if not allowed and {str(mount / setup.name)} == set(setup.parents.values()):
             raise PermissionError(1, "Operation not permitted")
 
@@ -327,9 +327,9 @@ def test_limits_of_version_2_are_written_in_its_words(tmp_path):
     (folder / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
 
     group = open_group(
-        LimitSetup(dict.fromkeys((CPU, MEMORY, PIDS), str(tmp_path)), "bough-x"),
+        CgroupSetup(dict.fromkeys((CPU, MEMORY, PIDS), str(tmp_path)), "bough-x"),
         "a",
-        Limits(1_500, 64 * MEBIBYTE, 1_000),
+        TaskLimits(1_500, 64 * MEBIBYTE, 1_000),
     )
 
     assert [str(64 * MEBIBYTE), "0", "1", "150000 100000", "1000"] == [
@@ -350,7 +350,7 @@ def test_a_group_of_version_2_is_killed_at_once():
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(f"CONTROL GROUPS OF VERSION 2 CANNOT BE USED HERE: {error}")
-    group = Group({MEMORY: str(folder)})
+    group = Cgroup({MEMORY: str(folder)})
     try:
         task = Task(group, "/bin/sh", "-c", "setsid sleep 600 & echo; wait")
         task.line()

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.backends.local.attempt_state import read_state
-from bough.backends.local.logs.log_reader import LAST_BYTES, PART_BYTES, LogReader, parse
+from bough.backends.local.logs.log_reader import LAST_BYTES, PART_BYTES, AttemptLogReader, parse
 from bough.backends.local.logs.log_writer import (
     ERROR,
     LINE_BYTES,
     OUT,
-    Lines,
+    LineCutter,
     LogWriter,
     find_segments,
 )
@@ -24,7 +24,7 @@ from bough.model.backend import LogLine
 from tests.local.bench import Bench, until
 
 
-def texts(reader: LogReader) -> list[str]:
+def texts(reader: AttemptLogReader) -> list[str]:
     lines: list[str] = []
     position = 0
     while True:
@@ -37,13 +37,13 @@ def texts(reader: LogReader) -> list[str]:
 
 
 def cut(*chunks: bytes) -> list[str]:
-    lines = Lines(OUT)
+    lines = LineCutter(OUT)
     records = b"".join(lines.feed(each, 5) for each in chunks) + lines.finish(6)
     return [line.text for line in parse(records)]
 
 
 def test_lines_have_their_time_and_stream() -> None:
-    out, error = Lines(OUT), Lines(ERROR)
+    out, error = LineCutter(OUT), LineCutter(ERROR)
     records = out.feed(b"a\nb", 1) + error.feed(b"c\n", 2) + out.finish(3)
     expected = [LogLine(1, "a"), LogLine(2, "c", error=True), LogLine(3, "b")]
     assert expected == parse(records)
@@ -85,33 +85,35 @@ def test_what_is_no_text_is_replaced_and_colours_are_dropped() -> None:
 
 
 def test_a_log_is_read_part_by_part(tmp_path: Path) -> None:
-    writer, lines = LogWriter(tmp_path, 2**30), Lines(OUT)
+    writer, lines = LogWriter(tmp_path, 2**30), LineCutter(OUT)
     wanted = [f"line {number}" for number in range(50_000)]
     writer.write(lines.feed("\n".join(wanted).encode() + b"\n", 1), 1)
-    reader = LogReader(tmp_path, over=True)
+    reader = AttemptLogReader(tmp_path, finished=True)
     assert len(reader.read(0).lines) < len(wanted)
     assert wanted == texts(reader)
 
 
 def test_a_log_is_not_complete_before_its_task_is_over(tmp_path: Path) -> None:
-    writer, lines = LogWriter(tmp_path, 2**20), Lines(OUT)
-    assert ((), 0, False) == LogReader(tmp_path, over=False).read(0)
+    writer, lines = LogWriter(tmp_path, 2**20), LineCutter(OUT)
+    assert ((), 0, False) == AttemptLogReader(tmp_path, finished=False).read(0)
     writer.write(lines.feed(b"a\n", 1), 1)
-    first = LogReader(tmp_path, over=False).read(0)
+    first = AttemptLogReader(tmp_path, finished=False).read(0)
     assert (["a"], False) == ([line.text for line in first.lines], first.complete)
     writer.write(lines.feed(b"b\n", 1), 1)
-    second = LogReader(tmp_path, over=True).read(first.position)
+    second = AttemptLogReader(tmp_path, finished=True).read(first.position)
     assert (["b"], True) == ([line.text for line in second.lines], second.complete)
-    assert ((), second.position, True) == LogReader(tmp_path, over=True).read(second.position)
+    assert ((), second.position, True) == AttemptLogReader(tmp_path, finished=True).read(
+        second.position
+    )
 
 
 def test_a_log_keeps_the_newest_within_its_bound_and_says_what_it_dropped(tmp_path: Path) -> None:
     limit = 2**20
-    writer, lines = LogWriter(tmp_path, limit), Lines(OUT)
+    writer, lines = LogWriter(tmp_path, limit), LineCutter(OUT)
     for number in range(2_000):
         writer.write(lines.feed(b"%06d %s\n" % (number, b"x" * 2_000), number), number)
         assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= limit
-    found = texts(LogReader(tmp_path, over=True))
+    found = texts(AttemptLogReader(tmp_path, finished=True))
     dropped = find_segments(tmp_path)[0]
     assert f"[{dropped} bytes of the log were dropped: only the newest are kept]" == found[0]
     numbers = [int(text[:6]) for text in found[1:]]
@@ -120,13 +122,13 @@ def test_a_log_keeps_the_newest_within_its_bound_and_says_what_it_dropped(tmp_pa
 
 
 def test_a_position_stays_true_when_older_parts_are_dropped(tmp_path: Path) -> None:
-    writer, lines = LogWriter(tmp_path, 2**20), Lines(OUT)
+    writer, lines = LogWriter(tmp_path, 2**20), LineCutter(OUT)
     seen: list[int] = []
     position = 0
     for number in range(3_000):
         writer.write(lines.feed(b"%06d %s\n" % (number, b"x" * 1_000), number), number)
         while number % 100 == 99:
-            part = LogReader(tmp_path, over=False).read(position)
+            part = AttemptLogReader(tmp_path, finished=False).read(position)
             if part.position == position:
                 break
             seen += [int(line.text[:6]) for line in part.lines]
@@ -135,57 +137,59 @@ def test_a_position_stays_true_when_older_parts_are_dropped(tmp_path: Path) -> N
 
 
 def test_a_position_within_a_line_means_the_next_one(tmp_path: Path) -> None:
-    writer, lines = LogWriter(tmp_path, 2**20), Lines(OUT)
+    writer, lines = LogWriter(tmp_path, 2**20), LineCutter(OUT)
     writer.write(lines.feed(b"first\nsecond\n", 1), 1)
-    assert ["second"] == [line.text for line in LogReader(tmp_path, over=True).read(3).lines]
-    end = LogReader(tmp_path, over=True).read(0).position
+    assert ["second"] == [
+        line.text for line in AttemptLogReader(tmp_path, finished=True).read(3).lines
+    ]
+    end = AttemptLogReader(tmp_path, finished=True).read(0).position
     for position in range(end, end + 3):
-        assert () == LogReader(tmp_path, over=True).read(position).lines
-    assert 2 == len(LogReader(tmp_path, over=True).read(-5).lines)
+        assert () == AttemptLogReader(tmp_path, finished=True).read(position).lines
+    assert 2 == len(AttemptLogReader(tmp_path, finished=True).read(-5).lines)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 20_000, 10**9])
 def test_the_last_lines_are_the_last_ones(tmp_path: Path, count: int) -> None:
-    writer, lines = LogWriter(tmp_path, 2**20), Lines(OUT)
+    writer, lines = LogWriter(tmp_path, 2**20), LineCutter(OUT)
     wanted = [f"line {number}" for number in range(30_000)]
     for start in range(0, len(wanted), 1_000):
         chunk = wanted[start : start + 1_000]
         writer.write(lines.feed("\n".join(chunk).encode() + b"\n", 1), 1)
-    part = LogReader(tmp_path, over=True).read_last(count)
+    part = AttemptLogReader(tmp_path, finished=True).read_last(count)
     found = [line.text for line in part.lines]
     assert wanted[len(wanted) - len(found) :] == found
     assert min(count, len(found)) == len(found)
     assert count > 20_000 or count == len(found)
     assert part.complete
-    assert () == LogReader(tmp_path, over=True).read(part.position).lines
+    assert () == AttemptLogReader(tmp_path, finished=True).read(part.position).lines
 
 
 def test_an_answer_is_bounded(tmp_path: Path) -> None:
-    writer, lines = LogWriter(tmp_path, 2**25), Lines(OUT)
+    writer, lines = LogWriter(tmp_path, 2**25), LineCutter(OUT)
     for _ in range(300):
         writer.write(lines.feed(b"x" * 100_000 + b"\n", 1), 1)
-    reader = LogReader(tmp_path, over=True)
+    reader = AttemptLogReader(tmp_path, finished=True)
     assert sum(len(line.text) for line in reader.read(0).lines) <= PART_BYTES
     assert sum(len(line.text) for line in reader.read_last(10**6).lines) <= LAST_BYTES
 
 
 def test_lines_that_cannot_be_written_are_counted_and_told(tmp_path: Path) -> None:
-    writer, lines = LogWriter(tmp_path / "missing", 2**20), Lines(OUT)
+    writer, lines = LogWriter(tmp_path / "missing", 2**20), LineCutter(OUT)
     writer.write(lines.feed(b"a\nb\n", 1), 1)
     assert 2 == writer.lost_lines
     (tmp_path / "missing").mkdir()
     writer.write(lines.feed(b"c\n", 2), 2)
     assert 0 == writer.lost_lines
-    found = texts(LogReader(tmp_path / "missing", over=True))
+    found = texts(AttemptLogReader(tmp_path / "missing", finished=True))
     assert ["[2 lines were lost here] (No such file or directory)", "c"] == found
 
 
 def test_what_was_lost_at_the_very_end_is_told_once(tmp_path: Path) -> None:
-    writer, lines = LogWriter(tmp_path, 2**20), Lines(OUT)
+    writer, lines = LogWriter(tmp_path, 2**20), LineCutter(OUT)
     writer.write(lines.feed(b"a\n", 7), 7)
-    part = LogReader(tmp_path, over=True, lost_lines=1).read(0)
+    part = AttemptLogReader(tmp_path, finished=True, lost_lines=1).read(0)
     assert ["a", "[1 line was lost here]"] == [line.text for line in part.lines]
-    again = LogReader(tmp_path, over=True, lost_lines=1).read(part.position)
+    again = AttemptLogReader(tmp_path, finished=True, lost_lines=1).read(part.position)
     assert ((), True) == (again.lines, again.complete)
 
 
@@ -253,12 +257,12 @@ def test_ten_thousand_lines_a_second_are_all_kept(bench: Bench) -> None:
 
 
 def _peak_memory(path: Path) -> int:
-    """What the keeper of an attempt ever had."""
+    """What the supervisor of an attempt ever had."""
     state = read_state(path)
-    if state is None or state.kept is None:
+    if state is None or state.supervisor is None:
         return 0
     try:
-        text = Path(f"/proc/{state.kept.pid}/status").read_text()
+        text = Path(f"/proc/{state.supervisor.pid}/status").read_text()
     except OSError:
         return 0
     found = re.search(r"VmHWM:\s+(\d+) kB", text)

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.local.command import Limits
+from bough.backends.local.command import TaskLimits
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.preparation.layout import Layout, Surroundings
+from bough.backends.local.preparation.layout import Surroundings, TaskLayout
 from bough.backends.local.preparation.placeholders import Meaning
 from bough.backends.local.preparation.prepare_task import Place, prepare
 from bough.model.backend import Launch
@@ -25,9 +25,9 @@ from bough.model.task_template import (
     CredentialUse,
     FileSpec,
     InputSpec,
-    Recipe,
+    TaskTemplate,
 )
-from tests.local.desk import VIEW, Desk
+from tests.local.desk import SANDBOX, Desk
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def desk(tmp_path) -> Desk:
 
 
 def test_placeholders_are_filled_in_arguments_variables_and_files(desk):
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("sh", "{{ output }}"),
         args=("{{input:0}}", "{{input:1}}", "{{ unknown }}", "{{host:the-master}}"),
         environment={"WHERE": "{{output}}/x", "WHO": "{{\tworkflow_id }}"},
@@ -47,7 +47,7 @@ def test_placeholders_are_filled_in_arguments_variables_and_files(desk):
         ),
     )
 
-    command = desk.prepare(recipe)
+    command = desk.prepare(template)
 
     assert (
         "sh",
@@ -76,7 +76,7 @@ def test_files_land_where_the_spec_says_within_the_view(desk):
         FileSpec(path, path)
         for path in ("a", "b//./c", "/tmp/d", "/workspace/e/f", "/osmo/work/g", "/osmo/x/h", "/i")
     )
-    desk.prepare(Recipe(command=("true",), files=(*files, FileSpec("{{output}}/j", "j"))))
+    desk.prepare(TaskTemplate(command=("true",), files=(*files, FileSpec("{{output}}/j", "j"))))
 
     assert {
         "work/a",
@@ -121,7 +121,7 @@ def test_files_land_where_the_spec_says_within_the_view(desk):
     ],
 )
 def test_a_path_that_is_not_possible_is_refused_by_name(path, why, desk):
-    message = desk.refuse(Recipe(command=("true",), files=(FileSpec(path, "x"),)))
+    message = desk.refuse(TaskTemplate(command=("true",), files=(FileSpec(path, "x"),)))
 
     assert message.startswith("files[0]: ")
     assert why in message
@@ -131,7 +131,7 @@ def test_a_file_that_is_there_already_is_refused(desk):
     files = (FileSpec("/tmp/a", "1"), FileSpec("/tmp/./a", "2"))
 
     assert 'files[1]: "/tmp/./a" is there already' == desk.refuse(
-        Recipe(command=("true",), files=files)
+        TaskTemplate(command=("true",), files=files)
     )
 
 
@@ -139,18 +139,22 @@ def test_a_file_below_a_file_is_refused(desk):
     files = (FileSpec("/tmp/a", "1"), FileSpec("/tmp/a/b", "2"))
 
     assert 'files[1]: "/tmp/a/b" is below something that is a file' == desk.refuse(
-        Recipe(command=("true",), files=files)
+        TaskTemplate(command=("true",), files=files)
     )
 
 
 def test_contents_that_are_no_base64_are_refused(desk):
-    message = desk.refuse(Recipe(command=("true",), files=(FileSpec("a", "@@", base64=True),)))
+    message = desk.refuse(
+        TaskTemplate(command=("true",), files=(FileSpec("a", "@@", base64=True),))
+    )
 
     assert message.startswith("files[0]: the contents are not valid base64")
 
 
 def test_without_a_view_an_absolute_path_is_refused_and_says_what_would_allow_it(desk):
-    message = desk.refuse(Recipe(command=("true",), files=(FileSpec("/tmp/x", "x"),)), view=None)
+    message = desk.refuse(
+        TaskTemplate(command=("true",), files=(FileSpec("/tmp/x", "x"),)), sandbox=None
+    )
 
     assert 'the absolute path "/tmp/x" is not possible' in message
     assert "a server that runs as root, or with bubblewrap installed, allows" in message
@@ -158,12 +162,14 @@ def test_without_a_view_an_absolute_path_is_refused_and_says_what_would_allow_it
 
 def test_without_a_view_the_folders_are_seen_as_they_are(desk):
     command = desk.prepare(
-        Recipe(command=("{{output}}",), files=(FileSpec("a", ""), FileSpec("{{output}}/b", ""))),
-        view=None,
+        TaskTemplate(
+            command=("{{output}}",), files=(FileSpec("a", ""), FileSpec("{{output}}/b", ""))
+        ),
+        sandbox=None,
     )
 
     assert (str(desk.folder / "output"),) == command.argv
-    assert (None, str(desk.folder / "work")) == (command.view, command.working_folder)
+    assert (None, str(desk.folder / "work")) == (command.sandbox, command.working_folder)
     assert {"work/a", "output/b"} == set(desk.files())
 
 
@@ -181,11 +187,11 @@ paths = st.one_of(
 )
 
 
-@given(st.lists(paths, min_size=1, max_size=4), st.sampled_from([VIEW, None]), st.booleans())
-def test_no_path_of_a_spec_leaves_the_folder_of_the_attempt(written, view, contained):
+@given(st.lists(paths, min_size=1, max_size=4), st.sampled_from([SANDBOX, None]), st.booleans())
+def test_no_path_of_a_spec_leaves_the_folder_of_the_attempt(written, sandbox, contained):
     with tempfile.TemporaryDirectory() as name:
         desk = Desk(Path(name), container_runner="docker" if contained else None)
-        recipe = Recipe(
+        template = TaskTemplate(
             image="image",
             command=("true",),
             files=tuple(FileSpec(path, "canary") for path in written),
@@ -193,7 +199,7 @@ def test_no_path_of_a_spec_leaves_the_folder_of_the_attempt(written, view, conta
             credentials=(CredentialUse("key", written[-1]),),
         )
         try:
-            command = desk.prepare(recipe, view, secrets={"key": {"a": "canary"}})
+            command = desk.prepare(template, sandbox, secrets={"key": {"a": "canary"}})
         except Unstartable:
             command = None
         found = [each for each in Path(name).rglob("*") if each.is_file()]
@@ -207,7 +213,7 @@ def test_no_path_of_a_spec_leaves_the_folder_of_the_attempt(written, view, conta
 
 @given(paths, st.sampled_from(list(Surroundings)))
 def test_every_path_has_its_place_below_a_folder_that_the_server_made(path, surroundings):
-    layout = Layout(Path("/attempt"), surroundings)
+    layout = TaskLayout(Path("/attempt"), surroundings)
     try:
         spot = layout.locate(path, "files[0]")
     except Unstartable:
@@ -222,7 +228,7 @@ def test_nothing_of_the_servers_environment_is_leaked(desk, monkeypatch):
     monkeypatch.setenv("PATH", "/server/bin:" + os.environ["PATH"])
 
     environment = desk.prepare(
-        Recipe(
+        TaskTemplate(
             command=("true",),
             environment={
                 "LD_PRELOAD": "mine.so",
@@ -275,7 +281,7 @@ def test_a_task_without_gpus_sees_none(desk):
     ],
 )
 def test_variables_that_no_process_can_have_are_refused(variables, why, desk):
-    assert why in desk.refuse(Recipe(command=("true",), environment=variables))
+    assert why in desk.refuse(TaskTemplate(command=("true",), environment=variables))
 
 
 @pytest.mark.parametrize(
@@ -287,25 +293,25 @@ def test_variables_that_no_process_can_have_are_refused(variables, why, desk):
     ],
 )
 def test_arguments_that_no_process_can_have_are_refused(argv, why, desk):
-    assert why in desk.refuse(Recipe(command=argv))
+    assert why in desk.refuse(TaskTemplate(command=argv))
 
 
 def test_a_task_that_says_nothing_to_run_is_told_what_to_write(desk):
     assert (
         'task "task-1" says nothing to run (its image "ubuntu" is not used here); write for '
         'example `command: ["bash", "-c"]` and `args: ["echo hello"]`'
-    ) == desk.refuse(Recipe(image="ubuntu"))
+    ) == desk.refuse(TaskTemplate(image="ubuntu"))
 
 
 def test_a_task_that_only_holds_its_gpus_sleeps(desk):
-    place = Place(desk.options, VIEW, desk.folder, "flow-1")
+    place = Place(desk.options, SANDBOX, desk.folder, "flow-1")
 
     assert ("sleep", "60") == prepare(place, Launch("a", "a", "n", hold_s=60)).argv
 
 
 def test_limits_are_what_was_asked_for(desk, tmp_path):
     limits = desk.prepare(cpu_milli=2_000, memory_bytes=2**30).limits
-    assert Limits(2_000, 2**30, 32_768) == limits
-    assert Limits(processes=32_768) == Desk(tmp_path / "b").prepare().limits
+    assert TaskLimits(2_000, 2**30, 32_768) == limits
+    assert TaskLimits(processes=32_768) == Desk(tmp_path / "b").prepare().limits
     switched_off = Desk(tmp_path / "c", limits=False)
-    assert Limits() == switched_off.prepare(cpu_milli=2_000, memory_bytes=2**30).limits
+    assert TaskLimits() == switched_off.prepare(cpu_milli=2_000, memory_bytes=2**30).limits

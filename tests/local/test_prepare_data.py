@@ -16,7 +16,7 @@ from bough.model.task_template import (
     CredentialUse,
     InputSpec,
     OutputSpec,
-    Recipe,
+    TaskTemplate,
 )
 from tests.local.desk import Desk
 
@@ -27,23 +27,23 @@ def desk(tmp_path) -> Desk:
 
 
 def test_credentials_are_files_that_only_their_user_reads_or_variables(desk):
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("true",),
         credentials=(CredentialUse("store", "/keys"), CredentialUse("hub", None, {"TOKEN": "t"})),
     )
 
-    command = desk.prepare(recipe, secrets={"store": {"id": "me", "key": "k"}, "hub": {"t": "s"}})
+    command = desk.prepare(template, secrets={"store": {"id": "me", "key": "k"}, "hub": {"t": "s"}})
 
     assert "s" == command.environment["TOKEN"]
-    assert Mount(str(desk.folder / "secrets/0"), "/keys") in command.view.mounts
+    assert Mount(str(desk.folder / "secrets/0"), "/keys") in command.sandbox.mounts
     assert {"secrets/0/id": b"me", "secrets/0/key": b"k"} == desk.files()
     assert 0o400 == stat.S_IMODE((desk.folder / "secrets/0/key").stat().st_mode)
 
 
 def test_without_a_view_credentials_are_below_the_working_folder(desk):
-    recipe = Recipe(command=("true",), credentials=(CredentialUse("store", "keys"),))
+    template = TaskTemplate(command=("true",), credentials=(CredentialUse("store", "keys"),))
 
-    desk.prepare(recipe, view=None, secrets={"store": {"id": "me"}})
+    desk.prepare(template, sandbox=None, secrets={"store": {"id": "me"}})
 
     assert {"work/keys/id": b"me"} == desk.files()
 
@@ -67,7 +67,7 @@ def test_without_a_view_credentials_are_below_the_working_folder(desk):
     ],
 )
 def test_a_credential_that_is_missing_is_named_and_no_value_is(use, secrets, why, desk):
-    message = desk.refuse(Recipe(command=("true",), credentials=(use,)), secrets=secrets)
+    message = desk.refuse(TaskTemplate(command=("true",), credentials=(use,)), secrets=secrets)
 
     assert message.startswith("credentials: ")
     assert why in message
@@ -77,7 +77,9 @@ def test_a_credential_that_is_missing_is_named_and_no_value_is(use, secrets, why
 def test_two_credentials_at_one_place_are_refused(desk):
     uses = (CredentialUse("a", "/keys"), CredentialUse("b", "/keys/"))
 
-    message = desk.refuse(Recipe(command=("true",), credentials=uses), secrets={"a": {}, "b": {}})
+    message = desk.refuse(
+        TaskTemplate(command=("true",), credentials=uses), secrets={"a": {}, "b": {}}
+    )
 
     assert 'credentials: two are to be at "/keys/"' == message
 
@@ -86,7 +88,7 @@ def test_results_of_other_tasks_are_mounted_and_data_that_is_picked_from_is_copi
     results = desk.path / "local" / "results"
     (results / "flow-1" / "first").mkdir(parents=True)
     (results / "other-7" / "second").mkdir(parents=True)
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("true",),
         inputs=(
             InputSpec(task="first"),
@@ -95,13 +97,13 @@ def test_results_of_other_tasks_are_mounted_and_data_that_is_picked_from_is_copi
         ),
     )
 
-    command = desk.prepare(recipe)
+    command = desk.prepare(template)
 
     assert (
         Mount(str(results / "flow-1/first"), "/osmo/data/input/0"),
         Mount(str(desk.folder / "input/1"), "/osmo/data/input/1"),
         Mount(str(desk.folder / "input/2"), "/osmo/data/input/2"),
-    ) == command.view.mounts[2:]
+    ) == command.sandbox.mounts[2:]
     assert (
         Copy(str(results / "other-7/second"), str(desk.folder / "input/1"), r".*\.txt"),
         Copy(
@@ -116,7 +118,7 @@ def test_without_a_view_all_inputs_are_copied(desk):
     (desk.path / "local" / "results" / "flow-1" / "first").mkdir(parents=True)
 
     command = desk.prepare(
-        Recipe(command=("ls", "{{input:0}}"), inputs=(InputSpec(task="first"),)), view=None
+        TaskTemplate(command=("ls", "{{input:0}}"), inputs=(InputSpec(task="first"),)), sandbox=None
     )
 
     assert ("ls", str(desk.folder / "input/0")) == command.argv
@@ -127,12 +129,12 @@ def test_results_that_are_not_there_are_named(desk):
     assert (
         'inputs[0]: the results of task "first" of workflow "flow-1" are not on this machine; it '
         "was not completed here, or they are kept no longer"
-    ) == desk.refuse(Recipe(command=("true",), inputs=(InputSpec(task="first"),)))
+    ) == desk.refuse(TaskTemplate(command=("true",), inputs=(InputSpec(task="first"),)))
 
 
 def test_outputs_are_copied_to_their_urls_and_then_become_the_results(tmp_path):
     desk = Desk(tmp_path, bounds=Bounds(files=7, bytes=8))
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("true",), outputs=(OutputSpec("s3://b/{{workflow_id}}/", r".*\.json"),)
     )
 
@@ -141,11 +143,11 @@ def test_outputs_are_copied_to_their_urls_and_then_become_the_results(tmp_path):
     assert (
         Copy(output, str(local / "data/s3/b/flow-1"), r".*\.json", bounds=Bounds(7, 8)),
         Copy(output, str(local / "results/flow-1/task-1"), move=True),
-    ) == desk.prepare(recipe).outputs
+    ) == desk.prepare(template).outputs
 
 
 def test_a_checkpoint_keeps_the_name_of_its_folder_below_the_url(desk):
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("true",),
         checkpoints=(
             CheckpointSpec("/tmp/models", "s3://b/p", 60),
@@ -157,16 +159,16 @@ def test_a_checkpoint_keeps_the_name_of_its_folder_below_the_url(desk):
     assert (
         Copy(str(desk.folder / "tmp/models"), target, None, 60, named=True, optional=True),
         Copy(str(desk.folder / "work/logs"), target, ".*", 1, named=False, optional=True),
-    ) == desk.prepare(recipe).checkpoints
+    ) == desk.prepare(template).checkpoints
 
 
 def test_the_next_attempt_finds_the_checkpoint_of_the_one_before(desk):
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("cat", "{{input:0}}/snapshot"),
         checkpoints=(CheckpointSpec("/tmp/models", "s3://bucket/path", 60),),
         inputs=(InputSpec(url="s3://bucket/path/models"),),
     )
-    first = desk.prepare(recipe)
+    first = desk.prepare(template)
     assert [0] == [copy_files(each).files for each in first.inputs]
     (desk.folder / "tmp" / "models").mkdir()
     (desk.folder / "tmp" / "models" / "snapshot").write_text("epoch 7")
@@ -174,13 +176,13 @@ def test_the_next_attempt_finds_the_checkpoint_of_the_one_before(desk):
     desk.folder = desk.path / "local" / "attempts" / "b" / "task"
     desk.folder.mkdir(parents=True)
 
-    second = desk.prepare(recipe)
+    second = desk.prepare(template)
 
-    (mount,) = (each for each in second.view.mounts if each.target == "/osmo/data/input/0")
+    (mount,) = (each for each in second.sandbox.mounts if each.target == "/osmo/data/input/0")
     assert ((), "epoch 7") == (second.inputs, Path(mount.source, "snapshot").read_text())
 
 
 def test_a_regex_that_is_not_valid_is_refused(desk):
-    message = desk.refuse(Recipe(command=("true",), outputs=(OutputSpec("s3://b", "("),)))
+    message = desk.refuse(TaskTemplate(command=("true",), outputs=(OutputSpec("s3://b", "("),)))
 
     assert message.startswith('outputs[0]: the regex "(" is not valid')

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import Limits
+from bough.backends.local.command import TaskLimits
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.accounts import account_warnings
 from bough.backends.local.preparation.prepare_task import clean_up
@@ -19,9 +19,9 @@ from bough.model.task_template import (
     CheckpointSpec,
     CredentialUse,
     FileSpec,
-    Recipe,
+    TaskTemplate,
 )
-from tests.local.desk import VIEW, Desk
+from tests.local.desk import SANDBOX, Desk
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 and os.environ.get("CI") != "true",
@@ -37,20 +37,23 @@ def desk(tmp_path) -> Desk:
 def test_the_view_hides_the_data_of_the_server(tmp_path):
     desk = Desk(tmp_path, hidden=(tmp_path / "database",))
 
-    view = desk.prepare().view
+    sandbox = desk.prepare().sandbox
 
-    assert (str(desk.path / "local"), str(desk.path / "database")) == view.hidden
-    assert (str(desk.folder / "tmp"), str(desk.folder / "view")) == (view.temporary, view.root)
+    assert (str(desk.path / "local"), str(desk.path / "database")) == sandbox.hidden
+    assert (str(desk.folder / "tmp"), str(desk.folder / "view")) == (
+        sandbox.temporary,
+        sandbox.root,
+    )
 
 
 def test_new_top_level_folders_are_mounted_also_those_for_checkpoints(desk):
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("true",),
         files=(FileSpec("/workspace/a", ""), FileSpec("/b", ""), FileSpec("/osmo/c", "")),
         checkpoints=(CheckpointSpec("/models/latest", "s3://b", 1),),
     )
 
-    mounts = desk.prepare(recipe).view.mounts
+    mounts = desk.prepare(template).sandbox.mounts
 
     assert ["/b", "/models", "/osmo", "/workspace", "/osmo/work", "/osmo/data/output"] == [
         each.target for each in mounts if each.writable
@@ -62,13 +65,13 @@ def test_new_top_level_folders_are_mounted_also_those_for_checkpoints(desk):
 def test_a_task_runs_as_its_user_who_owns_its_folders(tmp_path):
     nobody = pwd.getpwnam("nobody")
     desk = Desk(tmp_path, as_user=True)
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("true",),
         files=(FileSpec("a/b", ""),),
         credentials=(CredentialUse("key", "/keys"),),
     )
 
-    command = desk.prepare(recipe, user="nobody", secrets={"key": {"a": "b"}})
+    command = desk.prepare(template, user="nobody", secrets={"key": {"a": "b"}})
 
     account = command.account
     assert (nobody.pw_uid, nobody.pw_gid) == (account.user_id, account.group_id)
@@ -81,43 +84,43 @@ def test_a_task_runs_as_its_user_who_owns_its_folders(tmp_path):
 
 @needs_root
 @pytest.mark.parametrize(
-    ("user", "view", "why"),
+    ("user", "sandbox", "why"),
     [
-        ("no-such-user", VIEW, "this machine has no user 'no-such-user'"),
-        ("", VIEW, "this machine has no user ''"),
-        ("a\0b", VIEW, "this machine has no user"),
-        ("root", VIEW, "'root' is the superuser of this machine, as whom no task runs"),
+        ("no-such-user", SANDBOX, "this machine has no user 'no-such-user'"),
+        ("", SANDBOX, "this machine has no user ''"),
+        ("a\0b", SANDBOX, "this machine has no user"),
+        ("root", SANDBOX, "'root' is the superuser of this machine, as whom no task runs"),
         ("nobody", None, "only possible with a private view of the machine"),
     ],
 )
-def test_a_user_as_whom_no_task_can_run_is_refused(user, view, why, tmp_path):
+def test_a_user_as_whom_no_task_can_run_is_refused(user, sandbox, why, tmp_path):
     desk = Desk(tmp_path, as_user=True)
 
-    assert why in desk.refuse(Recipe(command=("true",)), view, user=user)
+    assert why in desk.refuse(TaskTemplate(command=("true",)), sandbox, user=user)
 
 
 @needs_root
 def test_what_is_missing_to_run_tasks_as_their_users_is_told_at_the_start(tmp_path, monkeypatch):
     options = LocalOptions(tmp_path, as_user=True)
 
-    (warning,) = account_warnings(LocalOptions(tmp_path), VIEW)
+    (warning,) = account_warnings(LocalOptions(tmp_path), SANDBOX)
     assert warning.startswith("tasks run as root, and can read every file of this machine")
-    assert () == account_warnings(options, VIEW)
+    assert () == account_warnings(options, SANDBOX)
     (warning,) = account_warnings(options, None)
     assert warning.endswith("they need a view: none starts")
     monkeypatch.setattr(os, "geteuid", lambda: 1_000)
-    (warning,) = account_warnings(options, VIEW)
+    (warning,) = account_warnings(options, SANDBOX)
     assert warning.endswith("the server must be root: none starts")
-    assert () == account_warnings(LocalOptions(tmp_path), VIEW)
+    assert () == account_warnings(LocalOptions(tmp_path), SANDBOX)
 
 
 def test_what_only_a_running_task_needs_is_removed(desk):
-    recipe = Recipe(
+    template = TaskTemplate(
         command=("true",),
         files=(FileSpec("/tmp/a", ""), FileSpec("/new/b", ""), FileSpec("{{output}}/c", "c")),
         credentials=(CredentialUse("key", "/keys"),),
     )
-    desk.prepare(recipe, secrets={"key": {"a": "b"}})
+    desk.prepare(template, secrets={"key": {"a": "b"}})
     (desk.folder / "work" / "closed" / "deeper").mkdir(parents=True)
     (desk.folder / "work" / "closed").chmod(0)
 
@@ -139,7 +142,7 @@ def runner(tmp_path) -> Path:
 
 def test_an_image_is_run_by_the_container_runner(runner, tmp_path):
     desk = Desk(tmp_path / "desk", container_runner=str(runner), processes=500)
-    recipe = Recipe(
+    template = TaskTemplate(
         image="nvcr.io/nvidia/pytorch:24.03-py3",
         command=("bash", "-c"),
         args=("ls {{output}}",),
@@ -150,7 +153,7 @@ def test_an_image_is_run_by_the_container_runner(runner, tmp_path):
     )
 
     command = desk.prepare(
-        recipe, cpu_milli=1_500, memory_bytes=2**30, secrets={"key": {"t": "geheim"}}
+        template, cpu_milli=1_500, memory_bytes=2**30, secrets={"key": {"t": "geheim"}}
     )
     subprocess.run(command.argv, env=command.environment, cwd=command.working_folder, check=True)
 
@@ -175,20 +178,20 @@ def test_an_image_is_run_by_the_container_runner(runner, tmp_path):
     assert {"LD_PRELOAD=evil.so", "PATH=/opt/bin", "TOKEN=geheim"} <= set(told)
     assert "HOME=/osmo/work" not in told
     assert (str(runner), "rm", "--force", "bough-task-1-0-7e502d5f697b") == command.clean_up
-    assert (None, Limits()) == (command.view, command.limits)
+    assert (None, TaskLimits()) == (command.sandbox, command.limits)
 
 
 def test_an_image_without_a_command_runs_its_own(runner, tmp_path):
     desk = Desk(tmp_path / "desk", container_runner=str(runner))
 
-    assert ("ubuntu:24.04",) == desk.prepare(Recipe(image="ubuntu:24.04")).argv[-1:]
+    assert ("ubuntu:24.04",) == desk.prepare(TaskTemplate(image="ubuntu:24.04")).argv[-1:]
 
 
 @pytest.mark.parametrize("image", ["--privileged", "-v", "a b", "x\n", "/x", "a" * 600])
 def test_what_is_no_name_of_an_image_is_refused(image, runner, tmp_path):
     desk = Desk(tmp_path / "desk", container_runner=str(runner))
 
-    message = desk.refuse(Recipe(image=image))
+    message = desk.refuse(TaskTemplate(image=image))
 
     assert message.startswith("image: ")
     assert message.endswith(" is not the name of an image")

@@ -20,15 +20,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.backends.local.command import Command, Mount, ViewKind
+from bough.backends.local.command import Command, Mount, SandboxKind
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.prepare_task import Place, prepare
 from bough.backends.local.sandbox import sandbox_probe as probe
-from bough.backends.local.sandbox import syscalls as kernel
+from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.root_filesystem import find_running
-from bough.backends.local.sandbox.sandbox import choose_view
+from bough.backends.local.sandbox.sandbox import choose_sandbox
 from bough.model.backend import Launch
-from bough.model.task_template import FileSpec, InputSpec, Recipe
+from bough.model.task_template import FileSpec, InputSpec, TaskTemplate
 from tests.local.entering import UNSTARTABLE, Running, processes_with, wait_for, wait_until_gone
 
 NOBODY = 65_534
@@ -42,27 +42,31 @@ needs_bubblewrap = pytest.mark.skipif(
     reason="BUBBLEWRAP IS NOT INSTALLED: this view is not tested",
 )
 KINDS = (
-    pytest.param(ViewKind.NAMESPACES, marks=needs_root),
-    pytest.param(ViewKind.USER_NAMESPACES),
-    pytest.param(ViewKind.BUBBLEWRAP, marks=needs_bubblewrap),
+    pytest.param(SandboxKind.NAMESPACES, marks=needs_root),
+    pytest.param(SandboxKind.USER_NAMESPACES),
+    pytest.param(SandboxKind.BUBBLEWRAP, marks=needs_bubblewrap),
 )
 
 
 class Room:
     """Runs tasks in views of one kind; the server's folder is in a place that tasks can see."""
 
-    def __init__(self, kind: ViewKind, path: Path, **options) -> None:
+    def __init__(self, kind: SandboxKind, path: Path, **options) -> None:
         self.kind = kind
         self.path = path
-        self.user = NOBODY if IS_ROOT and kind is not ViewKind.NAMESPACES else None
+        self.user = NOBODY if IS_ROOT and kind is not SandboxKind.NAMESPACES else None
         self.options = LocalOptions(path / "local", **options)
         self._numbers = itertools.count()
 
-    def prepare(self, script: str, *, user: str = "", **recipe) -> Command:
+    def prepare(self, script: str, *, user: str = "", **template) -> Command:
         folder = self.options.folder / "attempts" / str(next(self._numbers)) / "task"
         folder.mkdir(parents=True)
         launch = Launch(
-            "task/0", "task", "node", user=user, spec=Recipe(command=("sh", "-c", script), **recipe)
+            "task/0",
+            "task",
+            "node",
+            user=user,
+            spec=TaskTemplate(command=("sh", "-c", script), **template),
         )
         command = prepare(Place(self.options, self.kind, folder, "flow-1"), launch)
         if self.user is not None:
@@ -70,20 +74,20 @@ class Room:
                 os.chown(each, self.user, self.user, follow_symlinks=False)
         return command
 
-    def start(self, script: str, **recipe) -> Running:
-        return Running(self.prepare(script, **recipe), self.user)
+    def start(self, script: str, **template) -> Running:
+        return Running(self.prepare(script, **template), self.user)
 
-    def run(self, script: str, **recipe) -> tuple[int, str, str]:
-        return self.start(script, **recipe).end()
+    def run(self, script: str, **template) -> tuple[int, str, str]:
+        return self.start(script, **template).end()
 
-    def read(self, script: str, **recipe) -> str:
-        code, out, error = self.run(script, **recipe)
+    def read(self, script: str, **template) -> str:
+        code, out, error = self.run(script, **template)
         assert (0, "") == (code, error)
         return out
 
     def folder(self, command: Command) -> Path:
-        assert command.view is not None
-        return Path(command.view.root).parent
+        assert command.sandbox is not None
+        return Path(command.sandbox.root).parent
 
 
 @pytest.fixture(params=KINDS)
@@ -93,10 +97,10 @@ def room(request) -> Iterator[Room]:
 
 @pytest.fixture
 def root_room() -> Iterator[Room]:
-    yield from _open(ViewKind.NAMESPACES)
+    yield from _open(SandboxKind.NAMESPACES)
 
 
-def _open(kind: ViewKind) -> Iterator[Room]:
+def _open(kind: SandboxKind) -> Iterator[Room]:
     # Not in /tmp, which tasks do not see anyway.
     base = "/var/lib" if IS_ROOT else str(Path.home())
     with tempfile.TemporaryDirectory(prefix="bough-", dir=base) as name:
@@ -155,7 +159,7 @@ def test_a_file_of_the_server_is_empty_for_it(room):
 
 
 def test_it_has_no_keys_of_the_server(room):
-    number = kernel._SYS_KEYCTL.get(os.uname().machine)
+    number = syscalls._SYS_KEYCTL.get(os.uname().machine)
     program = f"import ctypes; print(ctypes.CDLL(None).syscall({number}, 0, -3, 0))"
     python = shutil.which("python3", path="/usr/bin:/bin")
     own = ctypes.CDLL(None).syscall(number, 0, -3, 0) if number else -1
@@ -234,7 +238,7 @@ def test_it_cannot_undo_the_view(room):
     """
     lines = room.read(f"({script}) 2>/dev/null").split("\n")
 
-    kept = "00000000000004fb" if room.kind is ViewKind.NAMESPACES else "0" * 16
+    kept = "00000000000004fb" if room.kind is SandboxKind.NAMESPACES else "0" * 16
     assert [f"CapBnd:\t{kept}", "NoNewPrivs:\t1", ""] == lines
 
 
@@ -246,7 +250,7 @@ def test_it_ends_with_the_exit_code_of_the_task(room):
 def test_it_ends_by_the_signal_that_ended_the_task(number, room):
     told = room.run(f"kill -{number.value} $$")[0]
 
-    assert told == (128 + number if room.kind is ViewKind.BUBBLEWRAP else -number)
+    assert told == (128 + number if room.kind is SandboxKind.BUBBLEWRAP else -number)
 
 
 def test_a_notice_reaches_the_task_and_it_has_time_to_act(room):
@@ -298,10 +302,10 @@ def test_a_link_in_the_place_of_data_is_not_followed(root_room):
     (root_room.path / "link").symlink_to(secret)
     command = root_room.prepare("ls /data")
     for source in (root_room.path / "link", root_room.path / "link" / "below"):
-        mounts = (*command.view.mounts, Mount(str(source), "/data"))
-        changed = msgspec.structs.replace(command.view, mounts=mounts)
+        mounts = (*command.sandbox.mounts, Mount(str(source), "/data"))
+        changed = msgspec.structs.replace(command.sandbox, mounts=mounts)
 
-        code, out, error = Running(msgspec.structs.replace(command, view=changed)).end()
+        code, out, error = Running(msgspec.structs.replace(command, sandbox=changed)).end()
 
         assert (UNSTARTABLE, "") == (code, out)
         assert error.startswith(f"{source} cannot be shown at /data: ")
@@ -311,7 +315,7 @@ def test_a_link_in_the_place_of_data_is_not_followed(root_room):
 def test_what_goes_wrong_half_way_is_told_and_the_machine_is_as_before(root_room):
     before = Path("/proc/self/mountinfo").read_text()
     command = root_room.prepare("true")
-    shutil.rmtree(command.view.temporary)
+    shutil.rmtree(command.sandbox.temporary)
 
     code, _, error = Running(command).end()
 
@@ -341,7 +345,7 @@ def test_mounts_of_a_task_are_not_seen_outside_where_mounts_spread(root_room):
         "command = msgspec.json.decode(sys.argv[1], type=Command)\n"
         "print(mounts_spread(command, Path(sys.argv[2])))"
     )
-    ready = Path(command.view.temporary) / "ready"
+    ready = Path(command.sandbox.temporary) / "ready"
     arguments = (msgspec.json.encode(command).decode(), str(ready))
 
     told = subprocess.run(
@@ -366,7 +370,7 @@ def test_older_kernels_give_the_same_view(root_room):
 def test_a_task_of_a_user_has_the_rights_of_that_user_alone():
     name = pwd.getpwuid(NOBODY).pw_name
     with tempfile.TemporaryDirectory(prefix="bough-", dir="/var/lib") as folder:
-        room = Room(ViewKind.NAMESPACES, Path(folder).resolve(), as_user=True)
+        room = Room(SandboxKind.NAMESPACES, Path(folder).resolve(), as_user=True)
 
         out = room.read(
             "id -u; id -G; whoami; echo $USER; : > here && : > {{output}}/x && : > /tmp/y && "
@@ -384,7 +388,7 @@ def test_a_task_of_a_user_has_the_rights_of_that_user_alone():
 def test_a_task_without_a_view_starts_in_its_folder(tmp_path):
     place = Place(LocalOptions(tmp_path / "local"), None, tmp_path.resolve(), "flow-1")
     command = prepare(
-        place, Launch("a", "a", "n", spec=Recipe(command=("sh", "-c", "pwd; exit 3")))
+        place, Launch("a", "a", "n", spec=TaskTemplate(command=("sh", "-c", "pwd; exit 3")))
     )
 
     assert (3, f"{tmp_path.resolve()}/work\n", "") == Running(command).end()
@@ -401,15 +405,15 @@ def test_the_resolver_is_found_where_it_is_elsewhere(tmp_path, monkeypatch):
 
 @needs_root
 def test_a_server_that_is_root_makes_views_itself(tmp_path):
-    assert (ViewKind.NAMESPACES, ()) == choose_view(LocalOptions(tmp_path))
+    assert (SandboxKind.NAMESPACES, ()) == choose_sandbox(LocalOptions(tmp_path))
 
 
 def test_every_kind_of_view_is_tried_out_before_it_is_used():
-    kinds = [kind for kind in ViewKind if kind is not ViewKind.NAMESPACES or IS_ROOT]
+    kinds = [kind for kind in SandboxKind if kind is not SandboxKind.NAMESPACES or IS_ROOT]
     if shutil.which("bwrap") is None and os.environ.get("CI") != "true":
-        kinds.remove(ViewKind.BUBBLEWRAP)
+        kinds.remove(SandboxKind.BUBBLEWRAP)
 
-    assert dict.fromkeys(kinds) == {kind: probe.try_view(kind) for kind in kinds}
+    assert dict.fromkeys(kinds) == {kind: probe.try_sandbox(kind) for kind in kinds}
 
 
 def test_a_bubblewrap_that_does_not_work_is_told(tmp_path, monkeypatch):
@@ -420,16 +424,16 @@ def test_a_bubblewrap_that_does_not_work_is_told(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
-    fault = probe.try_view.__wrapped__(ViewKind.BUBBLEWRAP)
+    fault = probe.try_sandbox.__wrapped__(SandboxKind.BUBBLEWRAP)
 
     assert "bwrap: No permissions to create new namespace" == fault
 
 
 def test_a_server_without_any_view_says_so_and_what_would_help(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1_000)
-    monkeypatch.setattr(probe, "try_view", lambda kind: f"no {kind}")
+    monkeypatch.setattr(probe, "try_sandbox", lambda kind: f"no {kind}")
 
-    kind, (warning,) = choose_view(LocalOptions(tmp_path))
+    kind, (warning,) = choose_sandbox(LocalOptions(tmp_path))
 
     assert kind is None
     assert warning.startswith("tasks have no private view of this machine: they share its /tmp")
@@ -441,7 +445,7 @@ def test_a_server_without_any_view_says_so_and_what_would_help(tmp_path, monkeyp
 def test_a_server_that_is_root_but_may_not_is_told_apart(tmp_path):
     program = (
         "import sys; from pathlib import Path; from bough.backends.local.sandbox.sandbox import *\n"
-        "print(choose_view(LocalOptions(Path(sys.argv[1]))))"
+        "print(choose_sandbox(LocalOptions(Path(sys.argv[1]))))"
     )
     confined = ("setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", program)
 
@@ -452,4 +456,4 @@ def test_a_server_that_is_root_but_may_not_is_told_apart(tmp_path):
 
 
 def test_views_can_be_switched_off(tmp_path):
-    assert (None, ()) == choose_view(LocalOptions(tmp_path, private=False))
+    assert (None, ()) == choose_sandbox(LocalOptions(tmp_path, private=False))

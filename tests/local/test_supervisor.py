@@ -1,4 +1,4 @@
-"""What a keeper does with tasks that do not behave, and what is left when it is gone."""
+"""What a supervisor does with tasks that do not behave, and what is left when it is gone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.attempt_state import Begun, Hold, read_state
+from bough.backends.local.attempt_state import AttemptLock, Begun, read_state
 from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until
 
@@ -74,7 +74,7 @@ def test_a_task_goes_on_when_its_server_is_gone_and_is_found_again(bench: Bench)
     bench.backend.close()
     bench.mark("gate").touch()
     state = bench.options.folder / "attempts" / attempt.replace("/", "-") / "state"
-    until(lambda: (found := read_state(state)) is not None and found.over)
+    until(lambda: (found := read_state(state)) is not None and found.end)
     bench.backend = bench.open()
     seen = bench.see(attempt)
     assert seen is not None
@@ -140,7 +140,7 @@ def test_after_a_restart_of_the_machine_everything_is_lost(
 def test_a_warden_that_is_killed_is_replaced(bench: Bench) -> None:
     first = bench.run_shell("sleep 1000")
     bench.wait_running(first)
-    process = bench.backend._warden._process
+    process = bench.backend._fork_server._process
     assert process is not None
     process.kill()
     process.wait()
@@ -158,7 +158,7 @@ def test_a_keeper_that_stands_still_goes_on_when_its_task_is_to_end(bench: Bench
 
 
 def test_a_word_to_a_keeper_that_does_not_listen_yet_does_not_end_it(bench: Bench) -> None:
-    process = bench.backend._warden._process
+    process = bench.backend._fork_server._process
     assert process is not None
     bench.wait_over(bench.run("true"))
     status = Path(f"/proc/{process.pid}/status").read_text()
@@ -170,7 +170,7 @@ def test_an_interrupt_from_the_keyboard_reaches_no_task(bench: Bench) -> None:
     attempt = bench.run_shell("sleep 1000")
     bench.wait_running(attempt)
     own = os.getsid(0)
-    process = bench.backend._warden._process
+    process = bench.backend._fork_server._process
     assert process is not None
     assert own not in {os.getsid(pid) for pid in (process.pid, _keeper(bench, attempt))}
     assert own not in {os.getsid(pid) for pid in processes_of(attempt)}
@@ -216,14 +216,14 @@ def _keeper(bench: Bench, attempt: str) -> int:
     folder = bench.options.folder / "attempts" / attempt.replace("/", "-")
     state = read_state(folder / "state")
     assert state is not None
-    assert state.kept is not None
-    return state.kept.pid
+    assert state.supervisor is not None
+    return state.supervisor.pid
 
 
 def _rewrite(state: Path, content: bytes, before: int, after: int) -> None:
     """Write a state again with another number of its process."""
     assert str(before).encode() in content
-    hold = Hold(state)
+    hold = AttemptLock(state)
     hold.write(Begun(after, 1, 1))
     hold.close()
 

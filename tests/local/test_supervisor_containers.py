@@ -70,10 +70,10 @@ def test_the_container_of_a_task_whose_keeper_is_killed_is_removed(
     bench.wait_running(attempt)
     state = read_state(bench.options.folder / "attempts" / attempt.replace("/", "-") / "state")
     assert state is not None
-    assert state.kept is not None
+    assert state.supervisor is not None
     if restarted:
         bench.backend.close()
-    kill(state.kept.pid)
+    kill(state.supervisor.pid)
     if restarted:
         bench.backend = bench.open()
     assert Sight.LOST is bench.wait_over(attempt).sight

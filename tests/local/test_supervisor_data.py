@@ -1,4 +1,4 @@
-"""What a keeper copies for tasks: inputs before, checkpoints while, results after they run."""
+"""What a supervisor copies for tasks: inputs before, checkpoints while, results after they run."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _find_preparation(bench: Bench, launch: Launch) -> int:
 
     def is_there() -> bool:
         state = read_state(path)
-        beside = () if state is None or state.kept is None else children(state.kept.pid)
+        beside = () if state is None or state.supervisor is None else children(state.supervisor.pid)
         found.extend(each for each in beside if children(each))
         return bool(found)
 

@@ -98,8 +98,8 @@ def test_a_task_whose_keeper_is_killed_is_lost_and_nothing_of_it_is_left(sealed:
     folder = sealed.options.folder / "attempts" / attempt.replace("/", "-")
     state = read_state(folder / "state")
     assert state is not None
-    assert state.kept is not None
-    kill(state.kept.pid)
+    assert state.supervisor is not None
+    kill(state.supervisor.pid)
     assert Sight.LOST is sealed.wait_over(attempt).sight
     assert [] == processes_of(attempt)
 
@@ -156,8 +156,8 @@ def test_a_task_whose_keeper_is_killed_leaves_no_group(sealed: Bench) -> None:
     sealed.wait_running(attempt)
     state = read_state(sealed.options.folder / "attempts" / attempt.replace("/", "-") / "state")
     assert state is not None
-    assert state.kept is not None
-    kill(state.kept.pid)
+    assert state.supervisor is not None
+    kill(state.supervisor.pid)
     assert Sight.LOST is sealed.wait_over(attempt).sight
     assert setup is None or {} == find_groups(setup)
 

@@ -1,11 +1,10 @@
-"""A warden on a machine where no process may be held at its beginning."""
+"""A fork server on a machine where no process may be held at its beginning."""
 
 from __future__ import annotations
 
 import sys
 
-from bough.backends.local.supervisor import fork_server as wardenship
-from bough.backends.local.supervisor import supervised_task as kept
+from bough.backends.local.supervisor import fork_server, supervised_task
 
 
 def never(pid: int) -> bool:
@@ -13,5 +12,5 @@ def never(pid: int) -> bool:
 
 
 if __name__ == "__main__":
-    kept.seize = never
-    wardenship.main(int(sys.argv[1]))
+    supervised_task.seize = never
+    fork_server.main(int(sys.argv[1]))

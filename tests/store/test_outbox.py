@@ -10,7 +10,7 @@ from bough.control.workflows import query
 from bough.errors import Unavailable
 from bough.model.access import CredentialType
 from bough.model.cluster import Resources
-from bough.model.task_template import CredentialUse, Recipe
+from bough.model.task_template import CredentialUse, TaskTemplate
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store import records as record_store
@@ -18,7 +18,7 @@ from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later
 
 NORMAL, LOW = Priority.NORMAL, Priority.LOW
-RECIPE = Recipe(
+TEMPLATE = TaskTemplate(
     command=("train",),
     environment={"STEPS": "a-long-spec"},
     credentials=(CredentialUse("store", mount="/keys"), CredentialUse("hub")),
@@ -35,7 +35,7 @@ def p(world):
 def secretive(world, actor):
     """A gang of which one task sees credentials."""
     tasks = (
-        TaskSpec("train", Resources(gpus=1, cpu_milli=500), lead=True, launch=RECIPE),
+        TaskSpec("train", Resources(gpus=1, cpu_milli=500), lead=True, launch=TEMPLATE),
         TaskSpec("watch", Resources(gpus=1)),
     )
     spec = WorkflowSpec("secretive", (GroupSpec("group", tasks),))
@@ -65,7 +65,7 @@ def test_an_errand_carries_neither_specs_nor_secrets(p):
 
     (start,) = p.backend.starts
     train, watch = start.launches
-    assert ("ann", 500, RECIPE) == (train.user, train.cpu_milli, train.spec)
+    assert ("ann", 500, TEMPLATE) == (train.user, train.cpu_milli, train.spec)
     expected = {"store": {"key": "secret of store"}, "hub": {"key": "secret of hub"}}
     assert (expected, {}) == (train.secrets, watch.secrets)
 

@@ -7,7 +7,7 @@ from bough.control.workflows.submission import restart
 from bough.errors import Invalid
 from bough.model.backend import Sight
 from bough.model.cluster import Resources
-from bough.model.task_template import CredentialUse, InputSpec, Recipe
+from bough.model.task_template import CredentialUse, InputSpec, TaskTemplate
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
@@ -18,7 +18,9 @@ from tests.store.world import refusal
 def step(name: str, *upstream: str) -> GroupSpec:
     """A group of one task that reads what the tasks of the groups before it wrote."""
     inputs = (*(InputSpec(task=f"{each}-task") for each in upstream), InputSpec(url="s3://data"))
-    task = TaskSpec(f"{name}-task", Resources(gpus=1), lead=True, launch=Recipe(inputs=inputs))
+    task = TaskSpec(
+        f"{name}-task", Resources(gpus=1), lead=True, launch=TaskTemplate(inputs=inputs)
+    )
     return GroupSpec(name, (task,), upstream=upstream)
 
 
@@ -89,8 +91,8 @@ def test_only_what_has_failed_is_restarted(world):
 def test_who_restarts_it_needs_the_credentials_that_it_uses(world):
     cluster(world, 1, p=1)
     grudging(world)
-    recipe = Recipe(command=("true",), credentials=(CredentialUse("hub"),))
-    group = GroupSpec("a", (TaskSpec("task", Resources(gpus=1), lead=True, launch=recipe),))
+    template = TaskTemplate(command=("true",), credentials=(CredentialUse("hub"),))
+    group = GroupSpec("a", (TaskSpec("task", Resources(gpus=1), lead=True, launch=template),))
     first = world.submit(0, "p", Priority.HIGH, spec=WorkflowSpec("secret", (group,)))
     world.settle()
     end(world, first, 1)

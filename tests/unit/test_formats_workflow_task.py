@@ -16,7 +16,7 @@ from bough.model.task_template import (
     FileSpec,
     InputSpec,
     OutputSpec,
-    Recipe,
+    TaskTemplate,
 )
 from bough.model.workflow import TaskSpec
 
@@ -27,7 +27,7 @@ def task(fields: str) -> TaskSpec:
     return read_spec(TASK % fields).groups[1].tasks[0]
 
 
-def recipe(fields: str) -> Recipe:
+def template(fields: str) -> TaskTemplate:
     found = task(fields).launch
     assert found is not None
     return found
@@ -44,7 +44,7 @@ def complaints(fields: str, severity: Severity = Severity.ERROR) -> list[tuple[s
 
 
 def test_a_command_is_read_word_by_word():
-    found = recipe("image: u, command: [bash, -c], args: [run, 4, 0.5]")
+    found = template("image: u, command: [bash, -c], args: [run, 4, 0.5]")
 
     assert ("u", ("bash", "-c"), ("run", "4", "0.5")) == (found.image, found.command, found.args)
     assert [("args[0]", "expected text or a number, not true; put it in quotes")] == complaints(
@@ -53,7 +53,7 @@ def test_a_command_is_read_word_by_word():
 
 
 def test_files_have_contents():
-    found = recipe(
+    found = template(
         "files: [{path: /etc/a, contents: 'b'}, {path: c/d, contents: aGk=, base64: true},"
         " {path: e, contents: 4}, {path: f, contents: ''}]"
     )
@@ -76,7 +76,7 @@ def test_a_local_file_is_known_only_while_it_is_uploaded():
 
 
 def test_inputs_are_of_tasks_of_this_workflow_or_another_or_at_a_url():
-    found = recipe(
+    found = template(
         "inputs: [{task: before, regex: .*}, {task: 'old-3:train'},"
         " {url: 's3://b/{{ workflow_id }}'}]"
     )
@@ -126,7 +126,7 @@ def test_what_is_wrong_with_a_task_is_said_where_it_stands(fields: str, complain
 
 
 def test_results_and_checkpoints_go_to_urls():
-    found = recipe(
+    found = template(
         "outputs: [{url: s3://b/o, regex: '.*[.]pt'}],"
         " checkpoint: [{path: '{{output}}/m', url: s3://b/c, frequency: PT1M30S}]"
     )
@@ -136,7 +136,7 @@ def test_results_and_checkpoints_go_to_urls():
 
 
 def test_credentials_are_folders_or_variables():
-    found = recipe("credentials: {s3: /root/s3, wandb: {WANDB_KEY: key, WANDB_USER: user}}")
+    found = template("credentials: {s3: /root/s3, wandb: {WANDB_KEY: key, WANDB_USER: user}}")
 
     assert (
         CredentialUse("s3", mount="/root/s3"),

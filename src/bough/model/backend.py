@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from bough.model.pool import OfferedNode
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Launch(msgspec.Struct, frozen=True):
     #: What is counted for it, and enforced where that is possible; 0: nothing was asked for.
     cpu_milli: int = 0
     memory_bytes: int = 0
-    spec: Recipe | None = None
+    spec: TaskTemplate | None = None
     #: The credentials that the recipe names, by their names; never kept with the errand.
     secrets: dict[str, dict[str, str]] = {}
 

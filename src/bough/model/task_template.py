@@ -54,7 +54,7 @@ class CredentialUse(msgspec.Struct, frozen=True):
     variables: dict[str, str] = {}
 
 
-class Recipe(msgspec.Struct, frozen=True):
+class TaskTemplate(msgspec.Struct, frozen=True):
     """How one task is run. Placeholders such as `{{output}}` are filled in by the backend."""
 
     image: str | None = None

@@ -11,7 +11,7 @@ import msgspec
 
 from bough.model.cluster import Resources
 from bough.model.gang import SubGroup, SubGroupSet, TopologyConstraint
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 
 
 class Priority(StrEnum):
@@ -142,7 +142,7 @@ class TaskSpec(msgspec.Struct, frozen=True):
     #: How long it runs where nothing really runs; `None`: until it is told to end.
     hold_s: int | None = None
     #: What the backend needs to run it, untouched by everything before the backend.
-    launch: Recipe | None = None
+    launch: TaskTemplate | None = None
 
 
 class GroupSpec(msgspec.Struct, frozen=True):

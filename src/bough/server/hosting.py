@@ -58,7 +58,8 @@ def open_host(
 def _local(
     settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
 ) -> Iterator[Host]:
-    from bough.backends.local import LocalBackend, LocalOptions  # noqa: PLC0415
+    from bough.backends.local.backend import LocalBackend  # noqa: PLC0415
+    from bough.backends.local.options import LocalOptions  # noqa: PLC0415
 
     options = LocalOptions(
         folder=settings.data / "local",

@@ -29,7 +29,7 @@ from bough.model.problem import Problem, Severity
 from bough.model.snapshot import Snapshot
 from bough.tools.load_gangs import gather
 from bough.tools.load_organisation import in_order, locate_all, read_texts, refuse_errors
-from bough.tools.remedy_sources import Written, cordoned_nodes
+from bough.tools.remedy_sources import WrittenObjects, cordoned_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -59,7 +59,7 @@ class Scene(NamedTuple):
     snapshot: Snapshot
     policy: Policy
     problems: list[Problem]
-    written: Written = Written()
+    written: WrittenObjects = WrittenObjects()
 
 
 class _Loaded(NamedTuple):
@@ -67,7 +67,7 @@ class _Loaded(NamedTuple):
     problems: list[Problem]
     #: Warnings that only count where the policy does not share by weight.
     fair_sharing: list[Problem]
-    written: Written
+    written: WrittenObjects
 
 
 def load_scene(
@@ -139,7 +139,7 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
     )
     snapshot = _with_work(snapshot, organisation, found.gangs)
     objects = found.objects
-    written = Written(
+    written = WrittenObjects(
         tuple(queues), objects.pod_groups, objects.priority_classes, cordoned_nodes(others)
     )
     return _Loaded(snapshot, [*problems, *more], unused_fair_sharing(kueue), written)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from bough.model.snapshot import Snapshot
 
 
-class Written(NamedTuple):
+class WrittenObjects(NamedTuple):
     """Of what was read, that which a snapshot does not hold as it was written."""
 
     #: The Queues of KAI that were read.
@@ -55,7 +55,7 @@ class Written(NamedTuple):
     cordoned: frozenset[str] = frozenset()
 
 
-def source_of(snapshot: Snapshot, written: Written) -> Source:
+def source_of(snapshot: Snapshot, written: WrittenObjects) -> Source:
     """The source of a scene."""
     return FileSource(snapshot, written)
 
@@ -83,7 +83,7 @@ class FileSource(FairSource):
     node_kind = "Node"
     cordoned_field = fields.UNSCHEDULABLE
 
-    def __init__(self, snapshot: Snapshot, written: Written) -> None:
+    def __init__(self, snapshot: Snapshot, written: WrittenObjects) -> None:
         super().__init__(snapshot, written.queues, fields.KAI_UNITS)
         self._groups = {group.full_name: group for group in written.pod_groups}
         self._classes = known_priorities(written.priority_classes)

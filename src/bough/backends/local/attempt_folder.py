@@ -7,7 +7,7 @@ attempts/<attempt>/          one folder each, for as long as it is kept
     task/                    everything that the task itself can see
 open/<attempt>               a mark for each attempt whose end is not yet written down elsewhere
 past/<day>/<attempt>         a mark for each other, by the day on which that was done
-news                         a pipe on which keepers say that something happened
+news                         a pipe on which supervisors say that something happened
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class Folders:
         self.root = root
         self.attempts = root / "attempts"
         self.open = root / "open"
-        self.past = root / "past"
+        self.finished = root / "past"
         self.trash = root / "trash"
-        self.news = root / "news"
+        self.events_pipe = root / "news"
         self.log = root / "keepers.log"
-        #: Held for a moment by a keeper while it takes what it is to keep.
+        #: Held for a moment by a supervisor while it takes what it is to keep.
         self.taking = root / "taking.lock"
         #: Held by the one server that uses all this.
         self.server = root / "server.lock"
@@ -92,10 +92,10 @@ class Folders:
         """Make what is missing; the mode decides who can pass through to the tasks' folders."""
         self.root.mkdir(mode=mode, parents=True, exist_ok=True)
         self.attempts.mkdir(mode=mode, exist_ok=True)
-        for each in (self.open, self.past, self.trash):
+        for each in (self.open, self.finished, self.trash):
             each.mkdir(mode=0o700, exist_ok=True)
-        if not self.news.exists():
-            os.mkfifo(self.news, 0o600)
+        if not self.events_pipe.exists():
+            os.mkfifo(self.events_pipe, 0o600)
 
     def has_room(self) -> bool:
         """Whether the disk has room for the files of another start."""

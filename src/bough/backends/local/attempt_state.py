@@ -23,7 +23,7 @@ MESSAGE_CHARACTERS = 600
 _LOCK = "hhqqi4x"
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class Acceptance(msgspec.Struct, frozen=True):
     """The server took it on. Page 0, with which the file appears."""
 
     attempt: str
@@ -34,7 +34,7 @@ class Accepted(msgspec.Struct, frozen=True):
     gpu_indices: tuple[int, ...] = ()
 
 
-class Told(msgspec.Struct, frozen=True):
+class StopRequest(msgspec.Struct, frozen=True):
     """It was told to end. Page 1, written by the server."""
 
     reason: str
@@ -42,8 +42,8 @@ class Told(msgspec.Struct, frozen=True):
     at_ms: int
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """A keeper has it. Page 2, written by the keeper."""
+class SupervisorProcess(msgspec.Struct, frozen=True):
+    """A supervisor has it. Page 2, written by the supervisor."""
 
     pid: int
     #: When that process started, as the kernel counts: a number that was given again is noticed.
@@ -51,7 +51,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """It may have run. Page 3, written by the keeper before the task goes on."""
+    """It may have run. Page 3, written by the supervisor before the task goes on."""
 
     pid: int
     pid_since: int
@@ -59,8 +59,8 @@ class Begun(msgspec.Struct, frozen=True):
     started_ms: int | None = None
 
 
-class Over(msgspec.Struct, frozen=True):
-    """How it ended. Page 4, written by the keeper; by the server where no keeper is left."""
+class AttemptEnd(msgspec.Struct, frozen=True):
+    """How it ended. Page 4, written by the supervisor, or by the server if that is gone."""
 
     #: One of model.backend.Sight.
     sight: str
@@ -72,25 +72,25 @@ class Over(msgspec.Struct, frozen=True):
     lost_lines: int = 0
 
 
-class State(msgspec.Struct, frozen=True):
+class AttemptState(msgspec.Struct, frozen=True):
     """All pages."""
 
-    accepted: Accepted
-    told: Told | None = None
-    kept: Kept | None = None
+    accepted: Acceptance
+    stop_request: StopRequest | None = None
+    supervisor: SupervisorProcess | None = None
     begun: Begun | None = None
-    over: Over | None = None
+    end: AttemptEnd | None = None
 
 
-_KINDS = (Accepted, Told, Kept, Begun, Over)
-_NAMES = ("accepted", "told", "kept", "begun", "over")
+_KINDS = (Acceptance, StopRequest, SupervisorProcess, Begun, AttemptEnd)
+_NAMES = AttemptState.__struct_fields__
 _PAGES: dict[type[msgspec.Struct], int] = {kind: number for number, kind in enumerate(_KINDS)}
 # Made here, and not when first used: several threads may read states at once.
 _DECODERS = tuple(msgspec.json.Decoder(kind) for kind in _KINDS)
 _ENCODER = msgspec.json.Encoder()
 
 
-def create_state(path: Path, accepted: Accepted, *more: Told | Over) -> None:
+def create_state(path: Path, accepted: Acceptance, *more: StopRequest | AttemptEnd) -> None:
     """Make the file, whole or not at all, with room for everything that may come."""
     part = path.with_suffix(".part")
     descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -103,7 +103,7 @@ def create_state(path: Path, accepted: Accepted, *more: Told | Over) -> None:
     part.rename(path)
 
 
-def read_state(path: Path) -> State | None:
+def read_state(path: Path) -> AttemptState | None:
     """Everything that is known; `None`: there is no such attempt."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -115,7 +115,7 @@ def read_state(path: Path) -> State | None:
         os.close(descriptor)
 
 
-def write_state(path: Path, each: Told | Over) -> None:
+def write_state(path: Path, each: StopRequest | AttemptEnd) -> None:
     """Write one page."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -124,18 +124,18 @@ def write_state(path: Path, each: Told | Over) -> None:
         os.close(descriptor)
 
 
-def look(path: Path) -> tuple[State | None, bool]:
-    """Everything that is known, and whether a keeper holds it now."""
+def look(path: Path) -> tuple[AttemptState | None, bool]:
+    """Everything that is known, and whether a supervisor holds it now."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return None, False
     try:
         while True:
-            # In this order: a keeper that ends meanwhile has written what there is to know before.
+            # In this order: a supervisor that exits in between has written everything before.
             held = _held(descriptor)
             state = _get(descriptor)
-            if held or state is None or state.kept is None:
+            if held or state is None or state.supervisor is None:
                 return state, held
             # One that came meanwhile has written that, too; it is there, or has ended since.
             if not _held(descriptor) and _get(descriptor) == state:
@@ -144,7 +144,7 @@ def look(path: Path) -> tuple[State | None, bool]:
         os.close(descriptor)
 
 
-class Hold:
+class AttemptLock:
     """The right to keep an attempt, as long as this process (or a copy of it) lives."""
 
     def __init__(self, path: Path) -> None:
@@ -161,11 +161,11 @@ class Hold:
             raise
         return True
 
-    def read(self) -> State | None:
+    def read(self) -> AttemptState | None:
         """Everything that is known."""
         return _get(self._descriptor)
 
-    def write(self, each: Kept | Begun | Over, *, durably: bool = False) -> None:
+    def write(self, each: SupervisorProcess | Begun | AttemptEnd, *, durably: bool = False) -> None:
         """Write one page; if durably, the machine itself may fail after that."""
         _put(self._descriptor, each)
         if durably:
@@ -202,12 +202,12 @@ def _put(descriptor: int, each: msgspec.Struct) -> None:
 
 
 def _shortened(each: msgspec.Struct) -> msgspec.Struct:
-    if isinstance(each, Over) and len(each.message) > MESSAGE_CHARACTERS:
+    if isinstance(each, AttemptEnd) and len(each.message) > MESSAGE_CHARACTERS:
         return msgspec.structs.replace(each, message=f"{each.message[:MESSAGE_CHARACTERS]}…")
     return each
 
 
-def _get(descriptor: int) -> State | None:
+def _get(descriptor: int) -> AttemptState | None:
     content = os.pread(descriptor, len(_KINDS) * PAGE, 0)
     found: dict[str, Any] = {}
     for number, (name, decoder) in enumerate(zip(_NAMES, _DECODERS, strict=True)):
@@ -216,4 +216,4 @@ def _get(descriptor: int) -> State | None:
         if end < 8 or page[:8] != b"%08x" % zlib.crc32(page[8:end]):
             continue
         found[name] = decoder.decode(page[8:end])
-    return State(**found) if "accepted" in found else None
+    return AttemptState(**found) if "accepted" in found else None

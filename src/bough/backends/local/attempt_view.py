@@ -10,8 +10,8 @@ import subprocess
 import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder
-from bough.backends.local.attempt_state import Over, State, look, write_state
-from bough.backends.local.sandbox.limits import Group
+from bough.backends.local.attempt_state import AttemptEnd, AttemptState, look, write_state
+from bough.backends.local.sandbox.limits import Cgroup
 from bough.backends.local.supervisor.processes import kill_all, left_of
 from bough.model.backend import Observation, Sight
 
@@ -21,14 +21,14 @@ _UNSTARTED = "It was told to end before it was started."
 _DELETED = "Its folder is gone."
 
 
-class Known(msgspec.Struct):
+class AttemptView(msgspec.Struct):
     """An attempt whose end is not yet written down elsewhere."""
 
     folder: AttemptFolder
-    state: State
-    #: Whether a keeper had it when it was looked at last.
+    state: AttemptState
+    #: Whether a supervisor had it when it was looked at last.
     held: bool = False
-    #: When a keeper was asked for, by the monotonic clock, and for which others with it.
+    #: When a supervisor was asked for, by the monotonic clock, and for which others with it.
     asked_at: float | None = None
     together: tuple[str, ...] = ()
     #: Why none was asked for yet, in words.
@@ -45,52 +45,52 @@ class Known(msgspec.Struct):
     def unstarted(self) -> bool:
         """Whether it is to be started, and nobody has begun to."""
         state = self.state
-        return not (self.held or state.begun or state.told or state.over)
+        return not (self.held or state.begun or state.stop_request or state.end)
 
     def look(self, boot: str, now_ms: int) -> None:
         """Read its files again, and end what is left of it if nobody keeps it any more."""
-        if self.state.over is not None:
+        if self.state.end is not None:
             return
         state, self.held = look(self.folder.state)
         if state is None:
             if self._end_left():
-                over = Over(Sight.LOST.value, now_ms, message=_DELETED)
-                self.state = msgspec.structs.replace(self.state, over=over)
+                end = AttemptEnd(Sight.LOST.value, now_ms, message=_DELETED)
+                self.state = msgspec.structs.replace(self.state, end=end)
             return
         self.state = state
-        if state.over is None and not self.held:
-            over = self._judge(state, boot, now_ms)
-            if over is not None:
-                write_state(self.folder.state, over)
-                self.state = msgspec.structs.replace(state, over=over)
+        if state.end is None and not self.held:
+            end = self._judge(state, boot, now_ms)
+            if end is not None:
+                write_state(self.folder.state, end)
+                self.state = msgspec.structs.replace(state, end=end)
 
     def observation(self) -> Observation:
         """How far it is."""
-        over, begun = self.state.over, self.state.begun
-        if over is not None:
+        end, begun = self.state.end, self.state.begun
+        if end is not None:
             return Observation(
                 self.attempt,
-                Sight(over.sight),
-                over.at_ms,
-                over.exit_code,
-                over.message,
-                over.signal,
+                Sight(end.sight),
+                end.at_ms,
+                end.exit_code,
+                end.message,
+                end.signal,
             )
         if begun is not None and begun.started_ms is not None:
             return Observation(self.attempt, Sight.RUNNING, begun.started_ms)
         since = self.state.accepted.accepted_ms
         return Observation(self.attempt, Sight.STARTING, since, message=self.waits)
 
-    def _judge(self, state: State, boot: str, now_ms: int) -> Over | None:
-        """What became of an attempt without a keeper; `None`: nothing yet."""
+    def _judge(self, state: AttemptState, boot: str, now_ms: int) -> AttemptEnd | None:
+        """What became of an attempt without a supervisor; `None`: nothing yet."""
         if state.accepted.boot != boot:
-            return Over(Sight.LOST.value, now_ms, message=_RESTARTED)
+            return AttemptEnd(Sight.LOST.value, now_ms, message=_RESTARTED)
         if state.begun is not None:
-            over = Over(Sight.LOST.value, now_ms, message=_GONE)
-            return over if self._end_left() and self._clean() else None
-        if state.told is not None:
-            over = Over(Sight.ENDED.value, now_ms, message=_UNSTARTED)
-            return over if self._clear() else None
+            end = AttemptEnd(Sight.LOST.value, now_ms, message=_GONE)
+            return end if self._end_left() and self._clean() else None
+        if state.stop_request is not None:
+            end = AttemptEnd(Sight.ENDED.value, now_ms, message=_UNSTARTED)
+            return end if self._clear() else None
         return None
 
     def _end_left(self) -> bool:
@@ -120,7 +120,7 @@ class Known(msgspec.Struct):
     def _clear(self) -> bool:
         """End what is in its control group, and remove that; whether nothing is left of it."""
         try:
-            group = msgspec.json.decode(self.folder.group.read_bytes(), type=Group)
+            group = msgspec.json.decode(self.folder.group.read_bytes(), type=Cgroup)
         except (OSError, msgspec.DecodeError):
             return True
         return group.kill() and group.remove()

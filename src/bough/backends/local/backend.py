@@ -1,6 +1,6 @@
 """The local backend: tasks are processes of this machine that go on without the server.
 
-Everything that it knows stands in files; each attempt has a folder, and while it runs a keeper,
+Everything that it knows stands in files; each attempt has a folder, and while it runs a supervisor,
 which is a process of its own. So a server that starts anew finds everything as it is. Must not
 know why a task runs.
 """
@@ -20,28 +20,28 @@ import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder, Folders, folder_name, write_whole
 from bough.backends.local.attempt_state import (
-    Accepted,
-    Over,
-    State,
-    Told,
+    Acceptance,
+    AttemptEnd,
+    AttemptState,
+    StopRequest,
     create_state,
     read_state,
     write_state,
 )
-from bough.backends.local.attempt_view import Known
+from bough.backends.local.attempt_view import AttemptView
 from bough.backends.local.detect_gpus import find_gpus
 from bough.backends.local.detect_nodes import find_machine, number_gpus
-from bough.backends.local.finished_attempts import Past
-from bough.backends.local.gpu_slots import Cards
-from bough.backends.local.logs.log_reader import LogReader
+from bough.backends.local.finished_attempts import FinishedAttempts
+from bough.backends.local.gpu_slots import GpuSlots
+from bough.backends.local.logs.log_reader import AttemptLogReader
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.accounts import account_warnings
-from bough.backends.local.sandbox.limits import Group, choose_limits, find_groups
-from bough.backends.local.sandbox.sandbox import choose_view
-from bough.backends.local.supervisor.fork_server_client import Warden
-from bough.backends.local.supervisor.instructions import Order, Setup, encode
+from bough.backends.local.sandbox.limits import Cgroup, choose_limits, find_groups
+from bough.backends.local.sandbox.sandbox import choose_sandbox
+from bough.backends.local.supervisor.fork_server import ForkServer
+from bough.backends.local.supervisor.instructions import Setup, StartOrder, encode
 from bough.backends.local.supervisor.processes import boot_id, send_signal
-from bough.backends.local.supervisor.supervisor_events import News
+from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import OfferedNode
@@ -51,7 +51,7 @@ LOG = logging.getLogger(__name__)
 #: How often everything is looked at again, whatever was heard; and how much of the time at most.
 _LOOK_S = 1.0
 _LOOK_SHARE = 20
-#: How long a keeper may take to appear before another one is asked for.
+#: How long a supervisor may take to appear before another one is asked for.
 _ASK_S = 5.0
 #: How long to wait for the server before this one to end.
 _LOCK_S = 5.0
@@ -83,29 +83,29 @@ class LocalBackend:
         self._boot = boot_id()
         gpus = find_gpus()
         self._machines, about_machine = find_machine(options, gpus)
-        view, about_view = choose_view(options)
+        sandbox, about_sandbox = choose_sandbox(options)
         limits, about_limits = choose_limits(options)
         #: What this machine cannot do, for the one who starts the server.
         self.warnings: tuple[str, ...] = (
             *about_machine,
-            *about_view,
+            *about_sandbox,
             *about_limits,
-            *account_warnings(options, view),
+            *account_warnings(options, sandbox),
         )
-        self._cards = Cards(number_gpus(self._machines, gpus[0]))
-        self._past = Past(self._folders, options)
+        self._gpu_slots = GpuSlots(number_gpus(self._machines, gpus[0]))
+        self._finished = FinishedAttempts(self._folders, options)
         self._lock = threading.RLock()
         #: By the name of the folder.
-        self._known: dict[str, Known] = {}
+        self._views: dict[str, AttemptView] = {}
         self._look_at = 0.0
         self._has_room = True
         self._server_lock = _occupy(self._folders, self._folder_mode)
         self._find_all()
         if limits is not None:
             self._end_strays(find_groups(limits))
-        self._warden = Warden(Setup(options, view, limits), self._folders.log)
-        self._warden.start()
-        self._news = News(self._folders.news, wake)
+        self._fork_server = ForkServer(Setup(options, sandbox, limits), self._folders.log)
+        self._fork_server.start()
+        self._events = SupervisorEvents(self._folders.events_pipe, wake)
 
     @property
     def name(self) -> str:
@@ -122,42 +122,44 @@ class LocalBackend:
             names: list[str] = []
             for launch in start.launches:
                 name = folder_name(launch.attempt)
-                known = self._recall(name)
-                if known is None:
-                    known = self._accept(name, Order(start.workflow_id, start.group, launch))
-                elif known.unstarted and known.asked_at is None:
+                view = self._recall(name)
+                if view is None:
+                    view = self._accept(name, StartOrder(start.workflow_id, start.group, launch))
+                elif view.unstarted and view.asked_at is None:
                     # An earlier server took it on; the secrets may have been removed since.
-                    self._write_secrets(known.folder, launch)
-                if known.unstarted and known.asked_at is None:
+                    self._write_secrets(view.folder, launch)
+                if view.unstarted and view.asked_at is None:
                     names.append(name)
             self._ask(names)
 
     def stop(self, stop: Stop) -> None:
         """End attempts; those that are unknown count as ended."""
         with self._lock:
-            told = Told(stop.reason[:200], stop.grace_s, self._now_ms())
+            stop_request = StopRequest(stop.reason[:200], stop.grace_s, self._now_ms())
             for attempt in stop.attempts:
                 name = folder_name(attempt)
-                known = self._recall(name)
-                if known is None:
-                    over = Over(Sight.ENDED.value, self._now_ms())
-                    self._write(name, Accepted(attempt, "", self._now_ms(), self._boot), told, over)
+                view = self._recall(name)
+                if view is None:
+                    end = AttemptEnd(Sight.ENDED.value, self._now_ms())
+                    self._write(
+                        name, Acceptance(attempt, "", self._now_ms(), self._boot), stop_request, end
+                    )
                 else:
-                    self._tell(known, told)
+                    self._tell(view, stop_request)
 
     def observe(self) -> tuple[Observation, ...]:
         """All attempts that it knows, also those that ended, until they are forgotten."""
         with self._lock:
             begun = time.monotonic()
-            for name in self._news.take():
-                known = self._known.get(name)
-                if known is not None:
-                    self._look(known)
+            for name in self._events.take():
+                view = self._views.get(name)
+                if view is not None:
+                    self._look(view)
             if begun >= self._look_at:
                 self._look_at_all()
                 now = time.monotonic()
                 self._look_at = now + max(_LOOK_S, (now - begun) * _LOOK_SHARE)
-            return tuple(each.observation() for each in self._known.values())
+            return tuple(each.observation() for each in self._views.values())
 
     def forget(self, attempts: tuple[str, ...]) -> None:
         """The end of these was written down; what they wrote can still be read, for a while."""
@@ -165,11 +167,11 @@ class LocalBackend:
             now_ms = self._now_ms()
             for attempt in attempts:
                 name = folder_name(attempt)
-                known = self._known.get(name)
-                if known is not None and known.state.over is not None:
-                    self._past.add(name, now_ms)
-                    del self._known[name]
-            self._past.expire(now_ms)
+                view = self._views.get(name)
+                if view is not None and view.state.end is not None:
+                    self._finished.add(name, now_ms)
+                    del self._views[name]
+            self._finished.expire(now_ms)
 
     def read_log(
         self, attempt: str, position: int = 0, *, last_lines: int | None = None
@@ -179,15 +181,15 @@ class LocalBackend:
         state = read_state(folder.state)
         if state is None:
             return None
-        over = state.over
-        lost_lines = 0 if over is None else over.lost_lines
-        reader = LogReader(folder.path, over=over is not None, lost_lines=lost_lines)
+        end = state.end
+        lost_lines = 0 if end is None else end.lost_lines
+        reader = AttemptLogReader(folder.path, finished=end is not None, lost_lines=lost_lines)
         return reader.read(position) if last_lines is None else reader.read_last(last_lines)
 
     def close(self) -> None:
         """The server ends; everything that runs goes on."""
-        self._news.close()
-        self._warden.close()
+        self._events.close()
+        self._fork_server.close()
         os.close(self._server_lock)
 
     # What is known.
@@ -199,26 +201,26 @@ class LocalBackend:
             state = read_state(folder.state)
             if state is None:
                 # It was never taken on: the server ended in the middle of it.
-                self._past.discard(name)
+                self._finished.discard(name)
                 (self._folders.open / name).unlink()
                 continue
             self._remember(name, folder, state)
-        self._past.empty_trash()
+        self._finished.empty_trash()
 
-    def _end_strays(self, groups: dict[str, Group]) -> None:
+    def _end_strays(self, groups: dict[str, Cgroup]) -> None:
         """End what is in the groups of attempts that are over, or of which nobody knows."""
-        live = {each.attempt for each in self._known.values() if each.state.over is None}
+        live = {each.attempt for each in self._views.values() if each.state.end is None}
         for attempt, group in groups.items():
             if attempt not in live:
                 group.kill()
                 group.remove()
 
-    def _recall(self, name: str) -> Known | None:
+    def _recall(self, name: str) -> AttemptView | None:
         """What is known of an attempt, also of one that was forgotten."""
-        known = self._known.get(name)
-        if known is not None:
-            self._look(known)
-            return known
+        view = self._views.get(name)
+        if view is not None:
+            self._look(view)
+            return view
         folder = self._folders.of(name)
         state = read_state(folder.state)
         if state is None:
@@ -227,67 +229,71 @@ class LocalBackend:
         self._mark(name)
         return self._remember(name, folder, state)
 
-    def _remember(self, name: str, folder: AttemptFolder, state: State) -> Known:
-        known = self._known[name] = Known(folder, state)
+    def _remember(self, name: str, folder: AttemptFolder, state: AttemptState) -> AttemptView:
+        view = self._views[name] = AttemptView(folder, state)
         accepted = state.accepted
-        if state.over is None:
-            self._cards.hold(accepted.node, accepted.gpu_indices, name)
-            self._look(known)
-        return known
+        if state.end is None:
+            self._gpu_slots.hold(accepted.node, accepted.gpu_indices, name)
+            self._look(view)
+        return view
 
-    def _look(self, known: Known) -> None:
-        if known.state.over is None:
-            known.look(self._boot, self._now_ms())
-            if known.state.over is not None:
-                accepted = known.state.accepted
-                self._cards.free(accepted.node, accepted.gpu_indices, known.folder.path.name)
+    def _look(self, view: AttemptView) -> None:
+        if view.state.end is None:
+            view.look(self._boot, self._now_ms())
+            if view.state.end is not None:
+                accepted = view.state.accepted
+                self._gpu_slots.free(accepted.node, accepted.gpu_indices, view.folder.path.name)
 
     def _look_at_all(self) -> None:
-        """Look at everything, and ask for keepers that have not come."""
+        """Look at everything, and ask for supervisors that have not come."""
         now = time.monotonic()
         waiting: dict[tuple[str, ...], None] = {}
-        for known in list(self._known.values()):
-            self._look(known)
-            late = known.asked_at is not None and known.asked_at + _ASK_S < now
-            if known.unstarted and (late or (known.together and not self._warden.alive)):
-                waiting[known.together] = None
+        for view in list(self._views.values()):
+            self._look(view)
+            late = view.asked_at is not None and view.asked_at + _ASK_S < now
+            if view.unstarted and (late or (view.together and not self._fork_server.alive)):
+                waiting[view.together] = None
         for names in waiting:
-            self._ask([each for each in names if each in self._known])
+            self._ask([each for each in names if each in self._views])
 
     # What is to be done.
 
-    def _accept(self, name: str, order: Order) -> Known:
+    def _accept(self, name: str, order: StartOrder) -> AttemptView:
         """Take an attempt on: its files are there before anything else happens."""
         launch = order.launch
         now_ms = self._now_ms()
         fault, gpus = self._give(name, launch)
-        accepted = Accepted(launch.attempt, launch.node, now_ms, self._boot, gpus)
-        over = None
+        accepted = Acceptance(launch.attempt, launch.node, now_ms, self._boot, gpus)
+        end = None
         if launch.started_ms is not None:
             text = "Nothing is known here of a task that is said to run."
-            over = Over(Sight.LOST.value, now_ms, message=text)
+            end = AttemptEnd(Sight.LOST.value, now_ms, message=text)
         elif fault:
-            over = Over(Sight.UNSTARTABLE.value, now_ms, message=fault)
+            end = AttemptEnd(Sight.UNSTARTABLE.value, now_ms, message=fault)
         try:
-            return self._write(name, accepted, *([over] if over else []), order=order)
+            return self._write(name, accepted, *([end] if end else []), order=order)
         except BaseException:
-            self._cards.free(launch.node, gpus, name)
+            self._gpu_slots.free(launch.node, gpus, name)
             raise
 
     def _give(self, name: str, launch: Launch) -> tuple[str, tuple[int, ...]]:
         """The numbers of the GPUs that it gets, or what is wrong."""
         if launch.started_ms is not None:
             return "", ()
-        if not self._cards.has(launch.node):
+        if not self._gpu_slots.has(launch.node):
             return f"There is no node {launch.node} on this machine.", ()
-        gpus = self._cards.take(launch.node, launch.gpus, name)
+        gpus = self._gpu_slots.take(launch.node, launch.gpus, name)
         if gpus is None:
             return f"Node {launch.node} has no {launch.gpus} GPUs that are free.", ()
         return "", gpus
 
     def _write(
-        self, name: str, accepted: Accepted, *more: Told | Over, order: Order | None = None
-    ) -> Known:
+        self,
+        name: str,
+        accepted: Acceptance,
+        *more: StopRequest | AttemptEnd,
+        order: StartOrder | None = None,
+    ) -> AttemptView:
         folder = self._folders.of(name)
         folder.path.mkdir(mode=self._folder_mode, exist_ok=True)
         self._mark(name)
@@ -299,8 +305,8 @@ class LocalBackend:
         state = read_state(folder.state)
         if state is None:
             raise Unavailable(f"{folder.state} cannot be read.")
-        known = self._known[name] = Known(folder, state)
-        return known
+        view = self._views[name] = AttemptView(folder, state)
+        return view
 
     def _write_secrets(self, folder: AttemptFolder, launch: Launch) -> None:
         if launch.secrets:
@@ -311,38 +317,39 @@ class LocalBackend:
         os.close(os.open(self._folders.open / name, flags, 0o600))
 
     def _ask(self, names: list[str]) -> None:
-        """Ask for a keeper; where the disk is full, only when there is room again."""
+        """Ask for a supervisor; where the disk is full, only when there is room again."""
         if not names:
             return
         room = self._folders.has_room()
         if room:
-            self._warden.keep(names)
+            self._fork_server.supervise(names)
         if room is not self._has_room:
             self._has_room = room
             LOG.warning("%s", _ROOM_AGAIN if room else f"{_NO_ROOM} ({self._folders.root})")
         now = time.monotonic()
         for name in names:
-            known = self._known[name]
-            known.asked_at, known.together = now, tuple(names)
-            known.waits = "" if room else _NO_ROOM
+            view = self._views[name]
+            view.asked_at, view.together = now, tuple(names)
+            view.waits = "" if room else _NO_ROOM
 
-    def _tell(self, known: Known, told: Told) -> None:
-        """Have it written that an attempt is to end, and wake its keeper."""
-        state = known.state
-        if state.over is not None:
+    def _tell(self, view: AttemptView, stop_request: StopRequest) -> None:
+        """Have it written that an attempt is to end, and wake its supervisor."""
+        state = view.state
+        if state.end is not None:
             return
-        before = state.told
+        before = state.stop_request
         if (
             before is None
-            or told.at_ms + told.grace_s * 1_000 < before.at_ms + before.grace_s * 1_000
+            or stop_request.at_ms + stop_request.grace_s * 1_000
+            < before.at_ms + before.grace_s * 1_000
         ):
-            write_state(known.folder.state, told)
-        kept = state.kept
-        if known.held and kept is not None:
+            write_state(view.folder.state, stop_request)
+        supervisor = state.supervisor
+        if view.held and supervisor is not None:
             # Somebody may have made it stand still.
             for number in (signal.SIGUSR1, signal.SIGCONT):
-                send_signal(kept.pid, kept.pid_since, number)
-        self._look(known)
+                send_signal(supervisor.pid, supervisor.pid_since, number)
+        self._look(view)
 
 
 def _occupy(folders: Folders, mode: int) -> int:

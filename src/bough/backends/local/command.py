@@ -1,4 +1,4 @@
-"""One task, ready to be run: what the keeper does with it, in plain values. Must not know why."""
+"""A task that is ready to run, in plain values: what the supervisor needs to know of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class ViewKind(StrEnum):
+class SandboxKind(StrEnum):
     """How a task is given a view of its own."""
 
     #: By the server itself, which is root.
@@ -17,7 +17,7 @@ class ViewKind(StrEnum):
     BUBBLEWRAP = "bubblewrap"
 
 
-class Account(msgspec.Struct, frozen=True):
+class UserAccount(msgspec.Struct, frozen=True):
     """A user of this machine."""
 
     user_id: int
@@ -33,20 +33,20 @@ class Mount(msgspec.Struct, frozen=True):
     writable: bool = False
 
 
-class View(msgspec.Struct, frozen=True):
+class Sandbox(msgspec.Struct, frozen=True):
     """What a task sees of the machine: everything read-only, but for what is mounted here."""
 
     #: The folder that is to be the task's `/tmp`.
     temporary: str
     #: An empty folder, over which its `/` is put together.
     root: str
-    kind: ViewKind = ViewKind.NAMESPACES
+    kind: SandboxKind = SandboxKind.NAMESPACES
     mounts: tuple[Mount, ...] = ()
     #: Folders and files that are empty for it: the server's data.
     hidden: tuple[str, ...] = ()
 
 
-class Limits(msgspec.Struct, frozen=True):
+class TaskLimits(msgspec.Struct, frozen=True):
     """What a task may use where the machine can enforce it; `None`: as much as there is."""
 
     cpu_milli: int | None = None
@@ -90,10 +90,10 @@ class Command(msgspec.Struct, frozen=True):
     #: Where it starts, as it sees it.
     working_folder: str
     #: `None`: it sees the machine as it is.
-    view: View | None = None
-    limits: Limits = Limits()
+    sandbox: Sandbox | None = None
+    limits: TaskLimits = TaskLimits()
     #: `None`: the server's own.
-    account: Account | None = None
+    account: UserAccount | None = None
     #: Before it starts; what fails here is a failure to start.
     inputs: tuple[Copy, ...] = ()
     #: While it runs and once when it has ended, however it did.

@@ -27,7 +27,7 @@ _AT_ONCE = 50
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-class Past:
+class FinishedAttempts:
     """The folders of attempts that are over."""
 
     def __init__(self, folders: Folders, options: LocalOptions) -> None:
@@ -39,7 +39,7 @@ class Past:
 
     def add(self, name: str, now_ms: int) -> None:
         """From now on it is one of them."""
-        day = self._folders.past / _day(now_ms)
+        day = self._folders.finished / _day(now_ms)
         day.mkdir(mode=0o700, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             (self._folders.open / name).rename(day / name)
@@ -48,11 +48,11 @@ class Past:
         """Begin to delete what is too old, some at a time; how many."""
         last_ms = now_ms - self._keep // timedelta(milliseconds=1)
         last = _day(last_ms)
-        names = (each for each in os.listdir(self._folders.past) if _DAY.fullmatch(each))
+        names = (each for each in os.listdir(self._folders.finished) if _DAY.fullmatch(each))
         days = sorted(each for each in names if each < last)
         count = 0
         for day in days[:1]:
-            marks = self._folders.past / day
+            marks = self._folders.finished / day
             for name in sorted(os.listdir(marks))[:_AT_ONCE]:
                 self._discard_results(name, last_ms)
                 self.discard(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 
-class Cards:
+class GpuSlots:
     """The GPUs of all nodes, by number; each is given to one holder at a time."""
 
     def __init__(self, numbers: Mapping[str, tuple[int, ...]]) -> None:

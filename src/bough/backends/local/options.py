@@ -55,7 +55,7 @@ class LocalOptions(msgspec.Struct, frozen=True):
     search_path: str = SEARCH_PATH
 
     def resolved(self) -> LocalOptions:
-        """The same with paths that mean the same everywhere: keepers have another folder."""
+        """The same with paths that mean the same everywhere: supervisors have another folder."""
         runner = self.container_runner
         return msgspec.structs.replace(
             self,

@@ -23,7 +23,7 @@ from bough.formats.workflow.workflow import (
 from bough.formats.yaml.composer import Unreadable, find_forbidden
 from bough.formats.yaml.documents import locate
 from bough.model.problem import Problem, Severity
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
 
 
@@ -71,9 +71,9 @@ def with_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> Workfl
     _check_environment(spec, variables)
 
     def add(task: TaskSpec) -> TaskSpec:
-        recipe = task.launch or Recipe()
-        environment = {**recipe.environment, **variables}
-        launch = msgspec.structs.replace(recipe, environment=environment)
+        task_template = task.launch or TaskTemplate()
+        environment = {**task_template.environment, **variables}
+        launch = msgspec.structs.replace(task_template, environment=environment)
         return msgspec.structs.replace(task, launch=launch)
 
     return _with_tasks(spec, add) if variables else spec
@@ -97,9 +97,9 @@ def with_environment_of(spec: WorkflowSpec, earlier: Iterable[GroupSpec]) -> Wor
     }
 
     def add(task: TaskSpec) -> TaskSpec:
-        recipe = task.launch or Recipe()
-        environment = {**recipe.environment, **known.get(task.name, {})}
-        launch = msgspec.structs.replace(recipe, environment=environment)
+        task_template = task.launch or TaskTemplate()
+        environment = {**task_template.environment, **known.get(task.name, {})}
+        launch = msgspec.structs.replace(task_template, environment=environment)
         return msgspec.structs.replace(task, launch=launch)
 
     return _with_tasks(spec, add)

@@ -288,14 +288,16 @@ def _without(spec: GroupSpec, done: Sequence[GroupSpec], workflow_id: str) -> Gr
 
 
 def _reading_from(task: TaskSpec, done: set[str], workflow_id: str) -> TaskSpec:
-    recipe = task.launch
-    if recipe is None:
+    task_template = task.launch
+    if task_template is None:
         return task
     # What already is of another workflow stays so, through any number of restarts.
     inputs = tuple(
         msgspec.structs.replace(each, workflow=workflow_id)
         if each.task in done and each.workflow is None
         else each
-        for each in recipe.inputs
+        for each in task_template.inputs
     )
-    return msgspec.structs.replace(task, launch=msgspec.structs.replace(recipe, inputs=inputs))
+    return msgspec.structs.replace(
+        task, launch=msgspec.structs.replace(task_template, inputs=inputs)
+    )

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 KaiObject = PodGroup | MemberPod | FairQueue | Topology | PriorityClass
 
 
-class _Kind(NamedTuple):
+class _KaiKind(NamedTuple):
     read: Callable[[Fields, Metadata], KaiObject]
     versions: tuple[str, ...]
     namespaced: bool = False
 
 
-_KINDS: dict[str, _Kind] = {
-    "PodGroup": _Kind(read_pod_group, ("scheduling.run.ai/v2alpha2",), namespaced=True),
-    "Queue": _Kind(read_queue, ("scheduling.run.ai/v2",)),
-    "Topology": _Kind(read_topology, ("kai.scheduler/v1alpha1",)),
-    "Pod": _Kind(read_pod, ("v1",), namespaced=True),
-    "PriorityClass": _Kind(read_priority_class, ("scheduling.k8s.io/v1",)),
+_KINDS: dict[str, _KaiKind] = {
+    "PodGroup": _KaiKind(read_pod_group, ("scheduling.run.ai/v2alpha2",), namespaced=True),
+    "Queue": _KaiKind(read_queue, ("scheduling.run.ai/v2",)),
+    "Topology": _KaiKind(read_topology, ("kai.scheduler/v1alpha1",)),
+    "Pod": _KaiKind(read_pod, ("v1",), namespaced=True),
+    "PriorityClass": _KaiKind(read_priority_class, ("scheduling.k8s.io/v1",)),
 }
 #: Objects that stand in the same files and are read elsewhere, or say nothing about gangs.
 _PASSED_OVER = ("Node", "Namespace")
@@ -99,7 +99,7 @@ def _read(reading: Reading) -> KaiObject | None:
     return found if metadata.name else None
 
 
-def _find_kind(fields: Fields) -> _Kind | None:
+def _find_kind(fields: Fields) -> _KaiKind | None:
     """Find out what a document is; where it is nothing that is read here, say so."""
     version, name = fields.text("apiVersion"), fields.text("kind")
     if not version or not name:

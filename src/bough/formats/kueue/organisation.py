@@ -35,18 +35,18 @@ def is_kueues(document: Document) -> bool:
     return isinstance(version, str) and version.rpartition("/")[0] == GROUP
 
 
-class _Kind(NamedTuple):
+class _KueueKind(NamedTuple):
     read: Callable[[Fields, Metadata], KueueObject]
     namespaced: bool = False
     versions: tuple[str, ...] = VERSIONS
 
 
-_KINDS: dict[str, _Kind] = {
-    "Cohort": _Kind(read_cohort, versions=(*VERSIONS, "v1alpha1")),
-    "ClusterQueue": _Kind(read_cluster_queue),
-    "ResourceFlavor": _Kind(read_resource_flavor),
-    "LocalQueue": _Kind(read_local_queue, namespaced=True),
-    "Workload": _Kind(read_workload, namespaced=True),
+_KINDS: dict[str, _KueueKind] = {
+    "Cohort": _KueueKind(read_cohort, versions=(*VERSIONS, "v1alpha1")),
+    "ClusterQueue": _KueueKind(read_cluster_queue),
+    "ResourceFlavor": _KueueKind(read_resource_flavor),
+    "LocalQueue": _KueueKind(read_local_queue, namespaced=True),
+    "Workload": _KueueKind(read_workload, namespaced=True),
 }
 #: Kinds of the same group that say nothing about quota; they are passed over with a warning.
 _OTHER_KINDS = (
@@ -142,7 +142,7 @@ class _Collected:
             reading.error(("metadata", "name"), message)
 
 
-def _find_kind(fields: Fields) -> _Kind | None:
+def _find_kind(fields: Fields) -> _KueueKind | None:
     """Find out what a document is; where it is nothing that is read here, say so."""
     version, name = fields.text("apiVersion"), fields.text("kind")
     if not version or not name:
@@ -158,7 +158,7 @@ def _find_kind(fields: Fields) -> _Kind | None:
     return kind
 
 
-def _check_version(fields: Fields, kind: _Kind) -> None:
+def _check_version(fields: Fields, kind: _KueueKind) -> None:
     version, name = fields.text("apiVersion"), fields.text("kind")
     if version.rpartition("/")[2] not in kind.versions:
         known = ", ".join(f"{GROUP}/{each}" for each in kind.versions)
@@ -173,7 +173,7 @@ def _report_unknown_kind(fields: Fields, name: str) -> None:
     fields.reading.unknown(("kind",), f"{name[:63]!r} is no kind of {GROUP}{meant}")
 
 
-def _subject(name: str, kind: _Kind, metadata: Metadata) -> str:
+def _subject(name: str, kind: _KueueKind, metadata: Metadata) -> str:
     if kind.namespaced:
         return f"{name}/{metadata.namespace or DEFAULT_NAMESPACE}/{metadata.name}"
     return f"{name}/{metadata.name}"

@@ -13,7 +13,7 @@ import msgspec
 
 from bough.errors import Invalid
 from bough.formats.kai.podgroup import GANG_FIELDS, read_gang
-from bough.formats.workflow.resources import Arrangement, Wanted, arrange, unique_name
+from bough.formats.workflow.resources import Arrangement, NamedResources, arrange, unique_name
 from bough.formats.workflow.task import ReadTask, read_task
 from bough.formats.workflow.values import read_name
 from bough.model.podgroup import PodGroup, SubGroupSpec
@@ -46,10 +46,10 @@ class ReadGroup(NamedTuple):
 MAXIMUM_BYTES = 16 << 20
 
 
-class Limits(NamedTuple):
+class WorkflowLimits(NamedTuple):
     """What holds for all tasks of a workflow."""
 
-    wanted: dict[str, Wanted]
+    wanted: dict[str, NamedResources]
     maximum_tasks: int
     #: Files may still be on the machine of the one who submits.
     uploading: bool
@@ -68,14 +68,14 @@ class Limits(NamedTuple):
             )
 
 
-def read_lone_task(fields: Fields, limits: Limits) -> ReadGroup:
+def read_lone_task(fields: Fields, limits: WorkflowLimits) -> ReadGroup:
     """A task that is in no group is one by itself."""
     member = _read_member(fields, limits, lone=True)
     limits.check(member.times, member.written_bytes)
     return _gather(fields, f"{member.task.name}-group", (member,), None)
 
 
-def read_group(fields: Fields, limits: Limits) -> ReadGroup:
+def read_group(fields: Fields, limits: WorkflowLimits) -> ReadGroup:
     """Read a group of tasks."""
     # Every group starts together, with or without it.
     fields.boolean("barrier", default=True)
@@ -110,7 +110,7 @@ def _read_gang(fields: Fields, name: str, maximum: int) -> PodGroup | None:
     return written
 
 
-def _read_member(fields: Fields, limits: Limits, *, lone: bool) -> ReadTask:
+def _read_member(fields: Fields, limits: WorkflowLimits, *, lone: bool) -> ReadTask:
     return read_task(
         fields,
         limits.wanted,

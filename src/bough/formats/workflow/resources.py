@@ -37,7 +37,7 @@ class Requirement(StrEnum):
     PREFERRED = "preferred"
 
 
-class Level(NamedTuple):
+class TopologyLevel(NamedTuple):
     """A level of the topology, and the domain of it that tasks share."""
 
     key: str
@@ -45,7 +45,7 @@ class Level(NamedTuple):
     requirement: Requirement
 
 
-class Wanted(NamedTuple):
+class NamedResources(NamedTuple):
     """What a named entry of `resources` asks for."""
 
     requests: Resources = Resources()
@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
     platform: str | None = None
     nodes_excluded: tuple[str, ...] = ()
     #: The widest first.
-    levels: tuple[Level, ...] = ()
+    levels: tuple[TopologyLevel, ...] = ()
 
 
 class Arrangement(NamedTuple):
@@ -67,14 +67,14 @@ class Arrangement(NamedTuple):
     levels: tuple[str, ...] = ()
 
 
-def read_resources(fields: Fields | None) -> dict[str, Wanted]:
+def read_resources(fields: Fields | None) -> dict[str, NamedResources]:
     """Everything that can be asked for, by name."""
     if fields is None:
         return {}
     return {name: _read_wanted(fields.child(name)) for name in fields.names()}
 
 
-def arrange(fields: Fields, levels: Sequence[tuple[Level, ...]]) -> Arrangement:
+def arrange(fields: Fields, levels: Sequence[tuple[TopologyLevel, ...]]) -> Arrangement:
     """Who is together in a group, from what each of its tasks names."""
     keys = [tuple(level.key for level in each) for each in levels]
     if len(set(keys)) > 1:
@@ -100,7 +100,7 @@ def arrange(fields: Fields, levels: Sequence[tuple[Level, ...]]) -> Arrangement:
     return Arrangement(constraint, tuple(builder.subgroups), tuple(builder.leaves), keys[0])
 
 
-def merged(levels: Sequence[Level]) -> TopologyConstraint | None:
+def merged(levels: Sequence[TopologyLevel]) -> TopologyConstraint | None:
     """Levels that the same tasks share, as one constraint: a narrower level implies the wider."""
     required: str | None = None
     preferred: str | None = None
@@ -127,7 +127,7 @@ def unique_name(wanted: str, taken: set[str]) -> str:
 class _Builder:
     """Divides tasks by the domains that they name, level by level."""
 
-    def __init__(self, levels: Sequence[tuple[Level, ...]]) -> None:
+    def __init__(self, levels: Sequence[tuple[TopologyLevel, ...]]) -> None:
         self.levels = levels
         self.subgroups: list[SubGroupSpec] = []
         self.leaves = [""] * len(levels)
@@ -177,9 +177,9 @@ class _Builder:
                 self.divide(members, below, name)
 
 
-def _read_wanted(fields: Fields) -> Wanted:
+def _read_wanted(fields: Fields) -> NamedResources:
     amounts = {name: _read_amount(fields, name) for name in _MOST}
-    return Wanted(
+    return NamedResources(
         requests=Resources(amounts["gpu"], amounts["cpu"], amounts["memory"]),
         storage_bytes=amounts["storage"],
         platform=read_word(fields, "platform"),
@@ -198,7 +198,7 @@ def _read_amount(fields: Fields, name: str) -> int:
     return max(amount, 0)
 
 
-def _read_levels(fields: Fields) -> Iterator[Level]:
+def _read_levels(fields: Fields) -> Iterator[TopologyLevel]:
     seen: set[str] = set()
     levels = fields.children("topology")
     if len(levels) > MAXIMUM_LEVELS:
@@ -214,4 +214,6 @@ def _read_levels(fields: Fields) -> Iterator[Level]:
         seen.add(key)
         if not folded(domain)[:1].isalnum():
             each.error("group", f"{domain[:60]!r} does not begin with a letter or digit")
-        yield Level(key, domain, each.choice("requirementType", Requirement, Requirement.REQUIRED))
+        yield TopologyLevel(
+            key, domain, each.choice("requirementType", Requirement, Requirement.REQUIRED)
+        )

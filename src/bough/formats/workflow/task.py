@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from bough.formats.workflow.resources import DEFAULT_RESOURCE, Level, Wanted
+from bough.formats.workflow.resources import DEFAULT_RESOURCE, NamedResources, TopologyLevel
 from bough.formats.workflow.values import (
     read_arguments,
     read_credential_name,
@@ -31,7 +31,7 @@ from bough.model.task_template import (
     FileSpec,
     InputSpec,
     OutputSpec,
-    Recipe,
+    TaskTemplate,
 )
 from bough.model.workflow import TaskSpec
 
@@ -68,7 +68,7 @@ class ReadTask(NamedTuple):
 
     fields: Fields
     task: TaskSpec
-    levels: tuple[Level, ...]
+    levels: tuple[TopologyLevel, ...]
     #: `None`: it is there once, under its own name.
     replicas: Replicas | None
 
@@ -90,10 +90,12 @@ class ReadTask(NamedTuple):
         return tuple(self._replica(number) for number in range(self.replicas.most))
 
     def _replica(self, number: int) -> TaskSpec:
-        recipe = self.task.launch or Recipe()
+        task_template = self.task.launch or TaskTemplate()
         count = self.replicas.most if self.replicas is not None else 1
         own = {REPLICA_VARIABLE: str(number), REPLICAS_VARIABLE: str(count)}
-        launch = msgspec.structs.replace(recipe, environment={**own, **recipe.environment})
+        launch = msgspec.structs.replace(
+            task_template, environment={**own, **task_template.environment}
+        )
         return msgspec.structs.replace(
             self.task,
             name=f"{self.task.name}-{number}",
@@ -103,14 +105,14 @@ class ReadTask(NamedTuple):
 
 
 def read_task(
-    fields: Fields, wanted: dict[str, Wanted], *, lone: bool, uploading: bool, maximum: int
+    fields: Fields, wanted: dict[str, NamedResources], *, lone: bool, uploading: bool, maximum: int
 ) -> ReadTask:
     """Read a task. Uploading, files may still be on the machine of the one who submits."""
     resource = fields.optional_text("resource")
     if resource is not None and resource not in wanted:
         fields.error("resource", f"{resource[:60]!r} is not among the resources of the workflow")
-    asked = wanted.get(resource or DEFAULT_RESOURCE, Wanted())
-    launch = _read_recipe(fields, uploading=uploading)
+    asked = wanted.get(resource or DEFAULT_RESOURCE, NamedResources())
+    launch = _read_task_template(fields, uploading=uploading)
     _warn_about(fields)
     task = TaskSpec(
         name=read_name(fields),
@@ -127,9 +129,9 @@ def read_task(
     return ReadTask(fields, task, asked.levels, _read_replicas(fields, maximum))
 
 
-def _read_recipe(fields: Fields, *, uploading: bool) -> Recipe:
+def _read_task_template(fields: Fields, *, uploading: bool) -> TaskTemplate:
     environment = read_environment(fields)
-    return Recipe(
+    return TaskTemplate(
         image=read_word(fields, "image"),
         command=read_arguments(fields, "command"),
         args=read_arguments(fields, "args"),
@@ -263,7 +265,7 @@ def _warn_about(fields: Fields) -> None:
             fields.warn(name, "has no effect on this server")
 
 
-def _hold_s(launch: Recipe) -> int | None:
+def _hold_s(launch: TaskTemplate) -> int | None:
     """How long a task runs that only sleeps, for backends where nothing really runs."""
     found = _SLEEP.search(" ".join((*launch.command, *launch.args)))
     return int(found[1]) if found else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bough.errors import Invalid
-from bough.formats.workflow.group import Limits, ReadGroup, read_group, read_lone_task
+from bough.formats.workflow.group import ReadGroup, WorkflowLimits, read_group, read_lone_task
 from bough.formats.workflow.resources import read_resources
 from bough.formats.workflow.values import folded, read_duration_s, read_labels, read_name
 from bough.formats.yaml.composer import LinedDict, LinedList, compose
@@ -80,7 +80,7 @@ def read_workflow(
         fields = reading.fields()
         fields.ignore("default-values")
         _check_version(fields)
-        bounds = Limits({}, maximum_tasks, uploading)
+        bounds = WorkflowLimits({}, maximum_tasks, uploading)
         spec, groups = _read(fields.child("workflow"), text, bounds)
         fields.finish()
     unusable = any(problem.severity is Severity.ERROR for problem in reading.problems)
@@ -103,7 +103,9 @@ def _check_version(fields: Fields) -> None:
         fields.error("version", f"is {version}, but must be 1 or 2")
 
 
-def _read(fields: Fields, text: str, limits: Limits) -> tuple[WorkflowSpec, list[ReadGroup]]:
+def _read(
+    fields: Fields, text: str, limits: WorkflowLimits
+) -> tuple[WorkflowSpec, list[ReadGroup]]:
     # The pool is the one that it is submitted to.
     fields.ignore("pool", "backend")
     timeout = fields.optional_child("timeout") or fields.nothing("timeout")
@@ -122,7 +124,7 @@ def _read(fields: Fields, text: str, limits: Limits) -> tuple[WorkflowSpec, list
     return spec, groups
 
 
-def _read_groups(fields: Fields, limits: Limits) -> list[ReadGroup]:
+def _read_groups(fields: Fields, limits: WorkflowLimits) -> list[ReadGroup]:
     if ("tasks" in fields) == ("groups" in fields):
         fields.ignore("tasks", "groups")
         fields.error("tasks", "a workflow has either tasks or groups")

@@ -139,7 +139,7 @@ class _Anchored(NamedTuple):
     height: int
 
 
-class _Frame:
+class _Nesting:
     """A mapping or sequence that is not closed yet."""
 
     __slots__ = ("anchor", "counted", "height", "key", "key_line", "value")
@@ -163,7 +163,7 @@ class _Composer:
         self.document: Value = None
         self.line = 0
         self._counted = 0
-        self._frames: list[_Frame] = []
+        self._frames: list[_Nesting] = []
         self._anchors: dict[str, _Anchored] = {}
 
     def start(self, event: DocumentStartEvent) -> None:
@@ -207,7 +207,7 @@ class _Composer:
             raise self._refuse(event, f"the tag {tag!r} is not supported; leave it out")
         line = _line(event)
         value = LinedDict(line) if is_mapping else LinedList(line)
-        self._frames.append(_Frame(value, event.anchor, self._counted))
+        self._frames.append(_Nesting(value, event.anchor, self._counted))
         self._count(event, 1)
 
     def close(self, event: CollectionEndEvent) -> None:

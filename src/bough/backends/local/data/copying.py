@@ -68,7 +68,7 @@ def _copy_from(parent: int, copy: Copy) -> Copied:
     kind = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     below = (name,) if copy.named and stat.S_ISDIR(kind) else ()
     with made(Path(copy.target, *below)) as target:
-        work = _Work(copy, target)
+        work = _CopyRun(copy, target)
         if stat.S_ISREG(kind):
             work.found.append(_Found((name,), kind))
             work.copy_all(os.dup(parent))
@@ -86,7 +86,7 @@ class _Found(msgspec.Struct, frozen=True):
     mode: int
 
 
-class _Work:
+class _CopyRun:
     """One copy while it goes on."""
 
     def __init__(self, copy: Copy, target: int) -> None:

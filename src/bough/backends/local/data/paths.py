@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from bough.backends.local.command import Account
+from bough.backends.local.command import UserAccount
 
 LONGEST_PART = 255
 LONGEST_PATH = 1_024
@@ -55,7 +55,7 @@ def opened(path: Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def made(path: Path, mode: int = 0o755, account: Account | None = None) -> Iterator[int]:
+def made(path: Path, mode: int = 0o755, account: UserAccount | None = None) -> Iterator[int]:
     """A folder, which is made if it is not there, with those above it."""
     descriptor = make_below("/", path.parts[1:], mode, account)
     try:
@@ -77,7 +77,7 @@ def open_below(base: str | int, parts: tuple[str, ...]) -> int:
 
 
 def make_below(
-    base: str | int, parts: tuple[str, ...], mode: int = 0o755, account: Account | None = None
+    base: str | int, parts: tuple[str, ...], mode: int = 0o755, account: UserAccount | None = None
 ) -> int:
     """Open the folder that is so many steps below another one; what is missing is made."""
     current = _open_base(base)
@@ -94,7 +94,11 @@ def make_below(
 
 
 def write_new(
-    base: Path, parts: tuple[str, ...], contents: bytes, mode: int, account: Account | None = None
+    base: Path,
+    parts: tuple[str, ...],
+    contents: bytes,
+    mode: int,
+    account: UserAccount | None = None,
 ) -> None:
     """Write a file that is not there yet, so many steps below a folder."""
     with opened(base) as descriptor:
@@ -110,7 +114,7 @@ def write_new(
         os.fchmod(file, mode)
 
 
-def give(name: str, folder: int, mode: int, account: Account | None) -> None:
+def give(name: str, folder: int, mode: int, account: UserAccount | None) -> None:
     """Set the mode of what was just made in a folder, and hand it to its user."""
     # Whoever may write there could have put something in its place that would let us wait.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -23,13 +23,13 @@ _SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-class LogReader:
+class AttemptLogReader:
     """The log of one attempt as it is now."""
 
-    def __init__(self, folder: Path, *, over: bool, lost_lines: int = 0) -> None:
+    def __init__(self, folder: Path, *, finished: bool, lost_lines: int = 0) -> None:
         self._folder = folder
         #: Nothing more will be written; known before the segments are looked at.
-        self._over = over
+        self._finished = finished
         self._lost_lines = lost_lines
         self._segments = find_segments(folder)
 
@@ -64,7 +64,7 @@ class LogReader:
 
     def _part(self, lines: list[LogLine], position: int) -> LogPart:
         end = self._end()
-        complete = self._over and position >= end
+        complete = self._finished and position >= end
         if complete and self._lost_lines:
             # What could not be written down stands after everything else, and is told once.
             if position <= end:

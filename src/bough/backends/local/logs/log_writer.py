@@ -19,7 +19,7 @@ OUT, ERROR = b"o", b"e"
 _CONTINUES = 0b1000_0000
 
 
-class Lines:
+class LineCutter:
     """Cuts what comes out of one stream into records."""
 
     def __init__(self, stream: bytes) -> None:

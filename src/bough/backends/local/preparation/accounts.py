@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 
-from bough.backends.local.command import Account, ViewKind
+from bough.backends.local.command import SandboxKind, UserAccount
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 
@@ -15,7 +15,7 @@ _AS_ROOT = (
 )
 
 
-def account_warnings(options: LocalOptions, view: ViewKind | None) -> tuple[str, ...]:
+def account_warnings(options: LocalOptions, sandbox: SandboxKind | None) -> tuple[str, ...]:
     """What is to be said at the start about tasks that are to run as their users."""
     if not options.as_user and os.geteuid() == 0:
         return (_AS_ROOT,)
@@ -23,12 +23,12 @@ def account_warnings(options: LocalOptions, view: ViewKind | None) -> tuple[str,
         return ()
     if os.geteuid() != 0:
         return ("tasks are to run as their users, for which the server must be root: none starts",)
-    if view is None:
+    if sandbox is None:
         return ("tasks are to run as their users, for which they need a view: none starts",)
     return ()
 
 
-def find_account(user: str) -> Account:
+def find_account(user: str) -> UserAccount:
     """The account of that name, with all its groups."""
     try:
         entry = pwd.getpwnam(user)
@@ -43,4 +43,4 @@ def find_account(user: str) -> Account:
             "machine, as whom no task runs; submit it as somebody else"
         )
     groups = tuple(sorted({*os.getgrouplist(entry.pw_name, entry.pw_gid)}))
-    return Account(entry.pw_uid, entry.pw_gid, groups)
+    return UserAccount(entry.pw_uid, entry.pw_gid, groups)

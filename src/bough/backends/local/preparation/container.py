@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Account, Command, Limits, Mount
+from bough.backends.local.command import Command, Mount, TaskLimits, UserAccount
 from bough.backends.local.data.paths import shown, write_new
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import RUNNER_VARIABLES, SEARCH_PATH
-from bough.backends.local.preparation.layout import SEEN_TEMPORARY, Layout
+from bough.backends.local.preparation.layout import SEEN_TEMPORARY, TaskLayout
 from bough.backends.local.sandbox.limits import most_processes
-from bough.model.task_template import Recipe
+from bough.model.task_template import TaskTemplate
 
 _VARIABLES = "environment"
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,511}\Z")
@@ -32,17 +32,17 @@ class Containment(msgspec.Struct, frozen=True):
 
     runner: str
     #: Its command and its args override what the image runs by itself, where they are there.
-    recipe: Recipe
+    template: TaskTemplate
     mounts: tuple[Mount, ...]
     gpus: tuple[int, ...]
-    layout: Layout
+    layout: TaskLayout
     #: What the spec itself says; of all others the image decides where it is one of its own.
     given: frozenset[str] = frozenset()
 
 
 def contain(command: Command, containment: Containment) -> Command:
     """The command that runs an image, in place of one that runs a program of this machine."""
-    image, program, args = _wanted(containment.recipe)
+    image, program, args = _wanted(containment.template)
     name = container_name(command.attempt)
     argv = (
         containment.runner,
@@ -72,7 +72,7 @@ def contain(command: Command, containment: Containment) -> Command:
         environment=runner_environment,
         working_folder=str(containment.layout.work),
         account=None,
-        limits=Limits(),
+        limits=TaskLimits(),
         clean_up=(containment.runner, "rm", "--force", name),
     )
 
@@ -84,14 +84,14 @@ def container_name(attempt: str) -> str:
     return f"bough-{readable}-{digest}" if readable != attempt else f"bough-{attempt}"
 
 
-def _wanted(recipe: Recipe) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _wanted(template: TaskTemplate) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The image, what replaces its program, and the arguments."""
-    image = recipe.image or ""
+    image = template.image or ""
     if not _IMAGE.match(image):
         raise Unstartable(f"image: {shown(image)} is not the name of an image")
-    if not recipe.command:
-        return image, (), recipe.args
-    return image, ("--entrypoint", recipe.command[0]), (*recipe.command[1:], *recipe.args)
+    if not template.command:
+        return image, (), template.args
+    return image, ("--entrypoint", template.command[0]), (*template.command[1:], *template.args)
 
 
 def _mount_options(mounts: tuple[Mount, ...]) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def _gpu_options(containment: Containment) -> tuple[str, ...]:
     return ("--gpus", '"device=' + ",".join(str(each) for each in containment.gpus) + '"')
 
 
-def _limit_options(limits: Limits) -> tuple[str, ...]:
+def _limit_options(limits: TaskLimits) -> tuple[str, ...]:
     options: list[str] = []
     if limits.cpu_milli is not None:
         options += ("--cpus", f"{limits.cpu_milli / 1_000:.3f}")
@@ -144,7 +144,7 @@ def _limit_options(limits: Limits) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _user_options(account: Account | None) -> tuple[str, ...]:
+def _user_options(account: UserAccount | None) -> tuple[str, ...]:
     if account is None:
         return ()
     groups = (str(each) for each in account.groups if each != account.group_id)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from bough.backends.local.command import Account, Mount
+from bough.backends.local.command import Mount, UserAccount
 from bough.backends.local.data.paths import make_below, opened, shown, split_path, write_new
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.preparation.layout import Layout, Surroundings
+from bough.backends.local.preparation.layout import Surroundings, TaskLayout
 from bough.model.task_template import CredentialUse
 
 _MODE = 0o400
@@ -32,7 +32,10 @@ def find_variables(uses: tuple[CredentialUse, ...], secrets: Secrets) -> dict[st
 
 
 def write_credentials(
-    uses: tuple[CredentialUse, ...], secrets: Secrets, layout: Layout, account: Account | None
+    uses: tuple[CredentialUse, ...],
+    secrets: Secrets,
+    layout: TaskLayout,
+    account: UserAccount | None,
 ) -> tuple[Mount, ...]:
     """Write credentials as files, one for each key, and say where the task is to see them."""
     mounts: dict[str, Mount] = {}

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.preparation.layout import Layout
+from bough.backends.local.preparation.layout import TaskLayout
 from bough.model.backend import Launch
 
 #: The kernel takes no longer single text; more of them together leave room for it.
 LONGEST_TEXT, LONGEST_TEXTS = 128 * 1024 - 1, 1024 * 1024
 
 
-def usual_environment(options: LocalOptions, launch: Launch, layout: Layout) -> dict[str, str]:
+def usual_environment(options: LocalOptions, launch: Launch, layout: TaskLayout) -> dict[str, str]:
     """What every task has, unless it says otherwise."""
     user = launch.user if options.as_user else "bough"
     return {
@@ -33,7 +33,7 @@ def usual_environment(options: LocalOptions, launch: Launch, layout: Layout) -> 
 
 
 def identify(
-    launch: Launch, layout: Layout, workflow_id: str, gpus: tuple[int, ...]
+    launch: Launch, layout: TaskLayout, workflow_id: str, gpus: tuple[int, ...]
 ) -> dict[str, str]:
     """What tells a task who it is and its GPUs, whatever it says itself; no GPUs: an empty text."""
     return {

@@ -36,12 +36,12 @@ class Surroundings(StrEnum):
     #: The machine as it is.
     MACHINE = "machine"
     #: The machine, but with folders of its own.
-    VIEW = "view"
+    SANDBOX = "view"
     #: The files of an image.
     CONTAINER = "container"
 
 
-class Spot(msgspec.Struct, frozen=True):
+class TaskPath(msgspec.Struct, frozen=True):
     """A file or folder of a task."""
 
     #: A folder that the server made, and the way down from it.
@@ -56,7 +56,7 @@ class Spot(msgspec.Struct, frozen=True):
         return self.base.joinpath(*self.parts)
 
 
-class Layout(msgspec.Struct, frozen=True):
+class TaskLayout(msgspec.Struct, frozen=True):
     """The places of one attempt."""
 
     folder: Path
@@ -83,7 +83,7 @@ class Layout(msgspec.Struct, frozen=True):
         return self.folder / "root"
 
     @property
-    def view(self) -> Path:
+    def sandbox(self) -> Path:
         """An empty folder for its own view."""
         return self.folder / "view"
 
@@ -112,13 +112,13 @@ class Layout(msgspec.Struct, frozen=True):
         """The folder of an input, as the task sees it."""
         return str(self.input(number)) if self._plain else f"{SEEN_INPUT}/{number}"
 
-    def locate(self, path: str, what: str) -> Spot:
+    def locate(self, path: str, what: str) -> TaskPath:
         """Find the place for a path that a spec names; `what` says in messages what it is for."""
         parts, fault = split_path(path)
         if fault is not None:
             raise Unstartable(f"{what}: the path {shown(path)} is not possible: {fault}")
         if not path.startswith("/"):
-            return Spot(self.work, parts, "/".join((self.seen_work(), *parts)))
+            return TaskPath(self.work, parts, "/".join((self.seen_work(), *parts)))
         seen = "/" + "/".join(parts)
         for base, prefix in (
             (self.work, self.seen_work()),
@@ -126,11 +126,11 @@ class Layout(msgspec.Struct, frozen=True):
             (self.temporary, self.seen_temporary()),
         ):
             if seen.startswith(prefix + "/"):
-                return Spot(base, tuple(seen[len(prefix) + 1 :].split("/")), seen)
+                return TaskPath(base, tuple(seen[len(prefix) + 1 :].split("/")), seen)
             if seen == prefix:
                 raise Unstartable(f"{what}: {shown(path)} is a folder; name something below it")
         self._check_elsewhere(path, parts, what)
-        return Spot(self.root, parts, seen)
+        return TaskPath(self.root, parts, seen)
 
     @property
     def _plain(self) -> bool:
@@ -149,7 +149,7 @@ class Layout(msgspec.Struct, frozen=True):
                 f"{what}: {shown(path)} is below {SEEN_INPUT}, which holds the inputs and is "
                 "read-only; write it elsewhere"
             )
-        if self.surroundings is Surroundings.VIEW and parts[0] not in OWN_FOLDERS:
+        if self.surroundings is Surroundings.SANDBOX and parts[0] not in OWN_FOLDERS:
             self._check_new(path, parts[0], what)
 
     def _check_new(self, path: str, top: str, what: str) -> None:

@@ -15,7 +15,7 @@ import re
 
 import msgspec
 
-from bough.model.task_template import FileSpec, Recipe
+from bough.model.task_template import FileSpec, TaskTemplate
 
 _PLACEHOLDER = re.compile(
     r"\{\{[ \t]*(?:(?P<plain>output|workflow_id)"
@@ -37,23 +37,23 @@ class Meaning(msgspec.Struct, frozen=True):
         """The text with every placeholder filled in, once: what is filled in is not read again."""
         return _PLACEHOLDER.sub(self._replace, text) if "{{" in text else text
 
-    def fill_recipe(self, recipe: Recipe) -> Recipe:
+    def fill_template(self, template: TaskTemplate) -> TaskTemplate:
         """A recipe with every placeholder filled in; bytes in base64 are left as they are."""
         change = msgspec.structs.replace
         return change(
-            recipe,
-            command=tuple(map(self.fill, recipe.command)),
-            args=tuple(map(self.fill, recipe.args)),
-            environment={name: self.fill(text) for name, text in recipe.environment.items()},
-            files=tuple(map(self._fill_file, recipe.files)),
+            template,
+            command=tuple(map(self.fill, template.command)),
+            args=tuple(map(self.fill, template.args)),
+            environment={name: self.fill(text) for name, text in template.environment.items()},
+            files=tuple(map(self._fill_file, template.files)),
             inputs=tuple(
                 each if each.url is None else change(each, url=self.fill(each.url))
-                for each in recipe.inputs
+                for each in template.inputs
             ),
-            outputs=tuple(change(each, url=self.fill(each.url)) for each in recipe.outputs),
+            outputs=tuple(change(each, url=self.fill(each.url)) for each in template.outputs),
             checkpoints=tuple(
                 change(each, path=self.fill(each.path), url=self.fill(each.url))
-                for each in recipe.checkpoints
+                for each in template.checkpoints
             ),
         )
 

@@ -17,7 +17,14 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Account, Command, Limits, Mount, View, ViewKind
+from bough.backends.local.command import (
+    Command,
+    Mount,
+    Sandbox,
+    SandboxKind,
+    TaskLimits,
+    UserAccount,
+)
 from bough.backends.local.data.paths import make_below, opened, shown, write_new
 from bough.backends.local.data.removal import remove
 from bough.backends.local.errors import Unstartable
@@ -35,13 +42,13 @@ from bough.backends.local.preparation.layout import (
     SEEN_OUTPUT,
     SEEN_TEMPORARY,
     SEEN_WORK,
-    Layout,
     Surroundings,
+    TaskLayout,
 )
 from bough.backends.local.preparation.placeholders import Meaning
 from bough.backends.local.preparation.transfers import Transfers, checkpointed
 from bough.model.backend import Launch
-from bough.model.task_template import FileSpec, Recipe
+from bough.model.task_template import FileSpec, TaskTemplate
 
 _FILE = 0o644
 
@@ -51,7 +58,7 @@ class Place(msgspec.Struct, frozen=True):
 
     options: LocalOptions
     #: `None`: it sees the machine as it is.
-    view: ViewKind | None
+    sandbox: SandboxKind | None
     #: Of this attempt alone, and empty.
     folder: Path
     workflow_id: str
@@ -75,54 +82,54 @@ def clean_up(folder: Path) -> None:
 
 
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
-    layout = Layout(place.folder.resolve(), _surroundings(place, launch))
-    recipe = _fill(place, launch, layout)
+    layout = TaskLayout(place.folder.resolve(), _surroundings(place, launch))
+    template = _fill(place, launch, layout)
     account = _account(place.options, launch, layout)
-    given = recipe.environment | find_variables(recipe.credentials, launch.secrets)
+    given = template.environment | find_variables(template.credentials, launch.secrets)
     usual = usual_environment(place.options, launch, layout)
     transfers = Transfers(place.options, layout, place.workflow_id)
-    mounts, inputs = transfers.plan_inputs(recipe.inputs)
+    mounts, inputs = transfers.plan_inputs(template.inputs)
     command = Command(
         attempt=launch.attempt,
         name=launch.name,
-        argv=(*recipe.command, *recipe.args),
+        argv=(*template.command, *template.args),
         environment=usual | given | identify(launch, layout, place.workflow_id, gpus),
         working_folder=layout.seen_work(),
         limits=_limits(place.options, launch),
         account=account,
         inputs=inputs,
-        checkpoints=transfers.plan_checkpoints(recipe.checkpoints),
-        outputs=transfers.plan_outputs(recipe.outputs, launch.name),
+        checkpoints=transfers.plan_checkpoints(template.checkpoints),
+        outputs=transfers.plan_outputs(template.outputs, launch.name),
     )
     _check(launch, command, layout)
-    _make_folders(layout, len(recipe.inputs), account)
-    files = _write_files(recipe.files, layout, account)
-    secrets = write_credentials(recipe.credentials, launch.secrets, layout, account)
-    checkpointed = _make_checkpointed(recipe, layout, account)
+    _make_folders(layout, len(template.inputs), account)
+    files = _write_files(template.files, layout, account)
+    secrets = write_credentials(template.credentials, launch.secrets, layout, account)
+    checkpointed = _make_checkpointed(template, layout, account)
     mounts = (*_own_mounts(layout), *files, *mounts, *secrets, *checkpointed)
     if layout.surroundings is not Surroundings.CONTAINER:
-        return msgspec.structs.replace(command, view=_view(place, layout, mounts))
+        return msgspec.structs.replace(command, sandbox=_sandbox(place, layout, mounts))
     runner = place.options.container_runner or ""
-    return contain(command, Containment(runner, recipe, mounts, gpus, layout, frozenset(given)))
+    return contain(command, Containment(runner, template, mounts, gpus, layout, frozenset(given)))
 
 
 def _surroundings(place: Place, launch: Launch) -> Surroundings:
     if place.options.container_runner is not None and launch.spec and launch.spec.image:
         return Surroundings.CONTAINER
-    return Surroundings.MACHINE if place.view is None else Surroundings.VIEW
+    return Surroundings.MACHINE if place.sandbox is None else Surroundings.SANDBOX
 
 
-def _fill(place: Place, launch: Launch, layout: Layout) -> Recipe:
-    recipe = launch.spec
-    if recipe is None:
+def _fill(place: Place, launch: Launch, layout: TaskLayout) -> TaskTemplate:
+    template = launch.spec
+    if template is None:
         # Nothing is to run, so the GPUs are held for as long as was said.
         hold = "infinity" if launch.hold_s is None else str(launch.hold_s)
-        return Recipe(command=("sleep", hold))
-    seen = tuple(layout.seen_input(number) for number in range(len(recipe.inputs)))
-    return Meaning(place.workflow_id, layout.seen_output(), seen).fill_recipe(recipe)
+        return TaskTemplate(command=("sleep", hold))
+    seen = tuple(layout.seen_input(number) for number in range(len(template.inputs)))
+    return Meaning(place.workflow_id, layout.seen_output(), seen).fill_template(template)
 
 
-def _check(launch: Launch, command: Command, layout: Layout) -> None:
+def _check(launch: Launch, command: Command, layout: TaskLayout) -> None:
     check_variables(command.environment)
     if command.argv:
         check_arguments(command.argv)
@@ -135,7 +142,7 @@ def _check(launch: Launch, command: Command, layout: Layout) -> None:
         )
 
 
-def _account(options: LocalOptions, launch: Launch, layout: Layout) -> Account | None:
+def _account(options: LocalOptions, launch: Launch, layout: TaskLayout) -> UserAccount | None:
     if not options.as_user:
         return None
     if os.geteuid() != 0:
@@ -151,13 +158,13 @@ def _account(options: LocalOptions, launch: Launch, layout: Layout) -> Account |
     return find_account(launch.user)
 
 
-def _limits(options: LocalOptions, launch: Launch) -> Limits:
+def _limits(options: LocalOptions, launch: Launch) -> TaskLimits:
     if not options.limits:
-        return Limits()
-    return Limits(launch.cpu_milli or None, launch.memory_bytes or None, options.processes)
+        return TaskLimits()
+    return TaskLimits(launch.cpu_milli or None, launch.memory_bytes or None, options.processes)
 
 
-def _make_folders(layout: Layout, inputs: int, account: Account | None) -> None:
+def _make_folders(layout: TaskLayout, inputs: int, account: UserAccount | None) -> None:
     with opened(layout.folder) as folder:
         for name in ("work", "output", "root", "view"):
             os.close(make_below(folder, (name,), account=account))
@@ -168,7 +175,7 @@ def _make_folders(layout: Layout, inputs: int, account: Account | None) -> None:
 
 
 def _write_files(
-    files: tuple[FileSpec, ...], layout: Layout, account: Account | None
+    files: tuple[FileSpec, ...], layout: TaskLayout, account: UserAccount | None
 ) -> tuple[Mount, ...]:
     """Write the files of a spec; in a container, those outside of our folders are mounted."""
     mounts: list[Mount] = []
@@ -197,25 +204,25 @@ def _contents(file: FileSpec, what: str) -> bytes:
         raise Unstartable(f"{what}: the contents are not valid base64: {error}") from None
 
 
-def _own_mounts(layout: Layout) -> tuple[Mount, ...]:
+def _own_mounts(layout: TaskLayout) -> tuple[Mount, ...]:
     if layout.surroundings is Surroundings.MACHINE:
         return ()
     mounts = (
         Mount(str(layout.work), SEEN_WORK, writable=True),
         Mount(str(layout.output), SEEN_OUTPUT, writable=True),
     )
-    if layout.surroundings is Surroundings.VIEW:
+    if layout.surroundings is Surroundings.SANDBOX:
         return mounts
     return (Mount(str(layout.temporary), SEEN_TEMPORARY, writable=True), *mounts)
 
 
 def _make_checkpointed(
-    recipe: Recipe, layout: Layout, account: Account | None
+    template: TaskTemplate, layout: TaskLayout, account: UserAccount | None
 ) -> tuple[Mount, ...]:
     """Folders that must be seen from outside while the task runs; in a container, mounted."""
     mounts: list[Mount] = []
     contained = layout.surroundings is Surroundings.CONTAINER
-    for number, each in enumerate(recipe.checkpoints):
+    for number, each in enumerate(template.checkpoints):
         spot = layout.locate(checkpointed(each), f"checkpoint[{number}]")
         if spot.base == layout.root:
             parts = spot.parts if contained else spot.parts[:1]
@@ -226,18 +233,18 @@ def _make_checkpointed(
     return tuple(mounts)
 
 
-def _view(place: Place, layout: Layout, mounts: tuple[Mount, ...]) -> View | None:
-    if layout.surroundings is not Surroundings.VIEW or place.view is None:
+def _sandbox(place: Place, layout: TaskLayout, mounts: tuple[Mount, ...]) -> Sandbox | None:
+    if layout.surroundings is not Surroundings.SANDBOX or place.sandbox is None:
         return None
     hidden = (place.options.folder, *place.options.hidden)
     new = (
         Mount(str(layout.root / name), f"/{name}", writable=True)
         for name in sorted(os.listdir(layout.root))
     )
-    return View(
+    return Sandbox(
         temporary=str(layout.temporary),
-        root=str(layout.view),
-        kind=place.view,
+        root=str(layout.sandbox),
+        kind=place.sandbox,
         mounts=(*new, *mounts),
         hidden=tuple(str(each.resolve()) for each in hidden),
     )

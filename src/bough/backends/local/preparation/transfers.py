@@ -16,7 +16,7 @@ from bough.backends.local.data.matching import regex_fault
 from bough.backends.local.data.paths import is_folder, shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.preparation.layout import Layout, Surroundings
+from bough.backends.local.preparation.layout import Surroundings, TaskLayout
 from bough.model.task_template import CheckpointSpec, InputSpec, OutputSpec
 
 
@@ -24,7 +24,7 @@ class Transfers(msgspec.Struct, frozen=True):
     """Plans the data of one task."""
 
     options: LocalOptions
-    layout: Layout
+    layout: TaskLayout
     workflow_id: str
 
     def plan_inputs(

@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from bough.backends.local.command import Command, View
+from bough.backends.local.command import Command, Sandbox
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.root_filesystem import ACCELERATORS, OWN, find_running
@@ -23,7 +23,7 @@ _OUTER = ("BOUGH_ATTEMPT",)
 _MOST_ARGUMENTS = 8_500
 
 
-def wrap(command: Command, view: View) -> tuple[str, ...]:
+def wrap(command: Command, sandbox: Sandbox) -> tuple[str, ...]:
     """The arguments that run a command in a view."""
     program = shutil.which(PROGRAM)
     if program is None:
@@ -39,9 +39,9 @@ def wrap(command: Command, view: View) -> tuple[str, ...]:
         "--die-with-parent",
         "--cap-drop",
         "ALL",
-        *_machine(view),
+        *_machine(sandbox),
         *_devices(),
-        *_own(view),
+        *_own(sandbox),
         "--proc",
         "/proc",
         "--chdir",
@@ -76,8 +76,8 @@ def _tell_variables(environment: dict[str, str]) -> int:
     return descriptor
 
 
-def _machine(view: View) -> list[str]:
-    taken = OWN | {Path(each.target).parts[1] for each in view.mounts}
+def _machine(sandbox: Sandbox) -> list[str]:
+    taken = OWN | {Path(each.target).parts[1] for each in sandbox.mounts}
     options: list[str] = []
     for entry in sorted(os.scandir("/"), key=lambda each: each.name):
         if entry.name in taken:
@@ -86,7 +86,7 @@ def _machine(view: View) -> list[str]:
             options += ("--symlink", os.readlink(entry.path), entry.path)
         elif entry.is_dir(follow_symlinks=False):
             options += ("--ro-bind", entry.path, entry.path)
-    for each in map(Path, view.hidden):
+    for each in map(Path, sandbox.hidden):
         if not each.parts[1:2] or each.parts[1] in taken:
             continue
         if each.is_dir():
@@ -104,12 +104,12 @@ def _devices() -> list[str]:
     return [*options, "--remount-ro", "/dev"]
 
 
-def _own(view: View) -> list[str]:
-    options = ["--dir", "/run", "--bind", view.temporary, "/tmp"]  # noqa: S108 - the task's own
+def _own(sandbox: Sandbox) -> list[str]:
+    options = ["--dir", "/run", "--bind", sandbox.temporary, "/tmp"]  # noqa: S108 - the task's own
     if Path("/var/tmp").is_dir() and not Path("/var/tmp").is_symlink():  # noqa: S108
-        options += ("--bind", view.temporary, "/var/tmp")  # noqa: S108
+        options += ("--bind", sandbox.temporary, "/var/tmp")  # noqa: S108
     for each in find_running():
         options += ("--ro-bind", each, each)
-    for each in view.mounts:
+    for each in sandbox.mounts:
         options += ("--bind" if each.writable else "--ro-bind", each.source, each.target)
     return options

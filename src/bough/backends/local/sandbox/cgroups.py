@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.sandbox.mount_table import Mounted, read_mounts
+from bough.backends.local.sandbox.syscalls import Mounted, read_mounts
 
 CPU, MEMORY, PIDS = "cpu", "memory", "pids"
 UNIFIED = "unified"

@@ -46,7 +46,7 @@ def watch(task: int, tell: Callable[[int], None]) -> None:
                 status = ended[task]
                 tell(status)
         elif heard.si_pid == 0:
-            # It came from outside of the namespace, so it is the keeper's.
+            # It came from outside of the namespace, so it is the supervisor's.
             told = told or heard.si_signo == NOTICE
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(task, heard.si_signo)

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from bough.backends.local.command import Limits
+from bough.backends.local.command import TaskLimits
 from bough.backends.local.data.locations import safe_name
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, Unstartable
 from bough.backends.local.options import LocalOptions
@@ -55,7 +55,7 @@ _SHARE = 4
 _KERNEL = Path("/proc/sys/kernel")
 
 
-class LimitSetup(msgspec.Struct, frozen=True):
+class CgroupSetup(msgspec.Struct, frozen=True):
     """How limits are enforced here, in plain values."""
 
     #: The folder that has one for each attempt, by controller; what is missing is not enforced.
@@ -65,7 +65,7 @@ class LimitSetup(msgspec.Struct, frozen=True):
     mounts: tuple[str, ...] = ()
 
 
-class Group(msgspec.Struct, frozen=True):
+class Cgroup(msgspec.Struct, frozen=True):
     """The group of one attempt: plain paths, true for as long as the machine runs."""
 
     #: By controller; with version 2 they are the same.
@@ -142,7 +142,7 @@ class Group(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(self.folders.values()))
 
 
-def choose_limits(options: LocalOptions) -> tuple[LimitSetup | None, tuple[str, ...]]:
+def choose_limits(options: LocalOptions) -> tuple[CgroupSetup | None, tuple[str, ...]]:
     """How limits can be enforced on this machine, and what cannot be."""
     if not options.limits:
         return None, ()
@@ -162,7 +162,7 @@ def choose_limits(options: LocalOptions) -> tuple[LimitSetup | None, tuple[str, 
         f"{_SHOWN[each]}: {faults[each]}" for each in sorted(wanted) if each not in parents
     )
     mounts = {str(each.mount): None for each in trees.values() if each is not None}
-    return (LimitSetup(parents, name, tuple(mounts)) if parents else None), warnings
+    return (CgroupSetup(parents, name, tuple(mounts)) if parents else None), warnings
 
 
 def parent_name(options: LocalOptions) -> str:
@@ -171,9 +171,9 @@ def parent_name(options: LocalOptions) -> str:
     return f"bough-{digest}"
 
 
-def plan_group(setup: LimitSetup, attempt: str) -> Group:
+def plan_group(setup: CgroupSetup, attempt: str) -> Cgroup:
     """The group that an attempt is to have, which need not be there yet."""
-    return Group(
+    return Cgroup(
         {
             each: str(Path(parent, _PREFIX + safe_name(attempt)))
             for each, parent in setup.parents.items()
@@ -181,7 +181,7 @@ def plan_group(setup: LimitSetup, attempt: str) -> Group:
     )
 
 
-def make_group(group: Group, limits: Limits) -> None:
+def make_group(group: Cgroup, limits: TaskLimits) -> None:
     """Make it; one that is there already is used."""
     folders = group.folders
     for controller, folder in folders.items():
@@ -200,7 +200,7 @@ def most_processes() -> int:
     return max(1, min(kernel) // _SHARE)
 
 
-def find_groups(setup: LimitSetup) -> dict[str, Group]:
+def find_groups(setup: CgroupSetup) -> dict[str, Cgroup]:
     """The groups of all attempts, also those that were made by another process, elsewhere."""
     found: dict[str, dict[str, str]] = {}
     for mount in setup.mounts:
@@ -212,7 +212,7 @@ def find_groups(setup: LimitSetup) -> dict[str, Group]:
                     paths = dict.fromkeys(controllers, str(Path(above, each)))
                     found.setdefault(attempt, {}).update(paths)
                 folders.clear()
-    return {attempt: Group(paths) for attempt, paths in found.items()}
+    return {attempt: Cgroup(paths) for attempt, paths in found.items()}
 
 
 def _make(folder: Path, controller: str) -> None:
@@ -249,7 +249,7 @@ def _find_parent(
         try:
             if tree.unified:
                 _delegate(above, controllers, change=above == tree.own)
-            _try_out(LimitSetup(dict.fromkeys(controllers, str(above / name)), name))
+            _try_out(CgroupSetup(dict.fromkeys(controllers, str(above / name)), name))
         except OSError as error:
             fault = fault or f"{above} cannot be used ({error.strerror or error})"
         else:
@@ -267,11 +267,11 @@ def _delegate(group: Path, controllers: tuple[str, ...], *, change: bool) -> Non
         control.write_text(" ".join(f"+{each}" for each in sorted(missing)))
 
 
-def _try_out(setup: LimitSetup) -> None:
+def _try_out(setup: CgroupSetup) -> None:
     """Make a group, put a process into it, and remove it."""
     group = plan_group(setup, f"trial {os.getpid()}")
     try:
-        make_group(group, Limits(1_000, 64 * 2**20, 64))
+        make_group(group, TaskLimits(1_000, 64 * 2**20, 64))
         with subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) as child:
             group.add(child.pid)
             if child.pid not in group.processes():

@@ -14,11 +14,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from bough.backends.local.command import Mount, View
+from bough.backends.local.command import Mount, Sandbox
 from bough.backends.local.data.paths import make_below, open_below
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.sandbox import syscalls as kernel
-from bough.backends.local.sandbox.mount_table import read_mounts
+from bough.backends.local.sandbox import syscalls
+from bough.backends.local.sandbox.syscalls import read_mounts
 
 #: Top-level folders that are not the machine's.
 OWN = frozenset({"dev", "proc", "run", "tmp"})
@@ -40,39 +40,39 @@ _RUNNING = ("/run/nvidia-persistenced", "/run/nvidia-fabricmanager", "/run/openg
 _SETTINGS = ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger")
 _RESOLVER = Path("/etc/resolv.conf")
 #: The same numbers as those of mount(2).
-_SAFE = kernel.MOUNT_NOSUID | kernel.MOUNT_NODEV
+_SAFE = syscalls.MOUNT_NOSUID | syscalls.MOUNT_NODEV
 #: What a mount keeps when it is mounted anew.
 _FLAGS = {
-    "noexec": kernel.MS_NOEXEC,
-    "noatime": kernel.MS_NOATIME,
-    "nodiratime": kernel.MS_NODIRATIME,
-    "relatime": kernel.MS_RELATIME,
+    "noexec": syscalls.MS_NOEXEC,
+    "noatime": syscalls.MS_NOATIME,
+    "nodiratime": syscalls.MS_NODIRATIME,
+    "relatime": syscalls.MS_RELATIME,
 }
 
 
-def build(view: View) -> None:
+def build(sandbox: Sandbox) -> None:
     """Make the view the files of this process, which is in a new mount namespace."""
-    owner = Path(view.root).stat()
-    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    kernel.mount("none", view.root, "tmpfs", _flags(), ROOT_OPTIONS)
+    owner = Path(sandbox.root).stat()
+    syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+    syscalls.mount("none", sandbox.root, "tmpfs", _flags(), ROOT_OPTIONS)
     # It is below one of the folders that are mounted into it, and not to be mounted with that.
-    kernel.mount("none", view.root, "", kernel.MS_UNBINDABLE)
-    root = _Root(view)
+    syscalls.mount("none", sandbox.root, "", syscalls.MS_UNBINDABLE)
+    root = _NewRoot(sandbox)
     try:
-        os.chown(view.root, owner.st_uid, owner.st_gid)
+        os.chown(sandbox.root, owner.st_uid, owner.st_gid)
         root.show_machine()
-        root.hide(view.hidden)
+        root.hide(sandbox.hidden)
         root.show_devices()
         root.show_running()
-        root.bind(view.temporary, ("tmp",), writable=True)
-        root.share_temporary(view.temporary)
-        for each in view.mounts:
+        root.bind(sandbox.temporary, ("tmp",), writable=True)
+        root.share_temporary(sandbox.temporary)
+        for each in sandbox.mounts:
             root.show(each)
         root.show_processes()
         os.fchdir(root.descriptor)
     finally:
         root.close()
-    kernel.pivot_here()
+    syscalls.pivot_here()
 
 
 def find_running() -> list[str]:
@@ -81,13 +81,13 @@ def find_running() -> list[str]:
     return sorted(each for each in found if each.startswith("/run/") and Path(each).is_dir())
 
 
-class _Root:
+class _NewRoot:
     """The new root while it is built."""
 
-    def __init__(self, view: View) -> None:
-        self._path = view.root
-        self.descriptor = open_below("/", Path(view.root).parts[1:])
-        self._taken = OWN | {Path(each.target).parts[1] for each in view.mounts}
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._path = sandbox.root
+        self.descriptor = open_below("/", Path(sandbox.root).parts[1:])
+        self._taken = OWN | {Path(each.target).parts[1] for each in sandbox.mounts}
 
     def close(self) -> None:
         """Forget the root."""
@@ -107,7 +107,7 @@ class _Root:
                 os.symlink(os.readlink(entry.path), entry.name, dir_fd=self.descriptor)
             elif entry.is_dir(follow_symlinks=False):
                 target = self.make((entry.name,))
-                kernel.mount(entry.path, target, "", kernel.MS_BIND | kernel.MS_REC)
+                syscalls.mount(entry.path, target, "", syscalls.MS_BIND | syscalls.MS_REC)
         _protect(self.descriptor, self._path)
 
     def hide(self, hidden: tuple[str, ...]) -> None:
@@ -120,26 +120,26 @@ class _Root:
                 mode = os.stat(parts[-1], dir_fd=above, follow_symlinks=False).st_mode
                 target = "/".join((self._path, *parts))
                 if stat.S_ISDIR(mode):
-                    nothing = _flags(kernel.MS_RDONLY)
-                    kernel.mount("none", target, "tmpfs", nothing, "size=4k,mode=555")
+                    nothing = _flags(syscalls.MS_RDONLY)
+                    syscalls.mount("none", target, "tmpfs", nothing, "size=4k,mode=555")
                 elif not stat.S_ISLNK(mode):
-                    kernel.mount(os.devnull, target, "", kernel.MS_BIND)
+                    syscalls.mount(os.devnull, target, "", syscalls.MS_BIND)
 
     def show_devices(self) -> None:
         """Give it the devices that every program may use, and the accelerators."""
-        kernel.mount("none", self.make(("dev",)), "tmpfs", kernel.MS_NOSUID, "size=1m,mode=755")
+        syscalls.mount("none", self.make(("dev",)), "tmpfs", syscalls.MS_NOSUID, "size=1m,mode=755")
         for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
             if entry.name in _DEVICES or entry.name.startswith(ACCELERATORS):
                 self._show_device(entry)
         pseudo_terminals = "newinstance,ptmxmode=0666,mode=620"
-        kernel.mount(
-            "none", self.make(("dev", "pts")), "devpts", kernel.MS_NOSUID, pseudo_terminals
+        syscalls.mount(
+            "none", self.make(("dev", "pts")), "devpts", syscalls.MS_NOSUID, pseudo_terminals
         )
-        kernel.mount("none", self.make(("dev", "shm")), "tmpfs", _flags(), "mode=1777")
+        syscalls.mount("none", self.make(("dev", "shm")), "tmpfs", _flags(), "mode=1777")
         with self._opened(("dev",)) as devices:
             for name, leads in _LINKS:
                 os.symlink(leads, name, dir_fd=devices)
-            _change(devices, kernel.MOUNT_RDONLY)
+            _change(devices, syscalls.MOUNT_RDONLY)
 
     def show_running(self) -> None:
         """Give it what it needs to find other machines and its GPUs."""
@@ -149,13 +149,13 @@ class _Root:
 
     def show_processes(self) -> None:
         """Give it /proc, without what would change the machine."""
-        kernel.mount("proc", self.make(("proc",)), "proc", _flags(kernel.MS_NOEXEC))
+        syscalls.mount("proc", self.make(("proc",)), "proc", _flags(syscalls.MS_NOEXEC))
         for name in _SETTINGS:
             path = "/".join((self._path, "proc", name))
             if os.path.lexists(path):
-                kernel.mount(path, path, "", kernel.MS_BIND)
-                kept = _flags(kernel.MS_NOEXEC | kernel.MS_RDONLY)
-                kernel.mount("none", path, "", kernel.MS_BIND | kernel.MS_REMOUNT | kept)
+                syscalls.mount(path, path, "", syscalls.MS_BIND)
+                kept = _flags(syscalls.MS_NOEXEC | syscalls.MS_RDONLY)
+                syscalls.mount("none", path, "", syscalls.MS_BIND | syscalls.MS_REMOUNT | kept)
 
     def share_temporary(self, temporary: str) -> None:
         """Let /var/tmp be the task's own as well, where there is such a folder."""
@@ -185,14 +185,14 @@ class _Root:
             if not is_folder and not stat.S_ISREG(mode):
                 raise OSError(errno.EINVAL, "it is neither a folder nor a file", source)
             target = self._make_target(parts, is_folder=is_folder)
-            kernel.mount(_of(shown), _of(target), "", kernel.MS_BIND)
+            syscalls.mount(_of(shown), _of(target), "", syscalls.MS_BIND)
             os.close(target)
         finally:
             os.close(shown)
         with self._opened(parts[:-1]) as above:
             bound = os.open(parts[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
         try:
-            _change(bound, _SAFE if writable else _SAFE | kernel.MOUNT_RDONLY)
+            _change(bound, _SAFE if writable else _SAFE | syscalls.MOUNT_RDONLY)
         finally:
             os.close(bound)
 
@@ -216,7 +216,7 @@ class _Root:
             Path(target).mkdir()
         else:
             Path(target).touch()
-        kernel.mount(entry.path, target, "", kernel.MS_BIND | kernel.MS_REC)
+        syscalls.mount(entry.path, target, "", syscalls.MS_BIND | syscalls.MS_REC)
 
     @contextlib.contextmanager
     def _opened(self, parts: tuple[str, ...]) -> Iterator[int]:
@@ -230,8 +230,8 @@ class _Root:
 def _protect(root: int, path: str) -> None:
     """Make all that is mounted below the root read-only, but not the root itself."""
     try:
-        kernel.set_mount(root, add=_SAFE | kernel.MOUNT_RDONLY, recursive=True)
-        kernel.set_mount(root, remove=kernel.MOUNT_RDONLY)
+        syscalls.set_mount(root, add=_SAFE | syscalls.MOUNT_RDONLY, recursive=True)
+        syscalls.set_mount(root, remove=syscalls.MOUNT_RDONLY)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -240,7 +240,7 @@ def _protect(root: int, path: str) -> None:
 
 def _change(descriptor: int, attributes: int) -> None:
     try:
-        kernel.set_mount(descriptor, add=attributes)
+        syscalls.set_mount(descriptor, add=attributes)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -253,12 +253,12 @@ def _remount_all(path: str) -> None:
     for each in read_mounts(text):
         if each.path.startswith(f"{path}/"):
             kept = sum(_FLAGS[name] for name in each.options if name in _FLAGS)
-            _remount(each.path, kept | _SAFE | kernel.MS_RDONLY)
+            _remount(each.path, kept | _SAFE | syscalls.MS_RDONLY)
     _remount(path, _SAFE)
 
 
 def _remount(path: str, flags: int) -> None:
-    kernel.mount("none", path, "", kernel.MS_BIND | kernel.MS_REMOUNT | flags)
+    syscalls.mount("none", path, "", syscalls.MS_BIND | syscalls.MS_REMOUNT | flags)
 
 
 def _of(descriptor: int) -> str:
@@ -266,4 +266,4 @@ def _of(descriptor: int) -> str:
 
 
 def _flags(more: int = 0) -> int:
-    return kernel.MS_NOSUID | kernel.MS_NODEV | more
+    return syscalls.MS_NOSUID | syscalls.MS_NODEV | more

@@ -15,10 +15,10 @@ import signal
 from pathlib import Path
 from typing import NoReturn
 
-from bough.backends.local.command import Account, Command, View, ViewKind
+from bough.backends.local.command import Command, Sandbox, SandboxKind, UserAccount
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox import syscalls as kernel
+from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.bubblewrap import outer_environment, wrap
 from bough.backends.local.sandbox.init_process import hold_signals, release_signals, watch
 from bough.backends.local.sandbox.root_filesystem import build
@@ -29,20 +29,20 @@ _KEPT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
 _STATUS_BYTES = 4
 _REMEDY = "run the server as root, or install bubblewrap"
 _REMEDY_OF_ROOT = "let the server make namespaces (it is root, but without CAP_SYS_ADMIN)"
-_WITHOUT_ROOT = (ViewKind.USER_NAMESPACES, ViewKind.BUBBLEWRAP)
+_WITHOUT_ROOT = (SandboxKind.USER_NAMESPACES, SandboxKind.BUBBLEWRAP)
 
 
-def choose_view(options: LocalOptions) -> tuple[ViewKind | None, tuple[str, ...]]:
+def choose_sandbox(options: LocalOptions) -> tuple[SandboxKind | None, tuple[str, ...]]:
     """The kind of view that works on this machine, and what there is to say if none does."""
     if not options.private:
         return None, ()
     # It runs this module in a process of its own, which needs nothing of it.
-    from bough.backends.local.sandbox.sandbox_probe import try_view  # noqa: PLC0415
+    from bough.backends.local.sandbox.sandbox_probe import try_sandbox  # noqa: PLC0415
 
-    kinds = (ViewKind.NAMESPACES,) if os.geteuid() == 0 else _WITHOUT_ROOT
+    kinds = (SandboxKind.NAMESPACES,) if os.geteuid() == 0 else _WITHOUT_ROOT
     faults: list[str] = []
     for kind in kinds:
-        fault = try_view(kind)
+        fault = try_sandbox(kind)
         if fault is None:
             return kind, ()
         faults.append(f"{kind}: {fault}")
@@ -72,45 +72,45 @@ def enter(command: Command) -> tuple[str, ...]:
 
 def environment_of(command: Command) -> dict[str, str]:
     """What to start with that which was entered: the task itself, or what gives it its own."""
-    view = command.view
-    if view is not None and view.kind is ViewKind.BUBBLEWRAP:
+    sandbox = command.sandbox
+    if sandbox is not None and sandbox.kind is SandboxKind.BUBBLEWRAP:
         return outer_environment(command)
     return command.environment
 
 
 def _enter(command: Command) -> tuple[str, ...]:
-    view = command.view
-    if view is not None:
+    sandbox = command.sandbox
+    if sandbox is not None:
         # It may hold what the server's user has logged in to elsewhere.
-        kernel.leave_keyring()
-    if view is not None and view.kind is ViewKind.BUBBLEWRAP:
+        syscalls.leave_keyring()
+    if sandbox is not None and sandbox.kind is SandboxKind.BUBBLEWRAP:
         _ignore_signals()
-        return wrap(command, view)
-    if view is not None:
-        _isolate(view)
-        kernel.keep_capabilities(_KEPT if os.geteuid() == 0 else frozenset())
+        return wrap(command, sandbox)
+    if sandbox is not None:
+        _isolate(sandbox)
+        syscalls.keep_capabilities(_KEPT if os.geteuid() == 0 else frozenset())
     if command.account is not None:
         _switch(command.account)
-    if view is not None:
-        kernel.forbid_new_privileges()
+    if sandbox is not None:
+        syscalls.forbid_new_privileges()
     os.chdir(command.working_folder)
     return command.argv
 
 
-def _isolate(view: View) -> None:
+def _isolate(sandbox: Sandbox) -> None:
     """Go into new namespaces; returns in a process that is neither the caller nor the first."""
-    if view.kind is ViewKind.USER_NAMESPACES:
+    if sandbox.kind is SandboxKind.USER_NAMESPACES:
         _become_own_root()
-    kernel.unshare(kernel.CLONE_NEWPID)
+    syscalls.unshare(syscalls.CLONE_NEWPID)
     reading, writing = os.pipe2(os.O_CLOEXEC)
     first = os.fork()
     if first:
         os.close(writing)
         _mirror(first, reading)
     os.close(reading)
-    kernel.die_with_parent(signal.SIGKILL)
-    kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC)
-    build(view)
+    syscalls.die_with_parent(signal.SIGKILL)
+    syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC)
+    build(sandbox)
     hold_signals()
     task = os.fork()
     if task:
@@ -126,7 +126,7 @@ def _isolate(view: View) -> None:
 def _become_own_root() -> None:
     """A namespace of users in which this process may mount, and is still the same user."""
     user, group = os.geteuid(), os.getegid()
-    kernel.unshare(kernel.CLONE_NEWUSER)
+    syscalls.unshare(syscalls.CLONE_NEWUSER)
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
@@ -170,7 +170,7 @@ def _close_all_but(descriptor: int) -> None:
     os.closerange(1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _switch(account: Account) -> None:
+def _switch(account: UserAccount) -> None:
     os.setgroups(account.groups)
     os.setresgid(account.group_id, account.group_id, account.group_id)
     os.setresuid(account.user_id, account.user_id, account.user_id)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Command, Mount, View, ViewKind
+from bough.backends.local.command import Command, Mount, Sandbox, SandboxKind
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.preparation.layout import SEEN_WORK
 from bough.backends.local.sandbox.sandbox import enter, environment_of
@@ -29,7 +29,7 @@ test ! -e "$1/file" && touch written /tmp/written && : > /dev/null && test -e /p
 
 
 @functools.cache
-def try_view(kind: ViewKind) -> str | None:
+def try_sandbox(kind: SandboxKind) -> str | None:
     """Why a kind of view is not possible on this machine; `None`: it is."""
     with tempfile.TemporaryDirectory(prefix="bough-") as name:
         command = _arrange(Path(name).resolve(), kind)
@@ -53,11 +53,11 @@ def try_view(kind: ViewKind) -> str | None:
     return lines[-1] if lines else f"a trial ended with exit code {answer.returncode}"
 
 
-def _arrange(folder: Path, kind: ViewKind) -> Command:
+def _arrange(folder: Path, kind: SandboxKind) -> Command:
     for name in ("root", "tmp", "work", _SECRET):
         (folder / name).mkdir()
     (folder / _SECRET / "file").touch()
-    view = View(
+    sandbox = Sandbox(
         temporary=str(folder / "tmp"),
         root=str(folder / "root"),
         kind=kind,
@@ -66,7 +66,7 @@ def _arrange(folder: Path, kind: ViewKind) -> Command:
     )
     argv = ("/bin/sh", "-c", _SCRIPT, "probe", str(folder / _SECRET))
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
-    return Command("probe", "probe", argv, environment, SEEN_WORK, view)
+    return Command("probe", "probe", argv, environment, SEEN_WORK, sandbox)
 
 
 def main(text: str) -> None:

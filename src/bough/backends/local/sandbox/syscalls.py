@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWIPC = 0x08000000
@@ -70,6 +71,19 @@ class _CapabilitySet(ctypes.Structure):
     )
 
 
+class Mounted(NamedTuple):
+    """One line of /proc/self/mountinfo."""
+
+    #: The part of the file system that is mounted.
+    root: str
+    path: str
+    #: Of this mount, as `ro` and `nosuid`.
+    options: frozenset[str]
+    kind: str
+    #: Of the file system.
+    system_options: frozenset[str]
+
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -104,6 +118,21 @@ def set_mount(descriptor: int, *, add: int = 0, remove: int = 0, recursive: bool
         ctypes.byref(attributes),
         ctypes.c_size_t(ctypes.sizeof(attributes)),
     )
+
+
+def read_mounts(text: str) -> Iterator[Mounted]:
+    """The mounts in their order; a later one at the same place covers an earlier one."""
+    for line in text.splitlines():
+        first, _, second = line.partition(" - ")
+        words, rest = first.split(" "), [*second.split(" "), "", "", ""]
+        if len(words) >= 6:
+            yield Mounted(
+                _unescape(words[3]),
+                _unescape(words[4]),
+                frozenset(words[5].split(",")),
+                rest[0],
+                frozenset(rest[2].split(",")),
+            )
 
 
 def pivot_here() -> None:
@@ -170,3 +199,9 @@ def _call(function: Any, *arguments: Any, path: str | None = None) -> None:
     if function(*arguments) < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
+
+
+def _unescape(text: str) -> str:
+    for code, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, plain)
+    return text

@@ -1,4 +1,4 @@
-"""What is done beside a keeper: preparing tasks, copying data, tidying up. Must not know when."""
+"""The slow work of a supervisor: preparing tasks, copying data, removing files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bough.backends.local.data.removal import remove
 from bough.backends.local.errors import NoRoom, lacks_room
 from bough.backends.local.preparation.prepare_task import Place, clean_up, prepare
 from bough.backends.local.supervisor.instructions import Setup
-from bough.backends.local.supervisor.supervised_task import KeptTask
+from bough.backends.local.supervisor.supervised_task import SupervisedTask
 from bough.errors import BoughError
 
 _COMMAND_S = 60
@@ -24,7 +24,7 @@ _FILE_BYTES = 2**20
 _SECRETS = msgspec.json.Decoder(dict[str, dict[str, str]])
 
 
-def prepare_all(setup: Setup, tasks: Sequence[KeptTask]) -> bytes:
+def prepare_all(setup: Setup, tasks: Sequence[SupervisedTask]) -> bytes:
     """Make everything ready for some tasks; the commands, in the same order."""
     commands: list[msgspec.Struct] = []
     for task in tasks:
@@ -36,7 +36,7 @@ def prepare_all(setup: Setup, tasks: Sequence[KeptTask]) -> bytes:
     return msgspec.json.encode(commands)
 
 
-def takes_long(task: KeptTask) -> bool:
+def takes_long(task: SupervisedTask) -> bool:
     """Whether its preparation may take so long that nobody should wait for it."""
     spec = task.order.launch.spec
     if spec is None:
@@ -70,21 +70,21 @@ def tidy(folders: Iterable[AttemptFolder]) -> bytes:
     return b""
 
 
-def blame(task: KeptTask, reason: str) -> str:
+def blame(task: SupervisedTask, reason: str) -> str:
     """Say whose fault it is that a gang does not start."""
     return f"Task {task.name} could not be started: {reason}"
 
 
-def _prepare(setup: Setup, task: KeptTask) -> msgspec.Struct:
+def _prepare(setup: Setup, task: SupervisedTask) -> msgspec.Struct:
     folder = task.folder
-    # What an earlier keeper has begun is not used.
+    # What an earlier supervisor has begun is not used.
     remove(folder.task)
     folder.task.mkdir(mode=0o700)
     launch = task.order.launch
     with contextlib.suppress(FileNotFoundError):
         secrets = _SECRETS.decode(folder.secrets.read_bytes())
         launch = msgspec.structs.replace(launch, secrets=secrets)
-    place = Place(setup.options, setup.view, folder.task, task.order.workflow_id)
+    place = Place(setup.options, setup.sandbox, folder.task, task.order.workflow_id)
     command = prepare(place, launch, task.accepted.gpu_indices)
     for each in command.inputs:
         copy_files(each)

@@ -1,4 +1,4 @@
-"""What a keeper waits for: streams, signals, ended processes, and work that is done beside it.
+"""What a supervisor waits for: streams, signals, ended processes, and work that is done beside it.
 
 Must not know what any of it means.
 """
@@ -13,27 +13,27 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from bough.backends.local.supervisor.forked_work import Aside
+from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.ptrace import is_held
 
 
-class Events:
+class EventLoop:
     """Everything that can happen to a process with one thread."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         #: What is called when one of these has ended, by the number of the process.
-        self._asides: dict[int, Callable[[], None]] = {}
+        self._finishers: dict[int, Callable[[], None]] = {}
         #: A signal came that says that something is to be read again.
         self.nudged = False
 
     @property
-    def asides(self) -> tuple[int, ...]:
-        """The numbers of all that works beside the keeper."""
-        return tuple(self._asides)
+    def forked_pids(self) -> tuple[int, ...]:
+        """The numbers of all that works beside the supervisor."""
+        return tuple(self._finishers)
 
     def listen(self) -> None:
-        """Let signals wake the keeper."""
+        """Let signals wake the supervisor."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
@@ -60,23 +60,25 @@ class Events:
             if self._selector.get_map().get(key.fd) is key:
                 key.data()
 
-    def do_aside(self, work: Callable[[], bytes], done: Callable[[Aside], None]) -> Aside:
+    def fork_work(
+        self, work: Callable[[], bytes], done: Callable[[ForkedWork], None]
+    ) -> ForkedWork:
         """Have some work done, and call when it is."""
-        aside = Aside(work)
+        forked = ForkedWork(work)
 
         def read() -> None:
-            if aside.read():
-                self.remove(aside.descriptor)
+            if forked.read():
+                self.remove(forked.descriptor)
 
         def finish() -> None:
-            aside.read()
-            self.remove(aside.descriptor)
-            aside.close()
-            done(aside)
+            forked.read()
+            self.remove(forked.descriptor)
+            forked.close()
+            done(forked)
 
-        self.add(aside.descriptor, read)
-        self._asides[aside.pid] = finish
-        return aside
+        self.add(forked.descriptor, read)
+        self._finishers[forked.pid] = finish
+        return forked
 
     def reap(
         self,
@@ -103,7 +105,7 @@ class Events:
             any_ended = True
             ended(found)
             os.waitid(os.P_PID, found.si_pid, os.WEXITED)
-            finish = self._asides.pop(found.si_pid, None)
+            finish = self._finishers.pop(found.si_pid, None)
             if finish is not None:
                 finish()
 

@@ -1,4 +1,4 @@
-"""From a forked copy of the keeper to the task's own program.
+"""From a forked copy of the supervisor to the task's own program.
 
 A copy gets everything ready, says so, and waits; it goes on when it is told to, which is when
 all tasks of its gang are ready. What goes wrong is told in words. Must not know of the others.
@@ -16,10 +16,10 @@ import socket
 import stat
 from pathlib import Path
 
-from bough.backends.local.command import Command, ViewKind
+from bough.backends.local.command import Command, SandboxKind
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.sandbox.cgroups import PIDS
-from bough.backends.local.sandbox.limits import Group
+from bough.backends.local.sandbox.limits import Cgroup
 from bough.backends.local.sandbox.sandbox import enter, environment_of
 from bough.backends.local.supervisor.processes import die_with_parent
 from bough.backends.local.supervisor.ptrace import learn_senders
@@ -44,7 +44,7 @@ _SIGNALS = (
 
 def fork_task(
     command: Command,
-    group: Group | None,
+    group: Cgroup | None,
     streams: tuple[int, int],
     limit: tuple[int, int],
 ) -> tuple[int, socket.socket]:
@@ -66,7 +66,7 @@ def can_be_held(command: Command) -> bool:
     """
     if os.geteuid() == 0:
         return True
-    if command.view is not None and command.view.kind is ViewKind.BUBBLEWRAP:
+    if command.sandbox is not None and command.sandbox.kind is SandboxKind.BUBBLEWRAP:
         return False
     program = shutil.which(command.argv[0], path=command.environment.get("PATH"))
     return program is None or not os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID)
@@ -74,7 +74,7 @@ def can_be_held(command: Command) -> bool:
 
 def _become(
     command: Command,
-    group: Group | None,
+    group: Cgroup | None,
     descriptors: tuple[int, int, int],
     limit: tuple[int, int],
 ) -> None:

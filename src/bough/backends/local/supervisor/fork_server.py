@@ -1,7 +1,8 @@
-"""A small process that does nothing but fork keepers, which costs it a millisecond.
+"""The fork server: a small process without threads that forks supervisors, each in a millisecond.
 
-The server cannot do so itself: it has threads, and to start Python anew takes too long. The warden
-ends with its server; keepers go on. Must not know what keepers do.
+The server cannot fork them itself, because it has threads, and starting Python for each would take
+too long. `ForkServer` is the server's side: it starts the process and asks it for supervisors. The
+process itself is `python -m` this module. It exits with its server; supervisors go on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -21,38 +23,113 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bough.backends.local.attempt_folder import Folders
-from bough.backends.local.attempt_state import Hold, Kept, Over
+from bough.backends.local.attempt_state import AttemptEnd, AttemptLock, SupervisorProcess
 from bough.backends.local.errors import lacks_room
-from bough.backends.local.supervisor.instructions import Setup, decode_order, decode_setup
+from bough.backends.local.options import RUNNER_VARIABLES
+from bough.backends.local.supervisor.instructions import Setup, decode_order, decode_setup, encode
 from bough.backends.local.supervisor.processes import find_process
-from bough.backends.local.supervisor.supervised_task import KeptTask
-from bough.backends.local.supervisor.supervisor import Keeper
+from bough.backends.local.supervisor.supervised_task import SupervisedTask
+from bough.backends.local.supervisor.supervisor import Supervisor
 from bough.model.backend import Sight
+
+_MODULE = "bough.backends.local.supervisor.fork_server"
+#: How long the process may take to read a request before it counts as lost.
+_SEND_S = 10.0
+_EXIT_S = 5.0
+_LOG_BYTES = 2**20
+#: What it needs to find programs, and what container runners need; tasks get none of it.
+_PASSED_VARIABLES = ("PATH", *RUNNER_VARIABLES)
+
+
+class ForkServer:
+    """The server's side: asks for supervisors, and replaces the process if it is lost."""
+
+    def __init__(self, setup: Setup, log: Path) -> None:
+        self._setup = setup
+        #: Where the process and its supervisors write unexpected errors.
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._line: socket.socket | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start the process, in place of one that is lost."""
+        self.close()
+        ours, theirs = socket.socketpair()
+        if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
+            self._log.unlink()
+        with theirs, self._log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - Python itself
+                [sys.executable, "-m", _MODULE, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                # Not the server's own, which a caller may read until they are closed.
+                stdout=log,
+                stderr=log,
+                pass_fds=(theirs.fileno(),),
+                env=_environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+        ours.settimeout(_SEND_S)
+        self._line = ours
+        ours.sendall(encode(self._setup) + b"\n")
+
+    def supervise(self, names: Sequence[str]) -> None:
+        """Fork a supervisor for some attempts, by the names of their folders."""
+        text = json.dumps(names).encode() + b"\n"
+        for again in (True, False):
+            try:
+                if self._line is None or not self.alive:
+                    self.start()
+                if self._line is not None:
+                    self._line.sendall(text)
+                return
+            except OSError:
+                self.close()
+                if not again:
+                    raise
+
+    def close(self) -> None:
+        """Let the process exit; the supervisors that it forked go on."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._process is not None:
+            try:
+                self._process.wait(_EXIT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
 
 
 def main(descriptor: int) -> None:
-    """Fork a keeper for each line, until there is nobody to write one."""
-    # The last one is for keepers, and must not end one that does not listen yet.
+    """Fork a supervisor for each line, until the server closes its end."""
+    # Supervisors are woken by SIGUSR1: it must not kill one that does not handle it yet.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
-    # Nobody waits for keepers.
+    # Supervisors are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     line = socket.socket(fileno=descriptor)
     line.set_inheritable(False)
     with line.makefile("rb") as file:
         setup = decode_setup(file.readline())
-        # What is here is shared with every keeper, as long as nobody touches it.
+        # Memory is shared with all supervisors for as long as it is not written to.
         gc.collect()
         gc.freeze()
         for text in file:
             if text.endswith(b"\n") and os.fork() == 0:
-                _be_keeper(setup, json.loads(text), line)
+                _be_supervisor(setup, json.loads(text), line)
 
 
-def take(setup: Setup, names: Sequence[str]) -> list[KeptTask]:
-    """The tasks that nobody keeps or has begun, taken all at once."""
+def take(setup: Setup, names: Sequence[str]) -> list[SupervisedTask]:
+    """The tasks that have no supervisor and were not begun, taken all at once."""
     folders = Folders(setup.options.folder)
-    taken: list[KeptTask] = []
+    taken: list[SupervisedTask] = []
     with _alone(folders.taking):
         for name in names:
             task = _take_one(setup, folders, name)
@@ -61,20 +138,20 @@ def take(setup: Setup, names: Sequence[str]) -> list[KeptTask]:
     return taken
 
 
-def _take_one(setup: Setup, folders: Folders, name: str) -> KeptTask | None:
+def _take_one(setup: Setup, folders: Folders, name: str) -> SupervisedTask | None:
     folder = folders.of(name)
     try:
-        hold = Hold(folder.state)
+        lock = AttemptLock(folder.state)
     except FileNotFoundError:
         return None
-    state = hold.read() if hold.take() else None
-    if state is None or state.begun is not None or state.over is not None:
-        hold.close()
+    state = lock.read() if lock.take() else None
+    if state is None or state.begun is not None or state.end is not None:
+        lock.close()
         return None
     own = find_process(os.getpid())
-    hold.write(Kept(os.getpid(), 0 if own is None else own.since))
+    lock.write(SupervisorProcess(os.getpid(), 0 if own is None else own.since))
     order = decode_order(folder.launch.read_bytes())
-    return KeptTask(folder, hold, state.accepted, order, setup.options.log_bytes)
+    return SupervisedTask(folder, lock, state.accepted, order, setup.options.log_bytes)
 
 
 @contextlib.contextmanager
@@ -87,45 +164,53 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _be_keeper(setup: Setup, names: Sequence[str], line: socket.socket) -> None:
-    """Never returns."""
-    keeper = None
+def _be_supervisor(setup: Setup, names: Sequence[str], line: socket.socket) -> None:
+    """Run as the supervisor of some attempts; never returns."""
+    supervisor = None
     try:
         line.detach()
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        # Not a session: to the kernel each is one that has its share of the processor, and with a
-        # hundred of them little is left for the server.
+        # A process group and not a session: the kernel shares the CPU between sessions, and a
+        # hundred of them would leave little for the server.
         os.setpgid(0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
         tasks = take(setup, names)
         if tasks:
-            keeper = Keeper(setup, tasks, limit)
-            keeper.run()
-    except BaseException as error:  # whatever it is, it is told, and ends here
+            supervisor = Supervisor(setup, tasks, limit)
+            supervisor.run()
+    except BaseException as error:  # any error is reported as the end of the tasks
         with contextlib.suppress(OSError):
             traceback.print_exc()
-        message = f"What keeps the task has failed: {type(error).__name__}: {error}"
-        # What was not begun can be tried again when there is room; else it fails again.
+        message = f"The supervisor of the task failed: {type(error).__name__}: {error}"
+        # A task that was not begun can be retried when the disk has room; else it fails again.
         unstarted = Sight.LOST if lacks_room(error) else Sight.UNSTARTABLE
-        if keeper is not None:
-            keeper.give_up(message, unstarted)
+        if supervisor is not None:
+            supervisor.give_up(message, unstarted)
         else:
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-            _refuse(setup, names, Over(unstarted.value, _now_ms(), message=message))
+            _refuse(setup, names, AttemptEnd(unstarted.value, _now_ms(), message=message))
     os._exit(0)
 
 
-def _refuse(setup: Setup, names: Sequence[str], over: Over) -> None:
-    """Have it written that nobody can keep these; what somebody does keep is left alone."""
+def _refuse(setup: Setup, names: Sequence[str], end: AttemptEnd) -> None:
+    """Record that these cannot be supervised; those that have a supervisor are left alone."""
     for name in names:
         with contextlib.suppress(OSError):
-            hold = Hold(Folders(setup.options.folder).of(name).state)
-            state = hold.read() if hold.take() else None
-            if state is not None and state.begun is None and state.over is None:
-                hold.write(over)
-            hold.close()
+            lock = AttemptLock(Folders(setup.options.folder).of(name).state)
+            state = lock.read() if lock.take() else None
+            if state is not None and state.begun is None and state.end is None:
+                lock.write(end)
+            lock.close()
+
+
+def _environment() -> dict[str, str]:
+    """The part of the server's environment, which may hold secrets, that is passed on."""
+    passed = {each: os.environ[each] for each in _PASSED_VARIABLES if each in os.environ}
+    # Absolute, because the process starts in another folder.
+    search_path = os.pathsep.join(os.path.abspath(each) for each in sys.path if each)
+    return {"PATH": os.defpath} | passed | {"PYTHONPATH": search_path}
 
 
 def _now_ms() -> int:

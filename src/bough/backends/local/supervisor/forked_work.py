@@ -1,7 +1,4 @@
-"""Work that takes long, done by a copy of the keeper beside it, so that the keeper never waits.
-
-Must not know what the work is.
-"""
+"""Slow work in a forked copy of the supervisor, so that the supervisor itself never blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _DONE, _FAILED, _NO_ROOM = b"+", b"-", b"0"
 _READ_BYTES = 65_536
 
 
-class Aside:
+class ForkedWork:
     """One piece of work and what came of it."""
 
     def __init__(self, work: Callable[[], bytes]) -> None:

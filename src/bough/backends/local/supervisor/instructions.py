@@ -1,4 +1,4 @@
-"""What a keeper is told besides what to run: how this machine is used, in plain values.
+"""What a supervisor is told besides what to run: how this machine is used, in plain values.
 
 Must not know how any of it is found out.
 """
@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from bough.backends.local.command import ViewKind
+from bough.backends.local.command import SandboxKind
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox.limits import LimitSetup
+from bough.backends.local.sandbox.limits import CgroupSetup
 from bough.model.backend import Launch
 
 
@@ -21,11 +21,11 @@ class Setup(msgspec.Struct, frozen=True):
 
     options: LocalOptions
     #: `None`: tasks see the machine as it is.
-    view: ViewKind | None = None
-    limits: LimitSetup | None = None
+    sandbox: SandboxKind | None = None
+    limits: CgroupSetup | None = None
 
 
-class Order(msgspec.Struct, frozen=True):
+class StartOrder(msgspec.Struct, frozen=True):
     """One attempt that is to run, as the server was told."""
 
     workflow_id: str
@@ -33,7 +33,7 @@ class Order(msgspec.Struct, frozen=True):
     launch: Launch
 
 
-def encode(value: Setup | Order) -> bytes:
+def encode(value: Setup | StartOrder) -> bytes:
     """Make it plain text on one line."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
@@ -43,7 +43,7 @@ def decode_setup(text: bytes) -> Setup:
     return msgspec.json.decode(text, type=Setup, dec_hook=_path)
 
 
-def decode_order(text: bytes) -> Order:
+def decode_order(text: bytes) -> StartOrder:
     """Read what `encode` wrote."""
     return _ORDERS.decode(text)
 
@@ -60,4 +60,4 @@ def _path(kind: type, value: Any) -> Any:
     raise TypeError(f"{kind} is no plain value")
 
 
-_ORDERS = msgspec.json.Decoder(Order)
+_ORDERS = msgspec.json.Decoder(StartOrder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -129,7 +129,7 @@ def kill_all(processes: Iterable[Process]) -> int:
 
 
 def left_of(attempt: str, pid: int, since: int) -> list[Process]:
-    """What still lives of an attempt whose keeper is gone: told by what it was started with."""
+    """What still lives of an attempt whose supervisor is gone: told by what it was started with."""
     entry = f"BOUGH_ATTEMPT={attempt}".encode()
     return [
         each
@@ -137,6 +137,41 @@ def left_of(attempt: str, pid: int, since: int) -> list[Process]:
         if not each.dead
         and ((each.pid == pid and each.since == since) or environment_has(each.pid, entry))
     ]
+
+
+def kill_left(pid: int, attempt: str, others: Collection[int], *, alone: bool) -> bool:
+    """Kill what is left of a task that had this number; whether there was anything.
+
+    `others` are children of the supervisor to leave alone; `alone`: no other task lives.
+    """
+    orphans = [find_process(each) for each in children(os.getpid()) if each not in others]
+    entry = f"BOUGH_ATTEMPT={attempt}".encode()
+    doomed = [
+        each
+        for each in orphans
+        if each is not None
+        and not each.dead
+        and (alone or pid in (each.group, each.session) or environment_has(each.pid, entry))
+    ]
+    if not doomed:
+        return False
+    # Those at the top first, so that they cannot start anew what is ended below them.
+    kill_all(doomed)
+    kill_all(_below(doomed))
+    return True
+
+
+def is_left(group: int) -> bool:
+    """Whether a process lives that has become the supervisor's child and is of this group."""
+    orphans = (find_process(each) for each in children(os.getpid()) if each != group)
+    return any(each is not None and not each.dead and each.group == group for each in orphans)
+
+
+def _below(roots: list[Process]) -> list[Process]:
+    found: list[Process] = []
+    for each in roots:
+        found += descendants(each.pid)
+    return found
 
 
 def adopt_orphans() -> None:

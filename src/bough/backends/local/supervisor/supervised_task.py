@@ -1,6 +1,6 @@
-"""One task while its keeper has it: its processes, its streams, its end. Must not know the others.
+"""One task of a supervisor: its processes, its output, its end.
 
-Nothing here waits: everything that takes time is asked again later.
+Nothing here blocks: what takes time is asked again later.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ from enum import Enum, auto
 import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder, write_whole
-from bough.backends.local.attempt_state import Accepted, Begun, Hold, Over, Told
-from bough.backends.local.command import Command, Copy, Limits
-from bough.backends.local.logs.log_writer import ERROR, OUT, Lines, LogWriter
+from bough.backends.local.attempt_state import (
+    Acceptance,
+    AttemptEnd,
+    AttemptLock,
+    Begun,
+    StopRequest,
+)
+from bough.backends.local.command import Command, Copy, TaskLimits
+from bough.backends.local.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
 from bough.backends.local.sandbox.init_process import NOTICE
-from bough.backends.local.sandbox.limits import Group, make_group
+from bough.backends.local.sandbox.limits import Cgroup, make_group
 from bough.backends.local.supervisor.exec_task import can_be_held, fork_task
-from bough.backends.local.supervisor.forked_work import Aside
-from bough.backends.local.supervisor.instructions import Order
-from bough.backends.local.supervisor.orphans import is_left
-from bough.backends.local.supervisor.processes import find_process
+from bough.backends.local.supervisor.forked_work import ForkedWork
+from bough.backends.local.supervisor.instructions import StartOrder
+from bough.backends.local.supervisor.processes import find_process, is_left
 from bough.backends.local.supervisor.ptrace import release, seize
 from bough.model.backend import Sight
 from bough.model.workflow import ExitCode
@@ -52,38 +57,43 @@ class Phase(Enum):
     #: Nothing of it runs; its results are copied.
     COPYING = auto()
     #: Its end is written down.
-    OVER = auto()
+    FINISHED = auto()
 
 
 #: There is a process.
 ALIVE = (Phase.FORKED, Phase.READY, Phase.GOING, Phase.RUNNING)
 
 
-class KeptTask:
+class SupervisedTask:
     """One task."""
 
     def __init__(
-        self, folder: AttemptFolder, hold: Hold, accepted: Accepted, order: Order, log_bytes: int
+        self,
+        folder: AttemptFolder,
+        hold: AttemptLock,
+        accepted: Acceptance,
+        order: StartOrder,
+        log_bytes: int,
     ) -> None:
         self.folder = folder
         self.accepted = accepted
         self.order = order
         self.phase = Phase.WAITING
-        self.told: Told | None = None
+        self.stop_request: StopRequest | None = None
         #: When its time is over, by the monotonic clock.
         self.kill_at: float | None = None
         self.command: Command | None = None
-        self.group: Group | None = None
+        self.group: Cgroup | None = None
         self.pid = 0
         self.channel: socket.socket | None = None
         #: The process that becomes the task, if it is held when it has; and whether it is now.
         self.traced = 0
         self.held = False
         #: Both ends of what it writes, by the descriptor.
-        self.streams: dict[int, Lines] = {}
+        self.streams: dict[int, LineCutter] = {}
         self.log = LogWriter(folder.path, log_bytes)
         #: Copies that are made now, and when the next ones are due.
-        self.aside: Aside | None = None
+        self.forked: ForkedWork | None = None
         self.due: dict[int, float] = {}
         #: How often it was looked for left-overs, and when to look again.
         self.sweeps = 0
@@ -109,13 +119,13 @@ class KeptTask:
         """Whether it is on its way to run."""
         return self.phase in (Phase.FORKED, Phase.READY, Phase.GOING)
 
-    def read_told(self) -> Told | None:
+    def read_stop_request(self) -> StopRequest | None:
         """Whether it was told to end, as it is written now."""
         state = self._hold.read()
-        return None if state is None else state.told
+        return None if state is None else state.stop_request
 
-    def enclose(self, group: Group, limits: Limits) -> None:
-        """Have limits; written down before, so that they are found after a crash of the keeper."""
+    def enclose(self, group: Cgroup, limits: TaskLimits) -> None:
+        """Set limits; the group is written down first, to be found if the supervisor dies."""
         write_whole(self.folder.group, msgspec.json.encode(group))
         self.group = group
         make_group(group, limits)
@@ -124,7 +134,7 @@ class KeptTask:
         """Make the process that becomes the task."""
         self.command = command
         if command.clean_up:
-            # For whoever finds it without a keeper.
+            # For whoever finds it without a supervisor.
             write_whole(self.folder.cleaning, msgspec.json.encode(command.clean_up))
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
         for reading, writing in pipes:
@@ -136,7 +146,7 @@ class KeptTask:
                 if command.account is not None:
                     os.fchown(writing, command.account.user_id, command.account.group_id)
         (out, out_end), (error, error_end) = pipes
-        self.streams = {out: Lines(OUT), error: Lines(ERROR)}
+        self.streams = {out: LineCutter(OUT), error: LineCutter(ERROR)}
         try:
             self.pid, self.channel = fork_task(command, self.group, (out_end, error_end), limit)
         finally:
@@ -185,12 +195,12 @@ class KeptTask:
             if copy.every_s is not None:
                 self.due[number] = now + copy.every_s
 
-    def tell(self, told: Told) -> None:
+    def tell(self, stop_request: StopRequest) -> None:
         """Let it end in time; again, if it has less time now."""
-        self.told = told
+        self.stop_request = stop_request
         if self.phase is Phase.COPYING:
             return
-        until = time.monotonic() + told.grace_s
+        until = time.monotonic() + stop_request.grace_s
         self.kill_at = until if self.kill_at is None else min(until, self.kill_at)
         self.sweep_at = 0.0
         if self.phase is Phase.RUNNING:
@@ -208,8 +218,8 @@ class KeptTask:
                     os.kill(self.traced, signal.SIGKILL)
         if self.group is not None:
             self.group.kill()
-        if self.aside is not None:
-            self.aside.kill()
+        if self.forked is not None:
+            self.forked.kill()
 
     def end(self, exit_code: int | None, number: int | None) -> None:
         """Its process has ended, and is not yet waited for, so that its number is its own."""
@@ -248,7 +258,7 @@ class KeptTask:
 
     def note(self, text: str, now_ms: int) -> None:
         """Say something in its log."""
-        line = Lines(ERROR)
+        line = LineCutter(ERROR)
         self.log.write(line.feed(text.encode(errors="replace") + b"\n", now_ms), now_ms)
 
     def read(self, descriptor: int, now_ms: int) -> bool:
@@ -288,7 +298,7 @@ class KeptTask:
         code, number = self._exit if sight is Sight.ENDED and self._ran else (None, None)
         if copies_failed and code == 0:
             code = ExitCode.BACKEND
-        over = Over(
+        end = AttemptEnd(
             sight=sight.value,
             at_ms=now_ms,
             exit_code=code,
@@ -300,8 +310,8 @@ class KeptTask:
             # Nobody looks for it after the end.
             self.group.remove()
         with contextlib.suppress(OSError):
-            self._hold.write(over, durably=True)
-        self.phase = Phase.OVER
+            self._hold.write(end, durably=True)
+        self.phase = Phase.FINISHED
 
     def how(self) -> str:
         """How it ended, in words, where its exit code does not say all."""
@@ -320,7 +330,7 @@ class KeptTask:
 
     @property
     def _ended_by_notice(self) -> bool:
-        return self.told is not None and self._exit[0] == 128 + NOTICE
+        return self.stop_request is not None and self._exit[0] == 128 + NOTICE
 
     def _checkpoints(self) -> tuple[Copy, ...]:
         return () if self.command is None else self.command.checkpoints

@@ -1,6 +1,6 @@
 """Holds the tasks of one start from their preparation to their end, whatever becomes of the server.
 
-They go on together, when all of them are ready, or none does. What a keeper is to do stands in
+They go on together, when all of them are ready, or none does. What a supervisor is to do stands in
 files, and what happened is written into them. It has one thread, and never waits for anything but
 the next event. Must not know the server.
 """
@@ -25,18 +25,17 @@ from bough.backends.local.supervisor.background_jobs import (
     takes_long,
     tidy,
 )
-from bough.backends.local.supervisor.event_loop import Events
+from bough.backends.local.supervisor.event_loop import EventLoop
 from bough.backends.local.supervisor.exec_task import FAILED, GO, NO_ROOM, READY
-from bough.backends.local.supervisor.forked_work import Aside
+from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.instructions import Setup
-from bough.backends.local.supervisor.orphans import kill_left
-from bough.backends.local.supervisor.processes import adopt_orphans
+from bough.backends.local.supervisor.processes import adopt_orphans, kill_left
 from bough.backends.local.supervisor.ptrace import EXECUTED, go_on, receive
-from bough.backends.local.supervisor.supervised_task import ALIVE, KeptTask, Phase
+from bough.backends.local.supervisor.supervised_task import ALIVE, Phase, SupervisedTask
 from bough.errors import BoughError
 from bough.model.backend import Sight
 
-#: How long a keeper sleeps at most: what it is told is read again then, also without a signal.
+#: How long a supervisor sleeps at most: what it is told is read again then, also without a signal.
 _SLEEP_S = 5.0
 _SWEEP_S = 0.02
 _SWEEP_S_MAX = 1.0
@@ -49,19 +48,19 @@ _PREPARATIONS = 3
 _COMMANDS = msgspec.json.Decoder(tuple[Command, ...])
 
 
-class Keeper:
+class Supervisor:
     """Keeps some tasks."""
 
-    def __init__(self, setup: Setup, tasks: list[KeptTask], limit: tuple[int, int]) -> None:
+    def __init__(self, setup: Setup, tasks: list[SupervisedTask], limit: tuple[int, int]) -> None:
         self._setup = setup
         self._tasks = tasks
-        self._news = Folders(setup.options.folder).news
-        self._events = Events()
-        self._preparing: Aside | None = None
+        self._events_pipe = Folders(setup.options.folder).events_pipe
+        self._events = EventLoop()
+        self._preparing: ForkedWork | None = None
         self._preparations = 0
         #: Whose files can be removed, and what is doing that.
         self._untidy: list[AttemptFolder] = []
-        self._tidying: Aside | None = None
+        self._tidying: ForkedWork | None = None
         #: Why they are not started, and what that is.
         self._failure: str | None = None
         self._failed_as = Sight.UNSTARTABLE
@@ -76,7 +75,9 @@ class Keeper:
         self._events.listen()
         self._prepare()
         self._tidy()
-        while self._events.asides or any(task.phase is not Phase.OVER for task in self._tasks):
+        while self._events.forked_pids or any(
+            task.phase is not Phase.FINISHED for task in self._tasks
+        ):
             self._events.wait(self._timeout())
             if self._events.reap(self._ended, self._held):
                 for task in self._tasks:
@@ -87,7 +88,7 @@ class Keeper:
             self._tidy()
 
     def give_up(self, message: str, unstarted: Sight) -> None:
-        """The keeper itself has failed: end everything, and say so."""
+        """The supervisor itself has failed: end everything, and say so."""
         for task in self._tasks:
             task.kill()
         for _ in range(_GIVE_UP_SWEEPS):
@@ -95,7 +96,7 @@ class Keeper:
                 break
             time.sleep(_SWEEP_S)
         for task in self._tasks:
-            if task.phase is not Phase.OVER:
+            if task.phase is not Phase.FINISHED:
                 sight = unstarted if task.phase is Phase.WAITING else Sight.LOST
                 task.finish(sight, message, _now_ms())
         self._ring(self._tasks)
@@ -111,9 +112,9 @@ class Keeper:
         for task in self._tasks:
             if task.phase is Phase.ENDING:
                 times += [] if self._undecided else [task.sweep_at]
-            elif task.phase is not Phase.OVER and task.kill_at is not None:
+            elif task.phase is not Phase.FINISHED and task.kill_at is not None:
                 times.append(task.kill_at)
-            if task.phase is Phase.RUNNING and task.aside is None:
+            if task.phase is Phase.RUNNING and task.forked is None:
                 times += task.due.values()
         return max(0.0, min(times) - now)
 
@@ -129,16 +130,16 @@ class Keeper:
         self._events.nudged = False
         self._look_at = now + _SLEEP_S
         for task in self._tasks:
-            told = None if task.phase is Phase.OVER else task.read_told()
-            if told is not None and told != task.told:
-                task.tell(told)
-        if self._preparing is not None and all(task.told for task in self._tasks):
+            stop_request = None if task.phase is Phase.FINISHED else task.read_stop_request()
+            if stop_request is not None and stop_request != task.stop_request:
+                task.tell(stop_request)
+        if self._preparing is not None and all(task.stop_request for task in self._tasks):
             self._preparing.kill()
 
-    def _ring(self, tasks: list[KeptTask]) -> None:
+    def _ring(self, tasks: list[SupervisedTask]) -> None:
         """Tell the server, if there is one, that something happened to these."""
         with contextlib.suppress(OSError):
-            descriptor = os.open(self._news, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(self._events_pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 for task in tasks:
                     os.write(descriptor, task.folder.path.name.encode() + b"\n")
@@ -149,34 +150,34 @@ class Keeper:
 
     def _prepare(self) -> None:
         self._look()
-        self._drop_told()
+        self._drop_stopped()
         waiting = [task for task in self._tasks if task.phase is Phase.WAITING]
         if any(takes_long(task) for task in waiting):
             self._preparations += 1
             work = partial(prepare_all, self._setup, waiting)
-            self._preparing = self._events.do_aside(work, partial(self._prepared, waiting))
+            self._preparing = self._events.fork_work(work, partial(self._prepared, waiting))
         elif waiting:
             try:
                 self._fork(waiting, prepare_all(self._setup, waiting))
             except BoughError as error:
                 self._fail(error.message, lost=lacks_room(error))
 
-    def _prepared(self, tasks: list[KeptTask], aside: Aside) -> None:
+    def _prepared(self, tasks: list[SupervisedTask], forked: ForkedWork) -> None:
         """Everything is ready."""
         self._preparing = None
         self._look_at = 0.0
         self._look()
-        self._drop_told()
-        content, fault = aside.result()
+        self._drop_stopped()
+        content, fault = forked.result()
         if content is not None:
             self._fork(tasks, content)
-        elif aside.cut_off and self._preparations < _PREPARATIONS:
+        elif forked.cut_off and self._preparations < _PREPARATIONS:
             # That is no fault of the tasks, and nothing of them has begun.
             self._prepare()
         else:
-            self._fail(fault, lost=aside.lacked_room)
+            self._fail(fault, lost=forked.lacked_room)
 
-    def _fork(self, tasks: list[KeptTask], commands: bytes) -> None:
+    def _fork(self, tasks: list[SupervisedTask], commands: bytes) -> None:
         """Make the processes."""
         for task, command in zip(tasks, _COMMANDS.decode(commands), strict=True):
             if task.phase is not Phase.WAITING or self._failure is not None:
@@ -190,13 +191,15 @@ class Keeper:
                 return
             self._attend(task)
 
-    def _drop_told(self) -> None:
+    def _drop_stopped(self) -> None:
         """What was told to end before it was started is not started."""
-        dropped = [task for task in self._tasks if task.told and task.phase is Phase.WAITING]
+        dropped = [
+            task for task in self._tasks if task.stop_request and task.phase is Phase.WAITING
+        ]
         for task in dropped:
             self._finish(task)
 
-    def _attend(self, task: KeptTask) -> None:
+    def _attend(self, task: SupervisedTask) -> None:
         """Listen to a task."""
         if task.channel is not None:
             hear = partial(self._hear_task, task)
@@ -205,11 +208,11 @@ class Keeper:
             read = partial(self._read, task, descriptor)
             self._events.add(descriptor, read)
 
-    def _read(self, task: KeptTask, descriptor: int) -> None:
+    def _read(self, task: SupervisedTask, descriptor: int) -> None:
         if not task.read(descriptor, _now_ms()):
             self._events.remove(descriptor)
 
-    def _hear_task(self, task: KeptTask) -> None:
+    def _hear_task(self, task: SupervisedTask) -> None:
         """A process says that it is ready, or what is wrong; or it has become the task."""
         channel = task.channel
         if channel is None:
@@ -280,12 +283,12 @@ class Keeper:
         if task.channel is not None:
             self._hear_task(task)
         exited = found.si_code == os.CLD_EXITED
-        if task.phase in (Phase.FORKED, Phase.READY) and not task.told:
+        if task.phase in (Phase.FORKED, Phase.READY) and not task.stop_request:
             self._fail_unstarted(task, killed=not exited)
         code = found.si_status if exited else 128 + found.si_status
         task.end(code, None if exited else found.si_status)
 
-    def _fail_unstarted(self, task: KeptTask, *, killed: bool) -> None:
+    def _fail_unstarted(self, task: SupervisedTask, *, killed: bool) -> None:
         """A process has ended before it became a task: who was killed may be tried again."""
         if task.out_of_memory:
             self._fail(blame(task, TOO_LITTLE_MEMORY))
@@ -300,43 +303,45 @@ class Keeper:
         for task in self._tasks:
             if task.phase is Phase.ENDING and task.sweep_at <= now:
                 self._sweep(task, now)
-            elif task.phase is Phase.RUNNING and task.aside is None:
+            elif task.phase is Phase.RUNNING and task.forked is None:
                 self._save(task, now)
 
-    def _sweep(self, task: KeptTask, now: float) -> None:
+    def _sweep(self, task: SupervisedTask, now: float) -> None:
         """End what the task has left behind; look again until nothing is there."""
         if task.finishing(now):
             self._sweep_later(task, now)
             return
         alive = [each.pid for each in self._tasks if each.phase in ALIVE]
         left = task.group is not None and not task.group.kill()
-        left |= kill_left(task.pid, task.attempt, {*alive, *self._events.asides}, alone=not alive)
+        left |= kill_left(
+            task.pid, task.attempt, {*alive, *self._events.forked_pids}, alone=not alive
+        )
         if left:
             self._sweep_later(task, now)
             return
-        if task.aside is not None:
-            # A checkpoint is being copied; it wakes the keeper when that is done.
+        if task.forked is not None:
+            # A checkpoint is being copied; it wakes the supervisor when that is done.
             task.sweep_at = now + _SWEEP_S_MAX
             return
         self._collect(task, now)
 
-    def _sweep_later(self, task: KeptTask, now: float) -> None:
+    def _sweep_later(self, task: SupervisedTask, now: float) -> None:
         task.sweep_at = now + min(_SWEEP_S * 2**task.sweeps, _SWEEP_S_MAX)
         task.sweeps = min(task.sweeps + 1, 10)
 
-    def _collect(self, task: KeptTask, now: float) -> None:
+    def _collect(self, task: SupervisedTask, now: float) -> None:
         """Nothing of the task is left: take its last words and its results."""
         for descriptor in task.streams:
             self._events.remove(descriptor)
         task.close_streams(_now_ms())
         task.phase = Phase.COPYING
         # Its last checkpoint has a time of its own, as it is what the notice was for.
-        task.kill_at = None if task.told is None else now + _COPY_S
+        task.kill_at = None if task.stop_request is None else now + _COPY_S
         copies = task.last_copies(failed=self._failure is not None)
         before = () if task.command is None else task.command.clean_up
         if before or not all(each.move for each in copies):
             work = partial(copy_all, copies, before)
-            task.aside = self._events.do_aside(work, partial(self._copied, task))
+            task.forked = self._events.fork_work(work, partial(self._copied, task))
             return
         fault = ""
         try:
@@ -346,27 +351,27 @@ class Keeper:
             fault = error.message
         self._finish(task, fault)
 
-    def _copied(self, task: KeptTask, aside: Aside) -> None:
-        content, fault = aside.result()
-        task.aside = None
+    def _copied(self, task: SupervisedTask, forked: ForkedWork) -> None:
+        content, fault = forked.result()
+        task.forked = None
         self._finish(task, "" if content is not None else fault)
 
-    def _save(self, task: KeptTask, now: float) -> None:
+    def _save(self, task: SupervisedTask, now: float) -> None:
         """Copy the checkpoints that are due."""
         copies = task.due_copies(now)
         if copies:
             work = partial(copy_all, copies)
-            task.aside = self._events.do_aside(work, partial(self._saved, task))
+            task.forked = self._events.fork_work(work, partial(self._saved, task))
 
-    def _saved(self, task: KeptTask, aside: Aside) -> None:
-        content, fault = aside.result()
-        task.aside = None
+    def _saved(self, task: SupervisedTask, forked: ForkedWork) -> None:
+        content, fault = forked.result()
+        task.forked = None
         if content is None and task.streams:
             task.note(f"[a checkpoint could not be copied: {fault}]", _now_ms())
 
-    def _finish(self, task: KeptTask, fault: str = "") -> None:
+    def _finish(self, task: SupervisedTask, fault: str = "") -> None:
         """Write the end down and tell it; what nobody needs any more is removed after that."""
-        if self._failure is not None and not task.told:
+        if self._failure is not None and not task.stop_request:
             task.finish(self._failed_as, self._failure, _now_ms())
         else:
             task.finish(Sight.ENDED, fault or task.how(), _now_ms(), copies_failed=bool(fault))
@@ -378,14 +383,14 @@ class Keeper:
         if not self._untidy or self._tidying is not None:
             return
         folders, self._untidy = self._untidy, []
-        if any(task.phase is not Phase.OVER for task in self._tasks):
-            self._tidying = self._events.do_aside(partial(tidy, folders), self._tidied)
+        if any(task.phase is not Phase.FINISHED for task in self._tasks):
+            self._tidying = self._events.fork_work(partial(tidy, folders), self._tidied)
         else:
-            # Nobody waits for this keeper any more.
+            # Nobody waits for this supervisor any more.
             tidy(folders)
 
-    def _tidied(self, aside: Aside) -> None:
-        del aside
+    def _tidied(self, forked: ForkedWork) -> None:
+        del forked
         self._tidying = None
 
 

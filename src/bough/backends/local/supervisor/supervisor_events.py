@@ -1,4 +1,4 @@
-"""Hears at once when a keeper has something to tell. What it misses is found by looking.
+"""Hears at once when a supervisor has something to tell. What it misses is found by looking.
 
 Must not know what happened.
 """
@@ -14,14 +14,14 @@ from pathlib import Path
 _READ_BYTES = 65_536
 
 
-class News:
-    """Reads the pipe that keepers write to, in a thread of its own."""
+class SupervisorEvents:
+    """Reads the pipe that supervisors write to, in a thread of its own."""
 
     def __init__(self, path: Path, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._lock = threading.Lock()
         self._names: dict[str, None] = {}
-        # For writing too, so that it never ends when the last keeper does.
+        # For writing too, so that it never ends when the last supervisor does.
         self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._stop, self._stopping = os.pipe2(os.O_CLOEXEC)
         self._thread = threading.Thread(target=self._listen, name="local news", daemon=True)

@@ -33,7 +33,7 @@ def pattern_fault(pattern: str) -> str | None:
             re.compile(pattern.encode())
     except (re.error, OverflowError, RecursionError) as error:
         return f"{pattern[:80]!r} is no regular expression: {error}"
-    if _Scan(pattern).explodes():
+    if _RegexScan(pattern).explodes():
         return (
             f"{pattern[:80]!r} repeats a part that can be matched in several ways, which could "
             "take for ever; write it without a repeat inside of a repeat"
@@ -41,7 +41,7 @@ def pattern_fault(pattern: str) -> str | None:
     return None
 
 
-class _Scan:
+class _RegexScan:
     """Walks over a pattern that is known to be valid, one thing after another."""
 
     def __init__(self, pattern: str) -> None:
