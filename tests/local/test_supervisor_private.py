@@ -59,6 +59,26 @@ def test_a_signal_is_told_from_an_exit_code(sealed: Bench) -> None:
     assert (139, signal.SIGSEGV) == (seen.exit_code, seen.signal)
 
 
+@pytest.mark.parametrize("options", [{"private": True, "limits": True}, {}], ids=["all", "plain"])
+def test_a_task_starts_with_default_signals_whatever_the_server_ignores(tmp_path, options):
+    signals = (signal.SIGINT, signal.SIGQUIT, signal.SIGUSR2)
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in signals}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+    try:
+        # What forks the supervisors inherits that.
+        bench = Bench(tmp_path, **options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    try:
+        attempt = bench.run("grep", "-E", "Sig(Ign|Blk)", "/proc/self/status")
+        bench.wait_over(attempt)
+        assert ["SigBlk:\t" + "0" * 16, "SigIgn:\t" + "0" * 16] == bench.texts(attempt)
+    finally:
+        bench.end()
+
+
 def test_a_stop_lets_a_task_clean_up_within_its_time(sealed: Bench) -> None:
     attempt = sealed.run_shell("trap 'echo cleaning; exit 5' TERM; echo ready; while :; do :; done")
     until(lambda: "ready" in sealed.texts(attempt))

@@ -30,16 +30,6 @@ _CHANNEL = 3
 #: Where memory runs out, tasks go before the server and others, also if that one is protected.
 _OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
 _MESSAGE_BYTES = 4_000
-#: What Python changes for itself, and a task is to find as usual.
-_SIGNALS = (
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGCHLD,
-    signal.SIGUSR1,
-)
 
 
 def fork_task(
@@ -115,9 +105,7 @@ def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
     os.setsid()
     die_with_parent()
     signal.set_wakeup_fd(-1)
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _reset_signals()
     os.umask(0o022)
     with contextlib.suppress(OSError):
         _OOM_SCORE_FILE.write_text(_OOM_SCORE)
@@ -128,6 +116,16 @@ def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
         os.dup2(each, number, inheritable=number < _CHANNEL)
     os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
     return socket.socket(fileno=_CHANNEL)
+
+
+def _reset_signals() -> None:
+    """Start with default signals, whatever Python or the one who started the server ignores.
+
+    A plain shell, for example, starts a server in the background with SIGINT and SIGQUIT ignored.
+    """
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
