@@ -162,14 +162,14 @@ def test_only_files_that_match_are_copied(tmp_path):
 
 def test_a_regex_that_never_ends_is_ended():
     with pytest.raises(CopyFailed, match="takes too long on the names of the files"):
-        matching(r"(a+)+$", ["a" * 60 + "b"], timeout_s=0.5)
+        matching("a*" * 30 + "$", ["a" * 200 + "b"], timeout_s=0.5)
 
 
-@pytest.mark.parametrize("regex", ["(", "a" * 2_000, "(?P<x", "a{99999999999}", "a\nb"])
+@pytest.mark.parametrize("regex", ["(", "a" * 257, "(?P<x", "a{99999999999}", "a\nb", "(a+)+$"])
 def test_a_regex_that_is_not_valid_is_an_error_that_names_it(regex, tmp_path):
     source = write(tmp_path / "from", a="1")
 
-    with pytest.raises(CopyFailed, match="the regex"):
+    with pytest.raises(CopyFailed, match="regex: "):
         copy_files(Copy(str(source), str(tmp_path / "to"), regex))
 
 

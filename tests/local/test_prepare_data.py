@@ -185,4 +185,4 @@ def test_the_next_attempt_finds_the_checkpoint_of_the_one_before(desk):
 def test_a_regex_that_is_not_valid_is_refused(desk):
     message = desk.refuse(TaskTemplate(command=("true",), outputs=(OutputSpec("s3://b", "("),)))
 
-    assert message.startswith('outputs[0]: the regex "(" is not valid')
+    assert message.startswith("outputs[0].regex: '(' is no regular expression")

@@ -13,9 +13,9 @@ from bough.control.workflows.specs import read_spec
 from bough.core.gang.demand import cheapest, first_choice, needed
 from bough.core.gang.tree import GangTree
 from bough.errors import Invalid
-from bough.formats.safe_regex import pattern_fault
 from bough.formats.workflow.templates import read_template
 from bough.model.gang import Gang, Pod
+from bough.model.safe_regex import regex_fault
 from bough.model.workflow import GroupSpec, WorkflowSpec
 from tests.damaged import WHOLE, make_text
 
@@ -93,5 +93,5 @@ def test_taking_a_template_apart_loses_nothing(text: str):
 
 @given(st.text(alphabet="ab()|*+?{}[]\\,1^.", max_size=15))
 def test_a_pattern_that_is_accepted_is_one(pattern: str):
-    if pattern_fault(pattern) is None:
+    if regex_fault(pattern) is None:
         re.compile(pattern)

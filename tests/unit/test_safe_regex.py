@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.formats.safe_regex import pattern_fault
+from bough.model.safe_regex import regex_fault
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from bough.formats.safe_regex import pattern_fault
     ],
 )  # fmt: skip
 def test_what_ends_is_fine(pattern: str):
-    assert None is pattern_fault(pattern)
+    assert None is regex_fault(pattern)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_what_ends_is_fine(pattern: str):
     ],
 )  # fmt: skip
 def test_a_repeat_of_what_can_be_matched_in_several_ways_is_refused(pattern: str):
-    assert "could take for ever" in (pattern_fault(pattern) or "")
+    assert "could take for ever" in (regex_fault(pattern) or "")
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_repeat_of_what_can_be_matched_in_several_ways_is_refused(pattern: str
     ],
 )
 def test_what_is_no_pattern_is_refused(pattern: str, message: str):
-    assert message in (pattern_fault(pattern) or "")
+    assert message in (regex_fault(pattern) or "")

@@ -1,7 +1,8 @@
-"""Regular expressions that people send, held to a form that cannot take for ever.
+"""The one rule for regular expressions that users write: a form that cannot match exponentially.
 
-They are applied to the paths of files by an engine that tries every way to match. So nothing that
-repeats without a limit may itself be matched in several ways. Must not know what is matched.
+They are applied to the paths of files by a backtracking engine, so nothing that repeats without a
+limit can itself be matched in several ways. What passes can still be slow on long names, so a
+backend that applies one also limits the time (`backends.local.data.matching`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ _QUANTIFIER = re.compile(r"(?:([*+])|(\?)|\{([0-9]*)(,?)([0-9]*)\})[?+]?")
 _MANY = 3
 
 
-def pattern_fault(pattern: str) -> str | None:
-    """What is wrong with a regular expression; `None`: nothing."""
+def regex_fault(pattern: str) -> str | None:
+    """What is wrong with a regular expression; `None`: nothing.
+
+    The text follows the name of the field: `inputs[0].regex: '(' is no regular expression: …`.
+    """
     if len(pattern) > MAXIMUM_LENGTH:
         return f"has {len(pattern)} characters; at most {MAXIMUM_LENGTH} are possible"
     if not pattern.isprintable():

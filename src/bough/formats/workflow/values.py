@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING
 
 from bough.errors import Invalid
-from bough.formats.safe_regex import pattern_fault
 from bough.formats.workflow.templates import without_placeholders
 from bough.formats.yaml.durations import parse_duration_s
+from bough.model.safe_regex import regex_fault
 
 if TYPE_CHECKING:
     from bough.formats.yaml.fields import Fields
@@ -219,7 +219,7 @@ def read_url(fields: Fields, name: str = "url") -> str:
 def read_regex(fields: Fields) -> str | None:
     """A regular expression for the paths of files, or None."""
     pattern = fields.optional_text("regex")
-    fault = None if pattern is None else pattern_fault(pattern)
+    fault = None if pattern is None else regex_fault(pattern)
     if fault is not None:
         fields.error("regex", fault)
     return pattern

@@ -12,11 +12,11 @@ import msgspec
 
 from bough.backends.local.command import Copy, Mount
 from bough.backends.local.data.locations import results_folder, url_folder
-from bough.backends.local.data.matching import regex_fault
 from bough.backends.local.data.paths import is_folder, shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.layout import Surroundings, TaskLayout
+from bough.model.safe_regex import regex_fault
 from bough.model.task_template import CheckpointSpec, InputSpec, OutputSpec
 
 
@@ -106,4 +106,4 @@ def checkpointed(checkpoint: CheckpointSpec) -> str:
 def _check_regex(regex: str | None, what: str) -> None:
     fault = None if regex is None else regex_fault(regex)
     if fault is not None:
-        raise Unstartable(f"{what}: {fault}")
+        raise Unstartable(f"{what}.regex: {fault}")
