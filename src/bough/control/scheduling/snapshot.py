@@ -190,9 +190,11 @@ class SnapshotBuilder:
             if live_group is None:
                 self._forget(uuid, dirty)
             else:
-                group = live_group.group
-                self._waits[uuid] = (group.wait_reason, group.wait_message)
-                (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
+                group, known = live_group.group, self._gangs.get(uuid)
+                # Of a group that was not read again, what was written since is known better here.
+                if known is None or known[0].group is not group:
+                    self._waits[uuid] = (group.wait_reason, group.wait_message)
+                    (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
                 entries[uuid] = self._entry(live_group)
         for uuid, entry in entries.items():
             self._put(uuid, entry, dirty)
