@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CASES ?= ../shared/cases
 WORKERS ?= 2
+# Every test process would compile all it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup packages run test e2e check format cases bench soak docs pins clean
@@ -21,16 +23,17 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
-packages: ## install the Debian packages that the tests use, where root allows it
+packages: ## install PostgreSQL and bubblewrap from Debian for the tests, where root allows it
 	@scripts/packages.sh
 
 run: $(STAMP) ## start a server on the loopback with an example organisation (EXAMPLE=no: empty)
 	@$(BIN)/bough serve --data $(if $(filter no,$(EXAMPLE)),.bough/empty,.bough/example --example)
 
-test: $(STAMP) packages ## run the tests
+test: $(STAMP) packages ## run the tests; first says which Debian packages it installs, if any
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-e2e: $(STAMP) packages ## run the program against a served process, on SQLite and PostgreSQL
+e2e: $(STAMP) packages ## the program against a served process; all stories on PostgreSQL, too
+	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m pytest tests/store -n $(WORKERS)
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS)
 
 check: $(STAMP) ## style, types and import contracts

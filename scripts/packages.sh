@@ -15,6 +15,8 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "not installed, and this is no root on Debian: ${missing[*]}; tests of these are skipped" >&2
     exit 0
 fi
+echo "The tests use these Debian packages, which are installed now: ${missing[*]}" >&2
+echo "(without root nothing is installed, and the tests that need them are skipped)" >&2
 apt-get update --quiet \
     && DEBIAN_FRONTEND=noninteractive \
         apt-get install --quiet --yes --no-install-recommends "${missing[@]}" \

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 
 from hypothesis import HealthCheck, settings
+
+# What is printed is compared, wherever and by whatever the tests were started.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 settings.register_profile("default", deadline=None, max_examples=60, print_blob=True)
 settings.register_profile(

@@ -122,12 +122,14 @@ def seed_of_this_run() -> int:
 
 
 @contextmanager
-def scene(folder: Path, seed: int, database: str | None = None) -> Iterator[Scene]:
+def scene(
+    folder: Path, seed: int, database: str | None = None, *, most_jobs: int | None = None
+) -> Iterator[Scene]:
     """A server that is ready and has a pool, and a load that has not begun."""
     server = Server(folder, database=database, gpus=GPUS)
     with Witness() as witness, serving(server):
         make_pool(server)
-        load = Load(server.client, witness.port, seed, GPUS)
+        load = Load(server.client, witness.port, seed, GPUS, most_jobs)
         yield Scene(server, witness, load, Random(seed), seed)
 
 

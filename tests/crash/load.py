@@ -46,11 +46,19 @@ class Answer(NamedTuple):
 class Load:
     """What all clients did, and what they were told."""
 
-    def __init__(self, make_client: Callable[[], Client], port: int, seed: int, gpus: int) -> None:
+    def __init__(
+        self,
+        make_client: Callable[[], Client],
+        port: int,
+        seed: int,
+        gpus: int,
+        most_jobs: int | None = None,
+    ) -> None:
         self._make_client = make_client
         self._port = port
         self._seed = seed
         self._gpus = gpus
+        self._most_jobs = most_jobs
         self.jobs: dict[str, Job] = {}
         #: By the name of the job.
         self.submissions: dict[str, Answer] = {}
@@ -88,6 +96,10 @@ class Load:
             if answer.kind == "done"
         }
 
+    @property
+    def _enough(self) -> bool:
+        return self._most_jobs is not None and len(self.jobs) >= self._most_jobs
+
     def _drive(self, steps: Iterator[float]) -> None:
         try:
             for pause_s in steps:
@@ -105,7 +117,7 @@ class Load:
             yield random.uniform(*PAUSE_S)
             if own and random.random() < 0.12:
                 self._cancel(client, own.pop(random.randrange(len(own))))
-            elif not self._crowded:
+            elif not self._crowded and not self._enough:
                 count += 1
                 pool = random.choice((POOL, POOL, *(f"{POOL}--{each}" for each in SUBPOOLS)))
                 job = make_job(random, f"job-{number}-{count}", pool)

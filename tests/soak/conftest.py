@@ -7,6 +7,7 @@ from tests.store.conftest import (  # noqa: F401 - fixtures are found by their n
     databases,
     divided,
     postgres,
+    pytest_generate_tests,
     sqlite_files,
     store,
     team,

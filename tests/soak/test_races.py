@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from bough.control.pools import pools
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
 from tests.store.world import World
+
+pytestmark = pytest.mark.postgresql
 
 INTERLEAVINGS = 4_000
 ROUNDS = 100

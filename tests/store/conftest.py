@@ -1,6 +1,8 @@
-"""Every test that asks for a store runs on SQLite and on PostgreSQL."""
+"""Every test that asks for a store runs on SQLite and, here or in CI, on PostgreSQL."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
@@ -20,7 +22,16 @@ def postgres():
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+def pytest_generate_tests(metafunc):
+    """On SQLite, and on PostgreSQL what is about the database; in CI everything runs on both."""
+    if "databases" in metafunc.fixturenames:
+        kinds = os.environ.get("BOUGH_TEST_DATABASES")
+        marked = metafunc.definition.get_closest_marker("postgresql")
+        default = "sqlite postgresql" if marked else "sqlite"
+        metafunc.parametrize("databases", (kinds or default).split(), indirect=True)
+
+
+@pytest.fixture
 def databases(request):
     """Makes databases of one kind."""
     name = "sqlite_files" if request.param == "sqlite" else "postgres"
@@ -28,9 +39,11 @@ def databases(request):
 
 
 @pytest.fixture
-def database(databases) -> str:
+def database(databases):
     """The URL of a fresh, migrated database."""
-    return databases.make()
+    made = databases.make()
+    yield made
+    databases.give_back(made)
 
 
 @pytest.fixture

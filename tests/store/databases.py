@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from bough.store import Store
 from bough.store.migration import upgrade
+from bough.store.schema import METADATA
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "postgres.sh"
 _NUMBERS = count()
@@ -31,6 +32,11 @@ class SqliteFiles:
         upgrade(store)
         store.close()
 
+    def give_back(self, address: str) -> None:
+        """A database that was made here and is not used any more."""
+        for each in self._folder.glob(f"{Path(address.removeprefix('sqlite:///')).name}*"):
+            each.unlink(missing_ok=True)
+
     def make(self, *, migrated: bool = True) -> str:
         path = self._folder / f"test-{next(_NUMBERS)}.db"
         if migrated:
@@ -39,7 +45,10 @@ class SqliteFiles:
 
 
 class PostgresServer:
-    """PostgreSQL databases, copied from one that was migrated once."""
+    """PostgreSQL databases, copied from one that was migrated once, and emptied to be used again.
+
+    To empty one costs a tenth of what copying does.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = sa.make_url(url)
@@ -49,13 +58,42 @@ class PostgresServer:
         self._run("CREATE DATABASE bough_template")
         store = Store.open(self._address("bough_template"))
         upgrade(store)
+        with store.read() as connection:
+            self._first_rows = {
+                table: [row._asdict() for row in connection.execute(sa.select(table))]
+                for table in METADATA.sorted_tables
+            }
+            found = connection.exec_driver_sql("SELECT sequencename FROM pg_sequences")
+            self._sequences = sorted(found.scalars())
         store.close()
+        self._emptied: list[str] = []
 
     def make(self, *, migrated: bool = True) -> str:
+        if migrated and self._emptied:
+            return self._emptied.pop()
         name = f"test_{next(_NUMBERS)}"
         template = "bough_template" if migrated else "template1"
         self._run(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self._address(name)
+
+    def give_back(self, address: str) -> None:
+        """A database that was made here and is not used any more."""
+        store = Store.open(address)
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            # Without triggers: what is only added to is removed, too.
+            connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
+            emptied = "; ".join(f'DELETE FROM "{table.name}"' for table in self._first_rows)  # noqa: S608
+            again = "; ".join(f'ALTER SEQUENCE "{each}" RESTART' for each in self._sequences)
+            connection.exec_driver_sql(f"{emptied}; {again}")
+            for table, rows in self._first_rows.items():
+                if rows:
+                    connection.execute(sa.insert(table), rows)
+        store.close()
+        self._emptied.append(address)
 
     def close(self) -> None:
         self._admin.dispose()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bough.control.records import history
 from bough.control.records.event_stream import Recent
 from bough.control.workflows import query, tags
 from bough.model.record import ConfigType
+
+pytestmark = pytest.mark.postgresql
 
 
 def test_tags_are_told_once_each_by_name(team):

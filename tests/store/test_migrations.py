@@ -20,6 +20,8 @@ from bough.store.migration import FOUNDATION, current_revision, upgrade
 from bough.store.schema import METADATA
 from tests.store.world import START_MS, World, refusal
 
+pytestmark = pytest.mark.postgresql
+
 
 def run(store: Store, statement: str, **values: object) -> None:
     with store.write() as connection:

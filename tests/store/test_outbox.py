@@ -17,6 +17,8 @@ from bough.store import records as record_store
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later
 
+pytestmark = pytest.mark.postgresql
+
 NORMAL, LOW = Priority.NORMAL, Priority.LOW
 TEMPLATE = TaskTemplate(
     command=("train",),

@@ -40,6 +40,8 @@ from bough.store.migration import upgrade
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
 from tests.store.world import World, big_node, job
 
+pytestmark = pytest.mark.postgresql
+
 #: How often a race is run; more in a soak.
 ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "40"))
 

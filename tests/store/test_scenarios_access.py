@@ -30,6 +30,8 @@ from bough.model.workflow import WorkflowStatus
 from bough.store import pools as pool_store
 from tests.store.world import job, refusal
 
+pytestmark = pytest.mark.postgresql
+
 
 def test_scenario_125_no_pool_has_the_delimiter_in_its_name(team):
     site, admin = team.site, team.admin

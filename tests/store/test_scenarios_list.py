@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bough.control.nodes import node_list
+
+pytestmark = pytest.mark.postgresql
 from bough.control.pools import pools, quotas, subpools
 from bough.control.workflows import task_list
 from bough.model.pool import PoolStatus
 from bough.model.workflow import Priority, TaskStatus
 from bough.store.task_search import TaskFilter
 from tests.store.world import big_node, refusal
+
+pytestmark = pytest.mark.postgresql
 
 
 def test_scenario_110_the_numbers_of_the_designs_own_table(team):

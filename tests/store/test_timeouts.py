@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlalchemy as sa
 
 from bough.control.scheduling import timeouts
@@ -10,6 +11,8 @@ from bough.model.workflow import WorkflowStatus as Status
 from bough.store.schema import WORKFLOWS
 from tests.store.scheduling import cluster, later
 from tests.store.world import one_group
+
+pytestmark = pytest.mark.postgresql
 
 NORMAL, LOW = Priority.NORMAL, Priority.LOW
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bough.control.pools import pools
 from bough.control.records.usage import HOUR_MS, By, get_usage
 from bough.errors import Invalid
@@ -9,6 +11,8 @@ from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 from tests.store.scheduling import cluster
 from tests.store.world import START_MS, refusal
+
+pytestmark = pytest.mark.postgresql
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 

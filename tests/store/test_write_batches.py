@@ -14,6 +14,8 @@ from bough.store import Store
 from bough.store import settings as setting_store
 from tests.store.racers import at_once
 
+pytestmark = pytest.mark.postgresql
+
 
 class Disk:
     """How often was committed, and how long that takes."""
