@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bough.control.nodes import node_list
-
-pytestmark = pytest.mark.postgresql
 from bough.control.pools import pools, quotas, subpools
 from bough.control.workflows import task_list
 from bough.model.pool import PoolStatus
