@@ -9,7 +9,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages run test e2e check format cases bench soak docs pins clean
+.PHONY: help setup packages run test e2e check format cases bench mutations soak docs pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -33,7 +33,8 @@ test: $(STAMP) packages ## run the tests; first says which Debian packages it in
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 e2e: $(STAMP) packages ## the program against a served process; all stories on PostgreSQL, too
-	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m pytest tests/store -n $(WORKERS)
+	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m pytest -n $(WORKERS) \
+	    tests/store tests/api/test_guarantee_law.py tests/api/test_races_http.py
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS)
 
 check: $(STAMP) ## style, types and import contracts
@@ -51,6 +52,9 @@ cases: $(STAMP) ## answer the recorded decisions of Kueue and KAI (of the folder
 
 bench: $(STAMP) packages ## print the benchmarks' figures and ratios
 	$(BIN)/python -m tests.bench
+
+mutations: $(STAMP) packages ## break the program in places that matter; the tests must notice
+	$(BIN)/python -m tests.mutations
 
 soak: $(STAMP) packages ## the long tests: many random histories, and far more examples
 	$(BIN)/python -m pytest tests/soak -n $(WORKERS)

@@ -189,24 +189,24 @@ def test_of_two_servers_the_other_takes_over_from_one_that_is_killed(postgres, t
         assert one.until(lambda: one.get("/health")["schedules"])
         path = "/api/pool/default/workflow"
         accepted: list[str] = []
-        for number in range(40):
-            if number == 20:
+        for number in range(16):
+            if number == 8:
                 one.stop(signal.SIGKILL)
-            answer = (two if number % 2 or number >= 20 else one).ask("POST", path, json=body)
+            answer = (two if number % 2 or number >= 8 else one).ask("POST", path, json=body)
             assert 200 == answer.status_code, answer.text
             accepted.append(answer.json()["name"])
 
         two.until(lambda: two.get("/health")["schedules"])
         listed = "/api/workflow?all_users=true&all_pools=true&limit=100&statuses=RUNNING"
-        two.until(lambda: len(two.get(listed)["workflows"]) == 40)
+        two.until(lambda: len(two.get(listed)["workflows"]) == 16)
 
         running = {each["name"] for each in two.get(listed)["workflows"]}
         assert sorted(accepted) == sorted(running)
         usage = two.get("/api/pool_quota?all_pools=true")["resource_sum"]
-        assert ("40", "24") == (usage["total_usage"], usage["total_free"])
+        assert ("16", "48") == (usage["total_usage"], usage["total_free"])
     watcher = Store.open(url)
     try:
-        _nothing_was_decided_twice(watcher, gangs=40)
+        _nothing_was_decided_twice(watcher, gangs=16)
     finally:
         watcher.close()
 

@@ -58,6 +58,26 @@ def test_everything_that_is_written_is_read(path: Path) -> None:
     assert AttemptState(ACCEPTED, told, kept, begun, over) == read_state(path)
 
 
+def test_what_is_written_durably_is_on_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    hold = Hold(path)
+    hold.write(Kept(7, 70))
+    assert [] == synced
+    hold.write(Begun(8, 80), durably=True)
+    hold.close()
+
+    assert [str(path)] == synced
+
+
 def test_there_is_no_state_before_it_is_made(tmp_path: Path) -> None:
     assert read_state(tmp_path / "state") is None
     assert (None, False) == look(tmp_path / "state")

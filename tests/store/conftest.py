@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from bough.store import Store
-from tests.store.databases import SqliteFiles, postgres_server
+from tests.store.databases import KINDS, SqliteFiles, postgres_server
 from tests.store.world import World
 
 
@@ -25,10 +23,9 @@ def postgres():
 def pytest_generate_tests(metafunc):
     """On SQLite, and on PostgreSQL what is about the database; in CI everything runs on both."""
     if "databases" in metafunc.fixturenames:
-        kinds = os.environ.get("BOUGH_TEST_DATABASES")
         marked = metafunc.definition.get_closest_marker("postgresql")
-        default = "sqlite postgresql" if marked else "sqlite"
-        metafunc.parametrize("databases", (kinds or default).split(), indirect=True)
+        kinds = ["sqlite", "postgresql"] if marked and KINDS == ["sqlite"] else KINDS
+        metafunc.parametrize("databases", kinds, indirect=True)
 
 
 @pytest.fixture

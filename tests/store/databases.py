@@ -20,6 +20,8 @@ from bough.store.schema import METADATA
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "postgres.sh"
 _NUMBERS = count()
+#: On which databases all stories are told: SQLite by default, PostgreSQL in CI, too.
+KINDS = os.environ.get("BOUGH_TEST_DATABASES", "sqlite").split()
 
 
 class SqliteFiles:

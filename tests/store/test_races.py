@@ -43,7 +43,7 @@ from tests.store.world import World, big_node, job
 pytestmark = pytest.mark.postgresql
 
 #: How often a race is run; more in a soak.
-ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "40"))
+ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "16"))
 
 
 def resize(world: World, guarantee: int):
@@ -378,7 +378,7 @@ def _attempt(world: World, operation: str, name: str, number: int) -> None:
 
 def test_several_may_connect_to_a_new_file_at_once(tmp_path):
     """SQLite refuses without waiting when two begin to write ahead at the same time."""
-    for number in range(200):
+    for number in range(60):
         stores = [Store.open(tmp_path / f"{number}.db") for _ in range(4)]
 
         def connect(store: Store) -> int:

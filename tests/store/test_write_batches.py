@@ -112,3 +112,22 @@ def test_a_transaction_is_closed_although_the_next_writer_gives_up(store, monkey
 
     assert not writer.is_alive()
     assert 2 == value(store)
+
+
+def test_what_was_answered_is_on_the_disk(store):
+    with store.write() as connection:
+        assert 2 == connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+        assert "wal" == connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+
+
+def test_a_change_that_fails_half_way_leaves_nothing(store):
+    def change() -> None:
+        with store.write() as connection:
+            setting_store.raise_counter(connection, setting_store.VERSION)
+            raise Conflict("no")
+
+    with pytest.raises(Conflict):
+        change()
+
+    with store.read() as connection:
+        assert 0 == setting_store.counter(connection, setting_store.VERSION)

@@ -1,0 +1,247 @@
+"""Break the program in places that matter, one at a time: the tests must notice each.
+
+    make mutations               all of them, some minutes
+    make mutations ONLY=cordon   those whose name has the word
+
+A mutation is a text that stands exactly once below src/bough, wherever its module is moved, and
+what it becomes. It is made in a copy of the tree; the tests that are named there must fail.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("src", "tests", "scenarios", "scripts", "conformance", "docs", "pyproject.toml")
+#: How pytest ends where tests ran and some of them failed.
+NOTICED = 1
+
+
+class Mutation(NamedTuple):
+    """One thing that goes wrong."""
+
+    name: str
+    before: str
+    after: str
+    #: What pytest is asked to run, and must fail.
+    tests: str
+
+
+MUTATIONS = (
+    Mutation(
+        "an undo is dropped",
+        "            else:\n                holder[key] = before\n",
+        "            else:\n                pass\n",
+        "tests/unit/test_place_undo.py",
+    ),
+    Mutation(
+        "the borrowing limit is ignored",
+        "        if account.borrowing_limit is not None:\n"
+        "            allowed = kept + account.subtree_quota - account.usage",
+        "        if False:\n            allowed = kept + account.subtree_quota - account.usage",
+        "tests/unit/test_quota_tree.py",
+    ),
+    Mutation(
+        "the lending limit is ignored",
+        "account.local_quota = 0 if limit is None else max(0, account.subtree_quota - limit)",
+        "account.local_quota = 0",
+        "tests/unit/test_quota_tree.py",
+    ),
+    Mutation(
+        "a GPU is given twice",
+        "for each in self._numbers.get(node, ()) if (node, each) not in self._holders]",
+        "for each in self._numbers.get(node, ())]",
+        "tests/local/test_backend_gangs.py",
+    ),
+    Mutation(
+        "what is preempted is not queued again",
+        "    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, acted, again=True)",
+        "    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, acted)",
+        "tests/store/test_scenarios_scheduling.py -k 149",
+    ),
+    Mutation(
+        "the permission of routes is not checked",
+        "    _authorise(desk.site, actor, declared, connection.path_params)\n",
+        "",
+        "tests/api/test_matrix.py",
+    ),
+    Mutation(
+        "the permission to cancel a workflow is not checked",
+        "    authorise(actor, action, resource_of(found or workflow.pool), site.role_names)\n",
+        "",
+        "tests/store/test_scenarios_access.py -k 133",
+    ),
+    Mutation(
+        "the end of an attempt is not on the disk",
+        "            os.fsync(self._descriptor)\n",
+        "            pass\n",
+        "tests/local/test_attempt_state.py",
+    ),
+    Mutation(
+        "an answered change is not on the disk",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA synchronous = OFF",
+        "tests/store/test_write_batches.py",
+    ),
+    Mutation(
+        "a subpool that drains keeps its quota",
+        "return self.quota if self.state is SubpoolState.ACTIVE else 0",
+        "return self.quota",
+        "tests/store/test_scenarios_queues.py -k 009",
+    ),
+    Mutation(
+        "half a gang starts",
+        "        missing = root.minimum - has\n",
+        "        missing = max(1, (root.minimum - has) // 2)\n",
+        "tests/unit/test_gang_demand.py tests/scenarios/test_schedule_scenarios.py",
+    ),
+    Mutation(
+        "the tie-break of lines is dropped",
+        "waits_since(gang, policy), gang.uid, gang.name)",
+        'waits_since(gang, policy), gang.uid, "")',
+        "tests/property/test_cycle_kueue.py tests/unit/test_queue_rules.py",
+    ),
+    Mutation(
+        "a plan for an older state is applied",
+        "        if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):\n",
+        "        if not setting_store.raise_counter(connection, setting_store.VERSION):\n",
+        "tests/store/test_races.py -k too_late",
+    ),
+    Mutation(
+        "tokens are kept as they are",
+        "    return hashlib.sha256(secret.encode()).hexdigest()\n",
+        "    return secret\n",
+        "tests/store/test_scenarios_access.py -k token",
+    ),
+    Mutation(
+        "a token that has expired is taken",
+        "        if token.expires_ms <= site.clock.now_ms():\n",
+        "        if token.expires_ms <= 0:\n",
+        "tests/store/test_scenarios_access.py -k token",
+    ),
+    Mutation(
+        "what was told is told again",
+        "            record_store.finish_outbox(connection, done)\n",
+        "",
+        "tests/store/test_outbox.py",
+    ),
+    Mutation(
+        "time limits are ignored",
+        "        change.put_group(msgspec.structs.replace(group, due_ms=due_ms))\n"
+        "        return False\n    return True\n",
+        "        change.put_group(msgspec.structs.replace(group, due_ms=due_ms))\n"
+        "        return False\n    return False\n",
+        "tests/store/test_timeouts.py -k sqlite",
+    ),
+    Mutation(
+        "a plan comes true without its events",
+        "        record_store.add_events(self._connection, self._events)\n",
+        "",
+        "tests/store/test_scenarios_borrowing.py -k eviction",
+    ),
+    Mutation(
+        "what fails half-way stays",
+        "            if self.parts:\n                self._transaction.commit()\n",
+        "            self._transaction.commit()\n",
+        "tests/store/test_write_batches.py",
+    ),
+    Mutation(
+        "cordons are ignored",
+        "matched & tolerated & ~self.cordoned",
+        "matched & tolerated",
+        "tests/unit/test_place_matching.py tests/store/test_nodes.py",
+    ),
+    Mutation(
+        "a required topology is ignored",
+        "    widest = 0 if required is None else required\n",
+        "    widest = 0\n",
+        "tests/unit/test_place_domains.py tests/unit/test_place_gang.py",
+    ),
+    Mutation(
+        "the minimum of subgroups is ignored",
+        "minimum = everything if source.minimum is None else source.minimum",
+        "minimum = everything",
+        "tests/unit/test_gang_tree.py",
+    ),
+    Mutation(
+        "what is guaranteed is reclaimed",
+        "        return claim.preemptible and self._has_run_long_enough(claim, reach)\n",
+        "        return self._has_run_long_enough(claim, reach)\n",
+        "tests/store/test_scenarios_scheduling.py -k 143",
+    ),
+    Mutation(
+        "the limit of users is ignored",
+        "    if not limits or claim.preemptible or not claim.gang.owner:\n",
+        "    if limits or not limits:\n",
+        "tests/store/test_scenarios_admission.py -k user",
+    ),
+)
+
+
+def main() -> int:
+    only = os.environ.get("ONLY", "")
+    chosen = [each for each in MUTATIONS if only in each.name]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="bough-mutations-") as folder:
+        copy = Path(folder)
+        for part in PARTS:
+            source = ROOT / part
+            copying = shutil.copytree if source.is_dir() else shutil.copyfile
+            copying(source, copy / part)
+        for mutation in chosen:
+            start_s = time.monotonic()
+            ended = run(copy, mutation)
+            word = "noticed" if ended == NOTICED else f"MISSED (pytest ended with {ended})"
+            missed += ended != NOTICED
+            say(f"{word}: {mutation.name} [{time.monotonic() - start_s:.0f} s]")
+    say(f"{len(chosen) - missed} of {len(chosen)} noticed")
+    return 1 if missed else 0
+
+
+def run(copy: Path, mutation: Mutation) -> int:
+    """How pytest ended with one thing wrong; the copy is as before afterwards."""
+    path = find(copy / "src" / "bough", mutation)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(mutation.before, mutation.after), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [*command, *mutation.tests.split()],
+            cwd=copy,
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        return done.returncode
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def find(folder: Path, mutation: Mutation) -> Path:
+    """The one module that has the text."""
+    found = [
+        (path, count)
+        for path in sorted(folder.rglob("*.py"))
+        if (count := path.read_text(encoding="utf-8").count(mutation.before))
+    ]
+    if len(found) != 1 or found[0][1] != 1:
+        places = ", ".join(f"{count} in {path.relative_to(folder)}" for path, count in found)
+        sys.exit(f"the text of '{mutation.name}' must stand once: {places or 'it is not there'}")
+    return found[0][0]
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
