@@ -39,7 +39,7 @@ MUTATIONS = (
         "an undo is dropped",
         "            else:\n                holder[key] = before\n",
         "            else:\n                pass\n",
-        "tests/unit/test_place_undo.py",
+        "tests/unit/test_undo.py",
     ),
     Mutation(
         "the borrowing limit is ignored",

@@ -1,0 +1,16 @@
+"""The table of mutations names places and tests that there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutations import MUTATIONS, ROOT, Mutation, find
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
+def test_a_mutation_has_one_place_and_tests_that_may_notice_it(mutation: Mutation):
+    assert find(ROOT / "src" / "bough", mutation).is_file()
+    assert mutation.before != mutation.after
+    paths = [word for word in mutation.tests.split() if word.startswith("tests/")]
+    assert paths
+    assert [] == [path for path in paths if not (ROOT / path).is_file()]
