@@ -69,8 +69,8 @@ def test_what_is_written_durably_is_on_the_disk(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", note)
-    hold = Hold(path)
-    hold.write(Kept(7, 70))
+    hold = AttemptLock(path)
+    hold.write(SupervisorProcess(7, 70))
     assert [] == synced
     hold.write(Begun(8, 80), durably=True)
     hold.close()
