@@ -16,9 +16,9 @@ from typing import Any
 from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.server.application import make_application, routes
+from bough.server.authenticator import Authenticator
 from bough.server.engine import Engine
-from bough.server.identity import Desk
-from bough.server.permission import Scope
+from bough.server.permissions import Scope
 from bough.store import Store
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "http.md"
@@ -47,7 +47,7 @@ def _table() -> list[str]:
     lines = ["", "| route | does | needs |", "|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
         site = Site(Store.open(Path(folder) / "nothing.db"))
-        application = make_application(Desk(site), Engine(site, (), Bell()))
+        application = make_application(Authenticator(site), Engine(site, (), Bell()))
         described: dict[str, Any] = application.openapi_schema.to_schema()["paths"]  # pyright: ignore[reportAssignmentType]
         site.store.close()
     for method, path, permit in sorted(routes(application), key=lambda each: (each[1], each[0])):

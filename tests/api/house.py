@@ -13,9 +13,9 @@ from bough.control.people import tokens
 from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.server.application import keep, make_application
+from bough.server.authenticator import Authenticator
 from bough.server.engine import Engine
-from bough.server.gate import Gate
-from bough.server.identity import Desk
+from bough.server.middleware import Middleware
 from bough.store import Store
 from tests.store.world import Time, big_node
 
@@ -51,13 +51,13 @@ def spec(gpus: int = 1, name: str = "job", tasks: int = 1, groups: int = 1) -> s
 _MADE: dict[str, Litestar] = {}
 
 
-def _application(desk: Desk, engine: Engine, **options: Any) -> Litestar:
+def _application(authenticator: Authenticator, engine: Engine, **options: Any) -> Litestar:
     """Put together once for each kind, since that is slow; only what it works with is new."""
     key = repr(options)
     if key not in _MADE:
-        _MADE[key] = make_application(desk, engine, **options)
+        _MADE[key] = make_application(authenticator, engine, **options)
     made = _MADE[key]
-    made.state.update(keep(desk, engine))
+    made.state.update(keep(authenticator, engine))
     return made
 
 
@@ -70,13 +70,13 @@ class House:
         kind = options.pop("backend", VirtualBackend)
         self.backend = kind((big_node(gpus),), self.time.now_ms)
         self.engine = StillEngine(self.site, (self.backend,), Bell())
-        self.desk = Desk(self.site, options.pop("trusted_proxies", ()))
-        self.application = _application(self.desk, self.engine, **options)
+        self.authenticator = Authenticator(self.site, options.pop("trusted_proxies", ()))
+        self.application = _application(self.authenticator, self.engine, **options)
         self.application.state.gauges.begin()
         secret = tokens.ensure_admin(self.site)
         assert secret is not None
         self.secrets = {"admin": secret}
-        self._client = TestClient(Gate(self.application))
+        self._client = TestClient(Middleware(self.application))
 
     def __enter__(self) -> House:
         self._client.__enter__()

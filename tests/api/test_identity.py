@@ -121,7 +121,7 @@ def test_a_trusted_proxy_says_who_somebody_is(sqlite_files, monkeypatch):
     for network, expected in (("127.0.0.0/8", 200), ("10.0.0.0/8", 401)):
         store = Store.open(sqlite_files.make())
         with House(store, trusted_proxies=(ip_network(network),)) as house:
-            monkeypatch.setattr("bough.server.identity.origin_of", lambda _: "127.0.0.1")
+            monkeypatch.setattr("bough.server.authenticator.origin_of", lambda _: "127.0.0.1")
             house.pool("team", 10)
 
             answer = house.ask("GET", "/api/profile/settings", user=None, headers=headers)

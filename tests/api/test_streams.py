@@ -197,7 +197,7 @@ def test_one_who_loses_the_right_reads_no_further(house, pair, monkeypatch):
     house.backend.write(second, START, "two")
     path = f"/api/workflow/{name}/logs?follow=False"
     assert 2 == len(house.ask("GET", path, user="member").text.splitlines())
-    identify, asked = house.desk.identify, []
+    identify, asked = house.authenticator.identify, []
 
     def forgetful(connection):
         actor = identify(connection)
@@ -206,7 +206,7 @@ def test_one_who_loses_the_right_reads_no_further(house, pair, monkeypatch):
         asked.append(actor)
         return identify(connection) if len(asked) > 1 else actor
 
-    monkeypatch.setattr(house.desk, "identify", forgetful)
+    monkeypatch.setattr(house.authenticator, "identify", forgetful)
 
     assert "(access denied)\n" == house.ask("GET", path, user="member").text
 

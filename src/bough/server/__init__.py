@@ -1,17 +1,22 @@
 """The server: HTTP over the use cases, and the place where everything is put together.
 
-    settings        what a start is told
-    process         a start to its end: store, scheduler, HTTP, signals
-    application     the routes as one application
-    gate            before everything: paths, the access log
-    identity        who asks
-    permission      whether they may: each route says what it needs, and what says nothing is denied
-    failures        errors as answers
-    declare         how a route is declared
-    routes/         one module for each kind of thing
+    settings            what a start is told
+    process             a start to its end: store, scheduler, HTTP, signals
+    hosting             which backend the server opens, and the folders that it needs
+    engine              the scheduler in its thread
+    application         the routes as one application, and its description for programs
+    middleware          before all routes: paths, the access log
+    authenticator       the user of a request: token, pass or trusted proxy
+    permissions         the permission that each route declares, and the guard that checks it
+    concurrency_limits  how many requests and streams of one user are served at once
+    declare             how a route is declared
+    routes/             one module for each kind of thing; they do not know each other
     documents, pool_documents   results of use cases as types of `bough.api`
-    values          times, amounts and query parameters as they are sent
-    example         an organisation to look at
+    values              times, amounts and query parameters as they are sent
+    failures            errors as answers
+    metrics             figures for Prometheus
+    example             a small organisation to look at
 
-Must not know any rule: a handler reads what was sent, calls one use case, and writes the answer.
+A request enters through `middleware` and `permissions`; its handler calls one use case of
+`bough.control` and answers with a type of `bough.api`. No rule is decided here.
 """

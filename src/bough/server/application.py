@@ -1,4 +1,4 @@
-"""All routes as one application. Must not know how it is started, nor what a route does."""
+"""All routes as one application."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from litestar.routes import BaseRoute, HTTPRoute
 from bough.control.scheduling.explanation import Explainer
 from bough.errors import Invalid
 from bough.server import failures
+from bough.server.authenticator import Authenticator
 from bough.server.engine import Engine
-from bough.server.identity import Desk
 from bough.server.metrics import Gauges
-from bough.server.permission import Permit, admit, permit_of
+from bough.server.permissions import Permit, admit, permit_of
 from bough.server.routes import (
     cohorts,
     configs,
@@ -69,7 +69,7 @@ class _NoPages(Router):
 
 
 def make_application(
-    desk: Desk, engine: Engine, *, maximum_body_bytes: int = MAXIMUM_BODY_BYTES
+    authenticator: Authenticator, engine: Engine, *, maximum_body_bytes: int = MAXIMUM_BODY_BYTES
 ) -> Litestar:
     """Put all routes together."""
     return Litestar(
@@ -80,23 +80,23 @@ def make_application(
         openapi_config=_description(),
         request_max_body_size=maximum_body_bytes,
         logging_config=None,
-        state=State(keep(desk, engine)),
+        state=State(keep(authenticator, engine)),
         debug=False,
     )
 
 
-def keep(desk: Desk, engine: Engine) -> dict[str, Any]:
+def keep(authenticator: Authenticator, engine: Engine) -> dict[str, Any]:
     """What routes find in the application, by name."""
     return {
-        "desk": desk,
+        "authenticator": authenticator,
         "engine": engine,
-        "gauges": Gauges(desk.site, engine),
-        "explainer": Explainer(desk.site),
+        "gauges": Gauges(authenticator.site, engine),
+        "explainer": Explainer(authenticator.site),
     }
 
 
 def routes(application: Litestar) -> list[tuple[str, str, Permit | None]]:
-    """Every route: its method, its path, and what one must be allowed to do."""
+    """Every route: its method, its path, and the permission that it needs."""
     found: list[tuple[str, str, Permit | None]] = []
     for route in application.routes:
         if isinstance(route, HTTPRoute):
@@ -111,7 +111,7 @@ async def _check_body(request: Request[Any, Any, Any]) -> None:
     try:
         body = await request.body()
     except InternalServerException:
-        # That is how the framework says that who sent it has gone.
+        # The framework says so that the client has gone.
         raise Invalid("The body is not complete; the connection was closed.") from None
     try:
         body.decode()

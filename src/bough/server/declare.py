@@ -1,7 +1,4 @@
-"""How a route is declared: its path, its method, and what one must be allowed to do.
-
-Must not know any route.
-"""
+"""How a route is declared: its method, its path, and the permission that it needs."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from litestar.params import QueryParameter
 from bough.api.common import ErrorBody
 from bough.control.site import Site
 from bough.model.access import Action, Actor
-from bough.server.permission import Scope, permit
-from bough.server.turns import AT_ONCE, take_turn
+from bough.server.concurrency_limits import AT_ONCE, run_limited
+from bough.server.permissions import Scope, permit
 
 Visit = Request[Actor, Any, State]
 
@@ -37,9 +34,9 @@ OptionalNumber = Annotated[int | None, QueryParameter(ge=0, le=MAXIMUM_NUMBER)]
 _METHODS = {"GET": get, "POST": post, "PUT": put, "PATCH": patch, "DELETE": delete}
 _ERRORS = {
     400: "What was sent cannot be right",
-    401: "It is not known who asks",
-    403: "The one who asks may not",
-    404: "Something that was named does not exist",
+    401: "The request has no valid token",
+    403: "The user has no permission for it",
+    404: "Something that the request names does not exist",
     409: "Right in itself, but not in this state",
     413: "The body is too large",
     429: "Too much at once; try again",
@@ -48,7 +45,7 @@ _ERRORS = {
 
 
 class Declared:
-    """A handler with all that is declared about it. Each application makes its own of it."""
+    """A handler with all that is declared about it; each application makes its own of it."""
 
     def __init__(
         self, fn: Callable[..., Any], method: str, path: str, options: Any, at_once: int = AT_ONCE
@@ -85,7 +82,7 @@ def _threaded(fn: Callable[..., Any], at_once: int) -> Callable[..., Any]:
     @wraps(fn)
     async def run(**arguments: Any) -> Any:
         user = arguments["request"].user.name
-        return await take_turn(user, partial(fn, **arguments), at_once)
+        return await run_limited(user, partial(fn, **arguments), at_once)
 
     return run
 
@@ -124,5 +121,5 @@ def text_route(
 
 
 def caller(request: Visit) -> tuple[Site, Actor]:
-    """The site, and the one who asks, as the guard found out."""
-    return request.app.state.desk.site, request.user
+    """The site, and the user of the request, as the guard found them."""
+    return request.app.state.authenticator.site, request.user

@@ -1,4 +1,4 @@
-"""The scheduler in its thread, and what is counted about it. Must not know what it decides."""
+"""The scheduler in its thread, and its counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 #: How long a stop waits for the cycle that is under way.
 STOP_S = 30
-#: How long to wait after something that nobody expected.
+#: How long to wait after an unexpected error.
 PAUSE_S = 1.0
 
 
@@ -90,7 +90,7 @@ class Engine:
         counts.void += cycle.applied.void
 
     def _run(self) -> None:
-        """The loop goes on whatever happens in it; what nobody expected is logged."""
+        """The loop goes on after any error, which is logged."""
         while not self.stopping.is_set():
             try:
                 self._scheduler.run(self._bell, self.stopping, self._tick_s, self._pass_on)

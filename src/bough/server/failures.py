@@ -1,7 +1,6 @@
 """Errors as answers: one body for all of them, with the status of whose fault it is.
 
-What nobody expected is logged with a number, and the one who asked is told the number alone.
-Must not know where an error comes from.
+An unexpected error is logged with a number, and the answer has the number alone.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def answer_depth(request: Request[Any, Any, Any], error: RecursionError) -> Resp
 
 
 def answer_bug(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
-    """What should not have happened."""
+    """An unexpected error."""
     number = secrets.token_hex(4)
     path = request.url.path
     LOG.error("%s: %s %s failed", number, request.method, path, exc_info=error)

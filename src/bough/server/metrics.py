@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, in its text form. Must not know who reads them.
+"""Metrics in the text format of Prometheus.
 
 What is counted (evictions) is counted from the start of this server, by reading what happened
 since; what is measured (queues, quotas) is read at the moment of asking.
@@ -40,7 +40,7 @@ class Gauges:
             self._seen = history.last_event(self._site)
 
     def text(self, actor: Actor) -> str:
-        """All numbers as text, for somebody who may read them, whatever else they may read."""
+        """All metrics as text, of all pools, for every user who may read metrics."""
         authorise(actor, Action.METRICS_READ, names=self._site.role_names)
         families = [*self._waiting(), *self._pools(), *self._queues()]
         families += [*self._subpools(), *self._counts(), *self._evicted()]

@@ -1,7 +1,4 @@
-"""A server from its start to its end: everything is made here, and everything is ended here.
-
-Must not know any route, nor any rule.
-"""
+"""A server from its start to its end: everything is made here, and ended here."""
 
 from __future__ import annotations
 
@@ -26,11 +23,11 @@ from bough.control.startup import Started, start
 from bough.errors import Invalid, Unavailable
 from bough.model.names import plain_name_fault
 from bough.server.application import make_application
+from bough.server.authenticator import Authenticator
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
-from bough.server.gate import Gate
 from bough.server.hosting import open_host, runs_images
-from bough.server.identity import Desk
+from bough.server.middleware import Middleware
 from bough.server.settings import Settings
 from bough.store import Store
 from bough.store.migration import upgrade
@@ -62,7 +59,7 @@ def serve(settings: Settings) -> None:
         address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         _announce(settings, address, running.started)
         config = uvicorn.Config(
-            Gate(running.application),
+            Middleware(running.application),
             access_log=False,
             log_config=None,
             timeout_graceful_shutdown=GRACE_S,
@@ -109,9 +106,9 @@ def put_together(settings: Settings) -> Iterator[Running]:
             engine = Engine(site, (host.backend,), bell)
             if settings.example:
                 make_example(site, sum(each.gpus for each in host.backend.nodes()))
-            desk = Desk(site, settings.trusted_proxies)
+            authenticator = Authenticator(site, settings.trusted_proxies)
             application = make_application(
-                desk, engine, maximum_body_bytes=settings.maximum_body_bytes
+                authenticator, engine, maximum_body_bytes=settings.maximum_body_bytes
             )
             application.state.gauges.begin()
             engine.start()

@@ -28,7 +28,7 @@ from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action
 from bough.model.pool import Platform, Pool
 from bough.server.declare import Visit, caller, route
-from bough.server.permission import Scope
+from bough.server.permissions import Scope
 from bough.server.pool_documents import (
     platform_config,
     pool_config,

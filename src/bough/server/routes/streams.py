@@ -19,10 +19,10 @@ from bough.control.workflows.logs import LogEntry, LogReader, Wanted
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.model.record import EventKind, StoredEvent
+from bough.server.concurrency_limits import check_streams, counted
 from bough.server.declare import OptionalNumber, Visit, caller, text_route
 from bough.server.engine import Engine
-from bough.server.permission import Scope
-from bough.server.turns import check_streams, counted
+from bough.server.permissions import Scope
 from bough.server.values import moment_text
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
@@ -191,7 +191,9 @@ async def _texts(
         try:
             if current_time() > believed_s:
                 # A token may have been deleted, or a role taken, since then.
-                reader.actor = await _in_thread(lambda: request.app.state.desk.identify(request))
+                reader.actor = await _in_thread(
+                    lambda: request.app.state.authenticator.identify(request)
+                )
                 believed_s = current_time() + _BELIEVED_S
             text = await _in_thread(reader.read)
         except Unavailable:

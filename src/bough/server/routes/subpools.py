@@ -12,7 +12,7 @@ from bough.control.pools import subpools
 from bough.model.access import Action
 from bough.server.declare import Visit, caller, route
 from bough.server.documents import config_revision
-from bough.server.permission import Scope
+from bough.server.permissions import Scope
 from bough.server.pool_documents import pool_config, subpool_answer
 
 _ALL = "/api/configs/pool/{pool:str}/subpool"

@@ -18,9 +18,9 @@ from bough.control.records.event_stream import follow
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
 from bough.model.record import StoredEvent
+from bough.server.concurrency_limits import check_streams, counted
 from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.engine import Engine
-from bough.server.turns import check_streams, counted
 from bough.server.values import time_text
 from bough.version import VERSION
 
@@ -94,7 +94,7 @@ async def _events(request: Visit, number: int) -> AsyncIterator[str]:
             looks += 1
             if looks % _LOOKS == 0:
                 # A token may have been deleted, or a role taken, since then.
-                actor = await to_thread.run_sync(request.app.state.desk.identify, request)
+                actor = await to_thread.run_sync(request.app.state.authenticator.identify, request)
                 yield ": still here\n\n"
         except BoughError:
             return

@@ -27,7 +27,7 @@ from bough.server.documents import (
     workflow_document,
     workflow_line,
 )
-from bough.server.permission import Scope
+from bough.server.permissions import Scope
 from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
 
 VALIDATED = "Workflow validation succeeded."

@@ -1,7 +1,7 @@
-"""What each route needs, declared beside its handler, and the guard that asks for it.
+"""The permission that each route declares, and the guard that checks it.
 
-A route that declares nothing is denied to everybody. The use case asks the same function again, in
-its own transaction. Must not know who has which role.
+A route that declares nothing is denied to everyone. The use case checks again, in its own
+transaction.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from bough.control.people.role_scopes import resource_of_pool, resource_of_workf
 from bough.control.site import Site
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor
-from bough.server.identity import Desk, origin_of
+from bough.server.authenticator import Authenticator, origin_of
 
 _KEY = "permit"
 
 
 class Scope(StrEnum):
-    """What the action is about."""
+    """What the permission is for."""
 
     #: Nothing in particular.
     NOTHING = "nothing"
@@ -37,7 +37,7 @@ class Scope(StrEnum):
 
 
 class Permit(msgspec.Struct, frozen=True):
-    """What one must be allowed to do to come through."""
+    """The permission that a route needs."""
 
     action: Action
     scope: Scope = Scope.NOTHING
@@ -49,23 +49,23 @@ def permit(action: Action, scope: Scope = Scope.NOTHING) -> dict[str, Any]:
 
 
 def permit_of(handler: BaseRouteHandler) -> Permit | None:
-    """What a route declares; `None`: nothing, so nobody comes through."""
+    """The permission that a route declares; `None`: nothing, so it is denied."""
     found = handler.opt.get(_KEY)
     return found if isinstance(found, Permit) else None
 
 
 def admit(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Find out who asks, and refuse unless the route's permit is theirs. Runs before everything."""
+    """Find the user, and refuse unless they have the permission of the route."""
     declared = permit_of(handler)
     if declared is None:
         raise Forbidden(DENIED)
-    desk: Desk = connection.app.state.desk
+    authenticator: Authenticator = connection.app.state.authenticator
     if declared.action in PUBLIC_ACTIONS:
         connection.scope["user"] = msgspec.structs.replace(ANONYMOUS, origin=origin_of(connection))
         return
-    actor = desk.identify(connection)
+    actor = authenticator.identify(connection)
     connection.scope["user"] = actor
-    _authorise(desk.site, actor, declared, connection.path_params)
+    _authorise(authenticator.site, actor, declared, connection.path_params)
 
 
 def _authorise(site: Site, actor: Actor, declared: Permit, names: dict[str, Any]) -> None:

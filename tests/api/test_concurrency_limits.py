@@ -1,4 +1,4 @@
-"""Whoever sends much that takes long waits for it, and nobody else does."""
+"""A user who sends many slow requests waits for them, and other users do not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from bough.control.workflows import rendering
 from bough.errors import Throttled
-from bough.server import turns
+from bough.server import concurrency_limits
+from bough.server.concurrency_limits import ANONYMOUS, AT_ONCE, WAITING, run_limited
 from bough.server.routes.workflows import SUBMISSIONS
-from bough.server.turns import AT_ONCE, STRANGERS, WAITING, take_turn
 from tests.api.house import House
 
 #: For a machine that is busy with other tests.
@@ -49,9 +49,9 @@ def test_few_requests_of_one_user_are_worked_on_at_once():
     async def run() -> list[str]:
         async with anyio.create_task_group() as group:
             for _ in range(3 * AT_ONCE):
-                group.start_soon(take_turn, "greedy", obstacle)
+                group.start_soon(run_limited, "greedy", obstacle)
             await anyio.to_thread.run_sync(obstacle.expect, AT_ONCE)
-            answered = [await take_turn(user, user.upper) for user in ("other", "")]
+            answered = [await run_limited(user, user.upper) for user in ("other", "")]
             obstacle.gone.set()
         return answered
 
@@ -65,14 +65,14 @@ def test_those_who_do_not_say_who_they_are_keep_nobody_waiting():
     async def run() -> str:
         async with anyio.create_task_group() as group:
             for _ in range(100):
-                group.start_soon(take_turn, "", obstacle)
-            await anyio.to_thread.run_sync(obstacle.expect, STRANGERS)
-            answered = await take_turn("somebody", lambda: "answered")
+                group.start_soon(run_limited, "", obstacle)
+            await anyio.to_thread.run_sync(obstacle.expect, ANONYMOUS)
+            answered = await run_limited("somebody", lambda: "answered")
             obstacle.gone.set()
         return answered
 
     assert "answered" == anyio.run(run)
-    assert STRANGERS == obstacle.most
+    assert ANONYMOUS == obstacle.most
 
 
 def test_who_waits_for_far_too_much_is_told_so():
@@ -81,10 +81,10 @@ def test_who_waits_for_far_too_much_is_told_so():
     async def run() -> None:
         async with anyio.create_task_group() as group:
             for _ in range(AT_ONCE + WAITING):
-                group.start_soon(take_turn, "greedy", obstacle)
+                group.start_soon(run_limited, "greedy", obstacle)
             await anyio.to_thread.run_sync(obstacle.expect, AT_ONCE)
             with pytest.raises(Throttled, match="greedy waits for 200 answers already"):
-                await take_turn("greedy", lambda: None)
+                await run_limited("greedy", lambda: None)
             obstacle.gone.set()
 
     anyio.run(run)
@@ -112,21 +112,21 @@ def test_templates_that_take_long_keep_the_server_from_nothing_else(
 
 
 def test_one_user_has_so_many_streams_and_no_more(team: House, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(turns, "STREAMS", 2)
+    monkeypatch.setattr(concurrency_limits, "STREAMS", 2)
     name = team.submit(1)
     paths = [f"/api/workflow/{name}/logs", f"/api/workflow/{name}/events", "/api/events"]
 
     async def run() -> None:
-        with turns.streaming("greedy"), turns.streaming("greedy"):
-            turns.check_streams("other")
+        with concurrency_limits.streaming("greedy"), concurrency_limits.streaming("greedy"):
+            concurrency_limits.check_streams("other")
             with pytest.raises(Throttled, match="greedy has 2 streams open already"):
-                turns.check_streams("greedy")
-        turns.check_streams("greedy")
+                concurrency_limits.check_streams("greedy")
+        concurrency_limits.check_streams("greedy")
 
     anyio.run(run)
     for path in paths[:2]:
         assert 200 == team.ask("GET", f"{path}?follow=false").status_code
-    monkeypatch.setattr(turns, "STREAMS", 0)
+    monkeypatch.setattr(concurrency_limits, "STREAMS", 0)
     assert [429, 429, 429] == [team.ask("GET", path).status_code for path in paths]
 
 

@@ -1,8 +1,7 @@
-"""Who asks: by a personal token, by a short-lived pass made from one, or by a trusted proxy.
+"""The user of a request: by a personal token, by a short-lived pass, or by a trusted proxy.
 
-A pass is what clients want who can only work with tokens that carry their own expiry. It is signed
-by this site and worth no more than the token it was made from, which is looked up every time.
-Must not know what somebody may do.
+Some clients need tokens that carry their own expiry. A pass is one: it is signed by this site and
+made from a personal token, which is looked up every time.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ class Pass(msgspec.Struct, frozen=True):
     expires_ms: int
 
 
-class Desk:
-    """Where everybody says who they are."""
+class Authenticator:
+    """Finds the user of each request."""
 
     def __init__(self, site: Site, trusted_proxies: tuple[Network, ...] = ()) -> None:
         self.site = site
@@ -63,7 +62,7 @@ class Desk:
         self._key: bytes | None = None
 
     def identify(self, connection: Connection) -> Actor:
-        """The one who asks; nobody in particular, if they do not say."""
+        """The user; anonymous where the request names none."""
         origin = origin_of(connection)
         trusted = self._trusts(origin)
         if trusted:
@@ -78,7 +77,7 @@ class Desk:
         return msgspec.structs.replace(ANONYMOUS, origin=origin)
 
     def make_pass(self, secret: str, origin: str) -> Pass:
-        """A pass for somebody who shows the secret of a token."""
+        """A pass in exchange for the secret of a token."""
         actor = access.authenticate(self.site, secret, origin)
         token = self._token(actor, actor.token or "")
         now_s = self.site.clock.now_ms() // 1_000
@@ -113,7 +112,7 @@ class Desk:
         return access.introduce(self.site, user, named, origin)
 
     def _token(self, owner: Actor, name: str) -> Token:
-        """A token as it is now, however long ago a pass was made from it."""
+        """The token of a pass as it is now."""
         for token in tokens.list_tokens(self.site, owner):
             if token.name == name:
                 return token

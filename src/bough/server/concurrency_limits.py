@@ -1,8 +1,7 @@
-"""Whose turn it is: few requests of one user are worked on at the same time.
+"""How many requests and streams of one user are served at the same time.
 
-So whoever sends many that take long waits for their own, and nobody else for them. Those that are
-open to everybody, as whether the server is well, are answered whatever users do. Must not know any
-route.
+A user who sends many slow requests waits for these, and other users do not. Requests that need no
+user, such as the check of health, have a limit of their own.
 """
 
 from __future__ import annotations
@@ -18,43 +17,43 @@ from anyio.lowlevel import RunVar
 
 from bough.errors import Throttled
 
-#: Requests of one user at one time; how many more may wait for their turn.
+#: Requests of one user that are served at once, and how many more may wait.
 AT_ONCE = 10
 WAITING = 200
 #: Streams that one user can have open.
 STREAMS = 200
-#: Requests at one time of those who do not say who they are.
-STRANGERS = 8
+#: Requests without a user that are served at once.
+ANONYMOUS = 8
 
 Result = TypeVar("Result")
 
 
-class _Turns:
-    """Everything that is under way in one event loop."""
+class _Limits:
+    """The requests and streams of one event loop."""
 
     def __init__(self) -> None:
-        self.strangers = CapacityLimiter(STRANGERS)
+        self.anonymous = CapacityLimiter(ANONYMOUS)
         self.streams: Counter[str] = Counter()
-        #: Forgotten as soon as nobody uses one.
+        #: Dropped with its last request.
         self._users: WeakValueDictionary[tuple[str, int], Semaphore] = WeakValueDictionary()
 
     def of(self, user: str, at_once: int) -> Semaphore:
-        """The turns of a user among the requests of which so many may be worked on at once."""
+        """The semaphore of a user for the routes with one limit."""
         found = self._users.get((user, at_once))
         if found is None:
             found = self._users[user, at_once] = Semaphore(at_once, fast_acquire=True)
         return found
 
 
-_TURNS: RunVar[_Turns] = RunVar("turns")
+_LIMITS: RunVar[_Limits] = RunVar("concurrency limits")
 
 
-async def take_turn(user: str, work: Callable[[], Result], at_once: int = AT_ONCE) -> Result:
-    """Do something in a thread when it is the user's turn; nobody: for a stranger."""
-    turns = _turns()
+async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_ONCE) -> Result:
+    """Run a request in a thread, as soon as the user has fewer than `at_once`."""
+    limits = _limits()
     if not user:
-        return await to_thread.run_sync(work, limiter=turns.strangers)
-    own = turns.of(user, at_once)
+        return await to_thread.run_sync(work, limiter=limits.anonymous)
+    own = limits.of(user, at_once)
     if own.statistics().tasks_waiting >= WAITING:
         raise Throttled(f"{user} waits for {WAITING} answers already; try again.")
     async with own:
@@ -62,8 +61,8 @@ async def take_turn(user: str, work: Callable[[], Result], at_once: int = AT_ONC
 
 
 def check_streams(user: str) -> None:
-    """Refuse another stream to somebody who has enough of them."""
-    if _turns().streams[user] >= STREAMS:
+    """Refuse another stream to a user who has the most of them open."""
+    if _limits().streams[user] >= STREAMS:
         raise Throttled(f"{user} has {STREAMS} streams open already; close some of them.")
 
 
@@ -77,7 +76,7 @@ async def counted(user: str, texts: AsyncIterator[str]) -> AsyncIterator[str]:
 @contextmanager
 def streaming(user: str) -> Iterator[None]:
     """Count a stream while it is open."""
-    streams = _turns().streams
+    streams = _limits().streams
     streams[user] += 1
     try:
         yield
@@ -87,9 +86,9 @@ def streaming(user: str) -> Iterator[None]:
             del streams[user]
 
 
-def _turns() -> _Turns:
-    turns = _TURNS.get(None)
-    if turns is None:
-        turns = _Turns()
-        _TURNS.set(turns)
-    return turns
+def _limits() -> _Limits:
+    limits = _LIMITS.get(None)
+    if limits is None:
+        limits = _Limits()
+        _LIMITS.set(limits)
+    return limits

@@ -1,7 +1,7 @@
-"""Before everything else: paths are tidied, and every request leaves a line in the access log.
+"""Runs before all routes: tidies paths and writes the access log.
 
-The line has neither query nor headers, where secrets may be. Who is refused while still sending is
-listened to for a while, or would never read why. Must not know any route.
+A line of the log has neither query nor headers, which may hold secrets. A client that is refused
+while it still sends is read from for a while, or it would never read the refusal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bough.api.common import ErrorBody
 
 ACCESS_LOG = logging.getLogger("bough.access")
 
-#: How much more is taken of a body that nobody wants, and for how long.
+#: How much is still read of a body that was refused, and for how long.
 REST_BYTES = 64 << 20
 REST_S = 10
 _SLASHES = re.compile(r"/{2,}")
@@ -29,7 +29,7 @@ _HEADERS = [
 ]
 
 
-class Gate:
+class Middleware:
     """Wraps an application."""
 
     def __init__(self, application: Any) -> None:
@@ -84,7 +84,7 @@ async def _take_rest(receive: Any) -> None:
 
 async def _refuse(send: Any) -> None:
     body = msgspec.json.encode(
-        ErrorBody("The address contains the character NUL, which nothing is called.", "USER")
+        ErrorBody("The address contains the character NUL, which no name has.", "USER")
     )
     headers = [(b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 400, "headers": headers})
