@@ -1,7 +1,4 @@
-"""Where the server is and who asks: from the environment, or from what `login` stored.
-
-Must not know how one logs in.
-"""
+"""The server and the token to use: from the environment, or from what `login` stored."""
 
 from __future__ import annotations
 

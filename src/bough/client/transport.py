@@ -54,7 +54,7 @@ class Address(NamedTuple):
 
 
 class Transport:
-    """Where the server is, who asks, and how long to wait."""
+    """The address of a server, the headers of every request, and how long to wait."""
 
     def __init__(self, server: str, token: str | None, user: str | None, timeout_s: float) -> None:
         self._address = read_address(server)

@@ -24,7 +24,7 @@ from bough.server.values import seconds_between, time_text
 
 
 class Links:
-    """Addresses of things on this server, as the one who asks reached it."""
+    """Addresses on this server, as the client reached it."""
 
     def __init__(self, request: Visit) -> None:
         self._start = str(request.base_url).rstrip("/")

@@ -1,6 +1,6 @@
 """An organisation to look at: cohorts, pools, subpools, users, workflows that run and that wait.
 
-Made once; a server that is started again finds it as it was left. Must not know how it is stored.
+Made once; a server that is started again finds it as it was left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which backend runs the tasks, and on which nodes, as the settings say. Must not know any route.
+"""Which backend runs the tasks, and on which nodes, as the settings say.
 
 Backends are imported when they are chosen: what one of them needs, the others do without.
 """
@@ -22,7 +22,7 @@ from bough.server.settings import Settings
 
 LOCAL = "local"
 VIRTUAL = "virtual"
-#: GPUs that are offered where nobody says how many, and none are found.
+#: GPUs that are offered where the settings do not say how many, and none are found.
 DEFAULT_GPUS = 8
 #: How nice the server's session is to others, from -20 to 19.
 GO_FIRST = "-10"

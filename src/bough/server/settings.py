@@ -1,4 +1,4 @@
-"""What a server is told when it starts. Must not know what is done with it."""
+"""The settings of a server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True):
     policy: Path | None = None
     namespace: str = "default"
     example: bool = False
-    #: Who may say in headers who somebody is; nobody, unless it is switched on.
+    #: Proxies whose headers name the user; by default none.
     trusted_proxies: tuple[Network, ...] = ()
     maximum_body_bytes: int = MAXIMUM_BODY_BYTES
     #: The rest concerns tasks that really run; see backends.local.

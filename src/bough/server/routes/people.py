@@ -61,7 +61,7 @@ def list_users(
     id_prefix: FromQuery[str] = "",
     roles: FromQuery[list[str] | None] = None,
 ) -> UserList:
-    """Users by name, all or those whose names begin so, or who have one of some roles."""
+    """Users by name: all, or by the beginning of their names or by their roles."""
     site, actor = caller(request)
     found: dict[str, User] = {}
     for role in roles or (None,):
@@ -116,7 +116,7 @@ def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserA
 
 @route("GET", "/api/auth/roles/{role:str}/users", Action.USER_READ)
 def users_of_role(request: Visit, role: FromPath[str]) -> RoleUsers:
-    """Who has a role."""
+    """The users that have a role."""
     site, actor = caller(request)
     return RoleUsers(role, [user.name for user in users.list_users(site, actor, role=role)])
 
@@ -126,7 +126,7 @@ def users_of_role(request: Visit, role: FromPath[str]) -> RoleUsers:
 
 @route("GET", _OWN, Action.TOKEN_READ)
 def list_tokens(request: Visit) -> list[TokenLine]:
-    """One's own tokens, without their secrets."""
+    """The user's own tokens, without their secrets."""
     site, actor = caller(request)
     return [_token(each) for each in tokens.list_tokens(site, actor)]
 
@@ -139,7 +139,7 @@ def create_token(
     description: FromQuery[str] = "",
     roles: FromQuery[list[str] | None] = None,
 ) -> Response[bytes]:
-    """Make a token for oneself; the answer is its secret, which nobody will see again."""
+    """Create a token; the answer is its secret, which is never shown again."""
     site, actor = caller(request)
     expires_ms = read_date_ms("expires_at", expires_at)
     made = tokens.create_token(
@@ -150,14 +150,14 @@ def create_token(
 
 @route("DELETE", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE)
 def delete_token(request: Visit, token: FromPath[str]) -> None:
-    """Make one of one's own tokens worthless at once."""
+    """Revoke one of the user's own tokens."""
     site, actor = caller(request)
     tokens.delete_token(site, actor, token)
 
 
 @route("GET", f"{_OWN}/{{token:str}}/roles", Action.TOKEN_READ)
 def token_roles(request: Visit, token: FromPath[str]) -> TokenRoles:
-    """What one of one's own tokens may do."""
+    """The roles of one of the user's own tokens."""
     site, actor = caller(request)
     found = tokens.get_token(site, actor, token)
     return _token_roles(found)
@@ -179,7 +179,7 @@ def create_token_of(
     description: FromQuery[str] = "",
     roles: FromQuery[list[str] | None] = None,
 ) -> Response[bytes]:
-    """Make a token for a user; the answer is its secret, which nobody will see again."""
+    """Create a token for a user; the answer is its secret, which is never shown again."""
     site, actor = caller(request)
     made = tokens.create_token(
         site,
@@ -195,7 +195,7 @@ def create_token_of(
 
 @route("GET", f"{_OTHERS}/{{token:str}}/roles", Action.USER_READ)
 def token_roles_of(request: Visit, user: FromPath[str], token: FromPath[str]) -> TokenRoles:
-    """What a token of a user may do."""
+    """The roles of a token of a user."""
     site, actor = caller(request)
     found = tokens.get_token(site, actor, token, user=user)
     return _token_roles(found)
@@ -203,13 +203,13 @@ def token_roles_of(request: Visit, user: FromPath[str], token: FromPath[str]) ->
 
 @route("DELETE", f"{_OTHERS}/{{token:str}}", Action.USER_UPDATE)
 def delete_token_of(request: Visit, user: FromPath[str], token: FromPath[str]) -> None:
-    """Make a token of a user worthless at once."""
+    """Revoke a token of a user."""
     site, actor = caller(request)
     tokens.delete_token(site, actor, token, user=user)
 
 
 def _token_roles(token: Token) -> TokenRoles:
-    """A token has its roles from the moment it was made, by the one whom it belongs to."""
+    """A token has its roles since it was created, from its owner."""
     at = time_text(token.created_ms)
     roles = [RoleAssignment(role, token.user, at) for role in token.roles]
     return TokenRoles(token.name, token.user, roles)

@@ -1,4 +1,4 @@
-"""What belongs to the one who asks: the profile and the credentials."""
+"""The profile and the credentials of the user."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CREDENTIAL = "/api/credentials/{credential:str}"
 
 @route("GET", _PROFILE, Action.PROFILE_READ)
 def get_profile(request: Visit) -> ProfileAnswer:
-    """What one has chosen, and where one may submit."""
+    """The user's settings, pools and roles."""
     site, actor = caller(request)
     view = profiles.get_profile(site, actor)
     token = view.token
@@ -41,14 +41,14 @@ def get_profile(request: Visit) -> ProfileAnswer:
 
 @route("POST", _PROFILE, Action.PROFILE_UPDATE)
 def set_profile(request: Visit, data: JSONBody[dict[str, Json]]) -> ProfileChoices:
-    """Choose a pool, or which notifications one wants."""
+    """Choose a default pool, or notifications."""
     site, actor = caller(request)
     return _choices(profiles.set_profile(site, actor, data))
 
 
 @route("GET", "/api/credentials", Action.CREDENTIAL_READ)
 def list_credentials(request: Visit) -> CredentialList:
-    """One's credentials, without what is secret."""
+    """The user's credentials, without what is secret."""
     site, actor = caller(request)
     return CredentialList([_line(each) for each in profiles.list_credentials(site, actor)])
 
@@ -57,7 +57,7 @@ def list_credentials(request: Visit) -> CredentialList:
 def set_credential(
     request: Visit, credential: FromPath[str], data: JSONBody[SetCredential]
 ) -> CredentialLine:
-    """Keep a secret for one's workflows. Nobody will see it again."""
+    """Keep a secret for the user's workflows; it is never shown again."""
     site, actor = caller(request)
     kind, payload = _sent(data)
     return _line(profiles.set_credential(site, actor, credential, kind, payload))

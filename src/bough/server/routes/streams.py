@@ -1,7 +1,7 @@
 """Lines of text about one workflow: logs, events, the spec. Sent as they come, without a frame.
 
 What may go on for long is read in a few threads of its own, so that those who watch do not keep
-others from being answered. Must not know where a line comes from.
+others from being answered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bough.server.values import moment_text
 _WORKFLOW = "/api/workflow/{workflow:str}"
 #: How many threads read for all who watch.
 _THREADS = 4
-#: How long to wait for something new, at first and at most; and how long somebody is believed.
+#: How long to wait for something new, at first and at most; and how long a token is trusted.
 _SHORTEST_S = 0.1
 _LONGEST_S = 1.0
 _BELIEVED_S = 30.0
