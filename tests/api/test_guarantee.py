@@ -228,6 +228,69 @@ def test_an_update_names_whom_it_strands_and_whom_it_delays(divided):
     assert ("40", "30", "10") == divided.row("team--b")
 
 
+def test_an_update_of_a_whole_pool_names_whom_it_strands_and_whom_it_delays(team):
+    team.run(60, "team")
+    large, small = team.submit(50, "team"), team.submit(5, "team")
+    team.settle()
+    path = "/api/configs/pool/team"
+    body = {"configs_dict": {"resources": {"gpu": {"guarantee": 45}}}}
+
+    planned = team.send("PATCH", path, body, params={"plan": "true"})
+    kept = team.get(path)["resources"]["gpu"]["guarantee"]
+    made = team.send("PATCH", path, body)
+
+    for answer in (planned, made):
+        assert 45 == answer["resources"]["gpu"]["guarantee"]
+        assert [(large, "cannot start: team has a quota of 45 GPUs")] == named(answer, "stranded")
+        assert [(small, "waits until 20 GPUs more are free in team, not 15")] == named(
+            answer, "delayed"
+        )
+    assert (True, False, 100) == (planned["planned"], made["planned"], kept)
+    assert 45 == team.get(path)["resources"]["gpu"]["guarantee"]
+
+
+def test_an_update_of_a_divided_pool_names_those_of_its_shared_part(divided):
+    divided.run(8, "team")
+    waiting = divided.submit(9, "team")
+    divided.settle()
+
+    body = {"configs_dict": {"resources": {"gpu": {"guarantee": 95}}}}
+    planned = divided.send("PATCH", "/api/configs/pool/team", body, params={"plan": "true"})
+
+    assert [(waiting, "cannot start: team has a quota of 5 GPUs")] == named(planned, "stranded")
+
+
+def test_a_pool_that_is_given_a_quota_names_those_that_wait_longer(team):
+    free = {"configs_dict": {"resources": {"gpu": {"guarantee": -1}}}}
+    team.send("PATCH", "/api/configs/pool/team", free)
+    team.run(60, "team")
+    waiting = team.submit(50, "team")
+    team.settle()
+
+    body = {"configs_dict": {"resources": {"gpu": {"guarantee": 80}}}}
+    planned = team.send("PATCH", "/api/configs/pool/team", body, params={"plan": "true"})
+
+    assert [(waiting, "waits until 30 GPUs more are free in team, not 10")] == named(
+        planned, "delayed"
+    )
+
+
+def test_more_quota_for_one_pool_names_those_of_pools_without_a_quota(team):
+    quota_of = "/api/configs/pool/team"
+    team.send("PATCH", quota_of, {"configs_dict": {"resources": {"gpu": {"guarantee": 80}}}})
+    team.send("POST", "/api/configs/pool", {"name": "free", "configs": {}})
+    team.run(20, "free")
+    waiting = team.submit(15, "free")
+    team.settle()
+
+    body = {"configs_dict": {"resources": {"gpu": {"guarantee": 90}}}}
+    planned = team.send("PATCH", quota_of, body, params={"plan": "true"})
+
+    assert [(waiting, "cannot start: other pools leave free only 10 GPUs")] == named(
+        planned, "stranded"
+    )
+
+
 def test_groups_that_wait_for_others_of_their_workflow_are_named_too(divided):
     text = """\
 workflow:

@@ -72,4 +72,4 @@ def test_scenarios_103_and_107_quotas_move_at_once(divided):
 
 def _resize(world: World, guarantee: int) -> Callable[[], object]:
     changes = {"resources": {"gpu": {"guarantee": guarantee}}}
-    return lambda: len(pools.patch_pool(world.site, world.admin, "team", changes).pools)
+    return lambda: len(pools.patch_pool(world.site, world.admin, "team", changes).views)

@@ -60,6 +60,24 @@ def change(planned: bool, **more: Any) -> Any:
     return {**SUBPOOL, "reactivated": False, "planned": planned, **nothing, **more}
 
 
+def test_a_planned_update_of_a_pool_names_whom_it_would_strand(osmo: Osmo, server: Answering):
+    answer = change(
+        True,
+        stranded=[affected("train-2", "cannot start: team has a quota of 20 GPUs")],
+        stranded_count=1,
+    )
+    del answer["reactivated"]
+    server.answer("PATCH", "/api/configs/pool/team", answer)
+
+    ended = osmo("pool", "update", "team", "--quota", "20", "--plan")
+
+    assert (
+        "Pool team would be updated.\n"
+        "  train-2 (HIGH, 30 GPUs, in team--a) cannot start: team has a quota of 20 GPUs\n"
+    ) == ended.output
+    assert {"plan": ["true"]} == server.last.query
+
+
 def test_a_planned_create_names_whom_it_would_strand_and_delay(osmo: Osmo, server: Answering):
     answer = change(
         True,

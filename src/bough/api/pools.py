@@ -320,11 +320,9 @@ class AffectedWorkflow(msgspec.Struct, frozen=True):
     message: str
 
 
-class SubpoolAnswer(PoolConfig, frozen=True, kw_only=True):
-    """A subpool after a change, or as it would be, and the workflows that the change affects."""
+class PoolAnswer(PoolConfig, frozen=True, kw_only=True):
+    """A pool after a change, or as it would be, and the workflows that the change affects."""
 
-    #: Whether it was archived before.
-    reactivated: bool
     #: Only planned: nothing was changed.
     planned: bool
     #: Workflows that cannot start any more, and workflows that start only later.
@@ -333,6 +331,13 @@ class SubpoolAnswer(PoolConfig, frozen=True, kw_only=True):
     #: How many there are, where not all are named.
     stranded_count: int
     delayed_count: int
+
+
+class SubpoolAnswer(PoolAnswer, frozen=True, kw_only=True):
+    """A subpool after a change, or as it would be."""
+
+    #: Whether it was archived before.
+    reactivated: bool
 
 
 # Cohorts

@@ -12,6 +12,7 @@ from bough.api.pools import (
     CreatePool,
     CreateSubpool,
     PatchPool,
+    PoolAnswer,
     PoolConfig,
     PoolConfigs,
     PoolList,
@@ -66,10 +67,17 @@ class Pools:
         body = PutPool(dict(config), description)
         self._transport.send(None, "PUT", path_of("configs", "pool", name), body)
 
-    def update(self, name: str, changes: Mapping[str, Json], description: str = "") -> PoolConfig:
-        """Change some fields; objects are merged, `None` removes."""
+    def update(
+        self, name: str, changes: Mapping[str, Json], description: str = "", *, plan: bool = False
+    ) -> PoolAnswer:
+        """Change some fields; objects are merged, `None` removes.
+
+        The answer names the workflows that cannot start any more, or only later; with `plan`, a
+        change is only tried.
+        """
         body = PatchPool(dict(changes), description)
-        return self._transport.send(PoolConfig, "PATCH", path_of("configs", "pool", name), body)
+        path, query = path_of("configs", "pool", name), given(plan=plan or None)
+        return self._transport.send(PoolAnswer, "PATCH", path, body, query)
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a pool; its workflows move with it."""

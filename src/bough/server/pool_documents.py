@@ -5,6 +5,8 @@ Inside, "no limit" is `None`; within `resources` it is sent as -1. The numbers o
 
 from __future__ import annotations
 
+from typing import Any
+
 from bough.api.pools import (
     AffectedWorkflow,
     DrainingWorkflow,
@@ -12,6 +14,7 @@ from bough.api.pools import (
     GpuShare,
     PlatformConfig,
     PlatformSummary,
+    PoolAnswer,
     PoolConfig,
     PoolResources,
     PoolSummary,
@@ -20,11 +23,11 @@ from bough.api.pools import (
     SubpoolAnswer,
     TopologyLevel,
 )
-from bough.control.pools.pools import PoolView
+from bough.control.pools.pools import PoolChange, PoolView
 from bough.control.pools.quotas import PoolRow, Usage
 from bough.control.pools.subpool_drain import Drain
 from bough.control.pools.subpools import SubpoolChange
-from bough.control.pools.waiting_work import Affected
+from bough.control.pools.waiting_work import Affected, Consequences
 from bough.model.pool import Platform, Pool
 from bough.model.subpool import Subpool
 
@@ -150,16 +153,25 @@ def resource_usage(usage: Usage) -> ResourceUsage:
 
 def subpool_answer(change: SubpoolChange) -> SubpoolAnswer:
     """A subpool after a change, or as it would be."""
-    shown, found = pool_config(change.view), change.consequences
-    return SubpoolAnswer(
+    fields = _answer_fields(change.view, change.consequences)
+    return SubpoolAnswer(**fields, planned=change.planned, reactivated=change.reactivated)
+
+
+def pool_answer(change: PoolChange) -> PoolAnswer:
+    """A pool after a change, or as it would be."""
+    fields = _answer_fields(change.views[0], change.consequences)
+    return PoolAnswer(**fields, planned=change.planned)
+
+
+def _answer_fields(view: PoolView, found: Consequences) -> dict[str, Any]:
+    shown = pool_config(view)
+    return {
         **{name: getattr(shown, name) for name in PoolConfig.__struct_fields__},
-        reactivated=change.reactivated,
-        planned=change.planned,
-        stranded=[_affected(each) for each in found.stranded],
-        delayed=[_affected(each) for each in found.delayed],
-        stranded_count=found.stranded_count,
-        delayed_count=found.delayed_count,
-    )
+        "stranded": [_affected(each) for each in found.stranded],
+        "delayed": [_affected(each) for each in found.delayed],
+        "stranded_count": found.stranded_count,
+        "delayed_count": found.delayed_count,
+    }
 
 
 def drain_report(drain: Drain | None) -> DrainReport | None:

@@ -10,11 +10,11 @@ import click
 
 from bough.cli.command import Group
 from bough.cli.commands.subpool import subpool
-from bough.cli.options import format_option
+from bough.cli.options import format_option, plan_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
 from bough.cli.server_names import pool_argument, pools_option
-from bough.cli.text.pools import render_pool, render_pools, render_usage
+from bough.cli.text.pools import render_pool, render_pool_change, render_pools, render_usage
 from bough.errors import Invalid, NotFound
 
 #: What an option says for "as if it had never been set".
@@ -106,17 +106,16 @@ def create(name: str, format_type: str, **fields: Any) -> None:
 @pool.command()
 @pool_argument
 @_quota_options
+@plan_option
 @format_option
-def update(name: str, format_type: str, **fields: Any) -> None:
-    """Change fields of a pool."""
+def update(name: str, plan: bool, format_type: str, **fields: Any) -> None:
+    """Change fields of a pool, and name the workflows that can start only later, or never."""
     changes = _config(fields)
     if not changes:
         raise click.UsageError("Nothing to change: give at least one option.")
-    asked = client()
     with _pointing_to_subpools(name, "update"):
-        asked.pools.update(name, changes)
-    answer = asked.pools.get(name) if format_type == "json" else None
-    echo(answer, format_type, lambda _: f"Pool {name} is updated.", indent=4)
+        answer: Any = client().pools.update(name, changes, plan=plan)
+    echo(answer, format_type, lambda found: render_pool_change(found, name), indent=4)
 
 
 @pool.command()

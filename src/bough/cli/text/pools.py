@@ -107,6 +107,12 @@ def render_pool(pool: Any) -> str:
     return shown
 
 
+def render_pool_change(answer: Any, name: str) -> str:
+    """A pool that was updated, or would be."""
+    verb = "would be" if answer.get("planned") else "is"
+    return "\n".join([f"Pool {name} {verb} updated.", *_consequences(answer)])
+
+
 def render_change(answer: Any, what: str) -> str:
     """A subpool that was created or updated, or would be."""
     gpus = count(answer["quota"], "GPU")

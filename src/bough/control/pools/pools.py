@@ -5,17 +5,19 @@ Must not know how a pool is written on the wire (`pool_fields`), nor the tree it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
 
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import read_pool_config
+from bough.control.pools.dry_run import changing
+from bough.control.pools.pool_config import PoolConfig, read_pool_config
 from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
 from bough.control.pools.pool_status import status_of
 from bough.control.pools.subpool_drain import Drain
+from bough.control.pools.waiting_work import Consequences, all_together, consequences
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
 from bough.errors import Broken, Conflict, Invalid, NotFound
@@ -56,10 +58,14 @@ class PoolView(msgspec.Struct, frozen=True):
 
 
 class PoolChange(msgspec.Struct, frozen=True):
-    """What became of a change."""
+    """What became of a change, or would become of it."""
 
-    pools: tuple[Pool, ...]
+    views: tuple[PoolView, ...]
     effects: quota_effects.Effects
+    #: The workflows that cannot start any more, or only later.
+    consequences: Consequences
+    #: Only planned: nothing was changed.
+    planned: bool = False
 
 
 def put_pools(
@@ -73,9 +79,9 @@ def put_pools(
         before = read_pool_config(connection)
         for pool in wanted:
             _put(site, connection, actor, pool, note)
-        changed = _finish(site, connection, before)
+        changed = _finish(site, connection, before, wanted)
     site.wake()
-    return PoolChange(tuple(wanted), changed)
+    return changed
 
 
 def create_pool(
@@ -89,23 +95,28 @@ def create_pool(
         if isinstance(pool_store.find(connection, name), Pool):
             raise Conflict(f"Pool {name} already exists.")
         _put(site, connection, actor, pool, note)
-        changed = _finish(site, connection, before)
+        changed = _finish(site, connection, before, (pool,))
     site.wake()
-    return PoolChange((pool,), changed)
+    return changed
 
 
 def patch_pool(
-    site: Site, actor: Actor, name: str, changes: Json, note: Note = NO_NOTE
+    site: Site,
+    actor: Actor,
+    name: str,
+    changes: Json,
+    note: Note = NO_NOTE,
+    *,
+    plan: bool = False,
 ) -> PoolChange:
     """Change some fields of a pool."""
     authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
-    with site.store.write() as connection:
+    with changing(site, plan=plan) as connection:
         before = read_pool_config(connection)
         pool = merge_pool(_lock(connection, name), changes)
         _put(site, connection, actor, pool, note)
-        changed = _finish(site, connection, before)
-    site.wake()
-    return PoolChange((pool,), changed)
+        changed = _finish(site, connection, before, (pool,))
+    return msgspec.structs.replace(changed, planned=plan)
 
 
 def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note = NO_NOTE) -> Pool:
@@ -225,10 +236,18 @@ def _put(site: Site, connection: sa.Connection, actor: Actor, pool: Pool, note: 
 
 
 def _finish(
-    site: Site, connection: sa.Connection, before: quota_effects.PoolConfig
-) -> quota_effects.Effects:
+    site: Site, connection: sa.Connection, before: PoolConfig, changed: Sequence[Pool]
+) -> PoolChange:
     setting_store.raise_counter(connection, setting_store.VERSION)
-    return quota_effects.of_change(site, connection, before)
+    after = read_pool_config(connection)
+    # What has no quota of its own has less where others have more.
+    others = [each for each in after.pools if each.gpu.guarantee is None and each not in changed]
+    found = [consequences(connection, each.name, before, after) for each in (*changed, *others)]
+    return PoolChange(
+        tuple(view(site, connection, pool) for pool in changed),
+        quota_effects.of_change(site, connection, before),
+        all_together(found),
+    )
 
 
 def _check_new_name(site: Site, name: str) -> None:

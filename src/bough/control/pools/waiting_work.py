@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.gangs import needed_gpus
-from bough.control.pools.pool_config import PoolConfig, unallocated
+from bough.control.pools.pool_config import PoolConfig, node_sets, unallocated
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Priority, TaskStatus
@@ -55,6 +55,8 @@ class Part(NamedTuple):
     #: What can start there now, negative while there is something to drain.
     left: int
     line: tuple[Waiter, ...]
+    #: Whether that quota is the pool's own, and not what others leave.
+    limited: bool = True
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -97,9 +99,8 @@ def consequences(
             # What waits for other groups was in no line, and so had nothing to wait for.
             earlier = was.get(_key(waiter), 0)
             if short is None and earlier is not None:
-                stranded.setdefault(
-                    waiter.workflow_id, _affected(waiter, say_stranded(part.name, part.quota))
-                )
+                text = say_stranded(part.name, part.quota, limited=part.limited)
+                stranded.setdefault(waiter.workflow_id, _affected(waiter, text))
             elif short is not None and earlier is not None and short > earlier:
                 more = f"waits until {gpus_text(short)} more are free in {part.name}, not {earlier}"
                 delayed.setdefault(waiter.workflow_id, _affected(waiter, more))
@@ -113,13 +114,26 @@ def consequences(
     )
 
 
+def all_together(several: Iterable[Consequences]) -> Consequences:
+    """What changes of several pools at once do."""
+    several = tuple(several)
+    return Consequences(
+        tuple(each for found in several for each in found.stranded)[:MOST_NAMED],
+        tuple(each for found in several for each in found.delayed)[:MOST_NAMED],
+        sum(found.stranded_count for found in several),
+        sum(found.delayed_count for found in several),
+    )
+
+
 def parts_of(
     config: PoolConfig, pool: str, used: Mapping[str, int], waiters: Iterable[Waiter]
 ) -> list[Part]:
-    """The parts of a pool with their lines; none where the pool has no quota to divide."""
+    """The parts of a pool with their lines; without a quota it has what the others leave."""
     found = next((each for each in config.pools if each.name == pool), None)
-    if found is None or found.gpu.guarantee is None:
+    if found is None:
         return []
+    if found.gpu.guarantee is None:
+        return [_unlimited_part(config, found, used, waiters)]
     subpools = [each for each in config.subpools_of(pool) if each.visible]
     active = {each.name: each for each in subpools if each.state is SubpoolState.ACTIVE}
     names = [pool, *(each.name for each in subpools)]
@@ -180,6 +194,18 @@ def guaranteed_uses(connection: sa.Connection) -> dict[str, int]:
     return found
 
 
+def _unlimited_part(
+    config: PoolConfig, pool: Pool, used: Mapping[str, int], waiters: Iterable[Waiter]
+) -> Part:
+    """A pool without a quota, which shares what the others leave with all that have none."""
+    sharing = next(found for found in node_sets(config) if pool in found[0])
+    gpus = sum(machine.gpus for machine in sharing[1])
+    rest = max(0, gpus - sum(each.gpu.guarantee or 0 for each in sharing[0]))
+    free = [each.name for each in sharing[0] if each.gpu.guarantee is None]
+    room = rest - sum(used.get(name, 0) for name in free)
+    return Part(pool.name, rest, room, _in_line(waiters), limited=False)
+
+
 def _shared_part(
     pool: Pool,
     subpools: list[Subpool],
@@ -197,8 +223,10 @@ def _shared_part(
     return Part(pool.name, quota or 0, room - unused, _in_line(line))
 
 
-def say_stranded(pool: str, quota: int) -> str:
+def say_stranded(pool: str, quota: int, *, limited: bool = True) -> str:
     """Why something larger than its part of a pool cannot start."""
+    if not limited:
+        return f"cannot start: other pools leave {pool} only {gpus_text(quota)}"
     return f"cannot start: {pool} has a quota of {gpus_text(quota)}"
 
 

@@ -12,6 +12,7 @@ from bough.api.pools import (
     NodeSetUsage,
     PatchPool,
     PlatformConfig,
+    PoolAnswer,
     PoolConfig,
     PoolConfigs,
     PoolList,
@@ -31,6 +32,7 @@ from bough.server.declare import Visit, caller, route
 from bough.server.permissions import Scope
 from bough.server.pool_documents import (
     platform_config,
+    pool_answer,
     pool_config,
     pool_summary,
     pool_usage,
@@ -132,11 +134,20 @@ def put_config(request: Visit, pool: FromPath[str], data: JSONBody[PutPool]) -> 
 
 
 @route("PATCH", "/api/configs/pool/{pool:str}", Action.POOL_UPDATE, Scope.POOL)
-def patch_config(request: Visit, pool: FromPath[str], data: JSONBody[PatchPool]) -> PoolConfig:
-    """Change some fields of a pool."""
+def patch_config(
+    request: Visit,
+    pool: FromPath[str],
+    data: JSONBody[PatchPool],
+    plan: FromQuery[bool] = False,
+) -> PoolAnswer:
+    """Change some fields of a pool.
+
+    The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
+    is changed.
+    """
     site, actor = caller(request)
-    pools.patch_pool(site, actor, pool, data.configs_dict, _note(data))
-    return pool_config(pools.get_pool(site, actor, pool))
+    note = _note(data)
+    return pool_answer(pools.patch_pool(site, actor, pool, data.configs_dict, note, plan=plan))
 
 
 @route("PUT", "/api/configs/pool/{pool:str}/rename", Action.POOL_UPDATE, Scope.POOL)
