@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Resources(msgspec.Struct, frozen=True):
+class Resources(msgspec.Struct, frozen=True, gc=False):
     """What a pod asks for, or a node offers."""
 
     #: Whole devices.
@@ -32,7 +32,7 @@ class TaintEffect(StrEnum):
     NO_EXECUTE = "NoExecute"
 
 
-class Taint(msgspec.Struct, frozen=True):
+class Taint(msgspec.Struct, frozen=True, gc=False):
     """Keeps pods off a node unless they tolerate it."""
 
     key: str
@@ -40,7 +40,7 @@ class Taint(msgspec.Struct, frozen=True):
     effect: TaintEffect = TaintEffect.NO_SCHEDULE
 
 
-class Toleration(msgspec.Struct, frozen=True):
+class Toleration(msgspec.Struct, frozen=True, gc=False):
     """Lets a pod onto a tainted node; an empty key or effect matches every one."""
 
     key: str = ""
@@ -50,7 +50,7 @@ class Toleration(msgspec.Struct, frozen=True):
     effect: TaintEffect | None = None
 
 
-class Match(msgspec.Struct, frozen=True):
+class Match(msgspec.Struct, frozen=True, gc=False):
     """One condition on the labels (or, with the key `metadata.name`, the name) of a node."""
 
     key: str
@@ -59,7 +59,7 @@ class Match(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True, gc=False):
     """A machine."""
 
     name: str
@@ -72,7 +72,7 @@ class Node(msgspec.Struct, frozen=True):
     cordoned: bool = False
 
 
-class TopologyLevel(msgspec.Struct, frozen=True):
+class TopologyLevel(msgspec.Struct, frozen=True, gc=False):
     """One level of a topology: nodes with equal labels are together."""
 
     label: str
@@ -80,7 +80,7 @@ class TopologyLevel(msgspec.Struct, frozen=True):
     alias: str | None = None
 
 
-class Topology(msgspec.Struct, frozen=True):
+class Topology(msgspec.Struct, frozen=True, gc=False):
     """How the nodes are wired together: levels, the widest first."""
 
     name: str

@@ -18,7 +18,7 @@ from bough.model.workload import Admission, CheckState, PodSet, WorkloadConditio
 LONG_AGO = -(2**62)
 
 
-class TopologyConstraint(msgspec.Struct, frozen=True):
+class TopologyConstraint(msgspec.Struct, frozen=True, gc=False):
     """How close together something must, or should, be. Levels are node labels or their aliases."""
 
     topology: str | None = None
@@ -26,7 +26,7 @@ class TopologyConstraint(msgspec.Struct, frozen=True):
     preferred: str | None = None
 
 
-class SubGroup(msgspec.Struct, frozen=True):
+class SubGroup(msgspec.Struct, frozen=True, gc=False):
     """A node of the gang's tree below its root."""
 
     name: str
@@ -36,7 +36,7 @@ class SubGroup(msgspec.Struct, frozen=True):
     constraint: TopologyConstraint | None = None
 
 
-class SubGroupSet(msgspec.Struct, frozen=True):
+class SubGroupSet(msgspec.Struct, frozen=True, gc=False):
     """Subgroups whose pods are together, although they are not the whole of any node."""
 
     members: tuple[str, ...]
@@ -58,7 +58,7 @@ class PodState(StrEnum):
     FAILED = "failed"
 
 
-class Pod(msgspec.Struct, frozen=True):
+class Pod(msgspec.Struct, frozen=True, gc=False):
     """The smallest thing that gets a place."""
 
     name: str
@@ -79,7 +79,7 @@ class Pod(msgspec.Struct, frozen=True):
     unsupported: str = ""
 
 
-class Gang(msgspec.Struct, frozen=True):
+class Gang(msgspec.Struct, frozen=True, gc=False):
     """A workload that starts whole or not at all."""
 
     name: str
@@ -129,14 +129,15 @@ class Gang(msgspec.Struct, frozen=True):
 
     def has(self, condition: str) -> bool:
         """Whether a condition of this type is true."""
-        return any(each.type == condition and each.status for each in self.conditions)
+        return condition in [each.type for each in self.conditions if each.status]
 
     def lacks(self, condition: str) -> bool:
         """Whether a condition of this type is present and false."""
-        return any(each.type == condition and not each.status for each in self.conditions)
+        return condition in [each.type for each in self.conditions if not each.status]
 
     @property
     def holds_quota(self) -> bool:
         """Whether its pod sets hold what they were admitted with: until it is finished."""
-        reserved = self.admission is not None and not self.lacks("QuotaReserved")
-        return reserved and not self.has("Finished")
+        if self.admission is None:
+            return False
+        return not self.lacks("QuotaReserved") and not self.has("Finished")

@@ -17,14 +17,14 @@ from bough.model.reason import Refusal
 from bough.model.workload import Admission
 
 
-class Admit(msgspec.Struct, frozen=True):
+class Admit(msgspec.Struct, frozen=True, gc=False):
     """A workload gets quota."""
 
     workload: str
     admission: Admission
 
 
-class Bind(msgspec.Struct, frozen=True):
+class Bind(msgspec.Struct, frozen=True, gc=False):
     """A pod gets a node."""
 
     workload: str
@@ -49,7 +49,7 @@ class EvictionRule(StrEnum):
     DRAIN = "drain"
 
 
-class Eviction(msgspec.Struct, frozen=True):
+class Eviction(msgspec.Struct, frozen=True, gc=False):
     """A workload, or some of its pods, must end."""
 
     workload: str
@@ -62,7 +62,7 @@ class Eviction(msgspec.Struct, frozen=True):
     level: TreeNode | None = None
 
 
-class Nomination(msgspec.Struct, frozen=True):
+class Nomination(msgspec.Struct, frozen=True, gc=False):
     """A workload will start on room that is being freed; no other may take that room."""
 
     workload: str
@@ -72,7 +72,7 @@ class Nomination(msgspec.Struct, frozen=True):
     waits_for: tuple[str, ...] = ()
 
 
-class PodShortage(msgspec.Struct, frozen=True):
+class PodShortage(msgspec.Struct, frozen=True, gc=False):
     """A node of a gang that cannot get what it needs from the pods that there are."""
 
     #: The gang's own name at the root.
@@ -89,7 +89,7 @@ class PodShortage(msgspec.Struct, frozen=True):
         return self.needed - self.available
 
 
-class Wait(msgspec.Struct, frozen=True):
+class Wait(msgspec.Struct, frozen=True, gc=False):
     """A workload that stays where it is, and why."""
 
     workload: str
@@ -122,7 +122,7 @@ class Wait(msgspec.Struct, frozen=True):
         return f"{self.refusal.sentence}; {self.note}" if self.note else self.refusal.sentence
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, gc=False):
     """The decisions of one cycle."""
 
     #: The version of the snapshot that it was made for.

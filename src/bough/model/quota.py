@@ -33,7 +33,7 @@ DEFAULT_PRIORITY = 100
 Amounts = Mapping[FlavorResource, int]
 
 
-class Quota(msgspec.Struct, frozen=True):
+class Quota(msgspec.Struct, frozen=True, gc=False):
     """What one node has of one resource on one flavor."""
 
     nominal: int = 0
@@ -43,21 +43,21 @@ class Quota(msgspec.Struct, frozen=True):
     lending_limit: int | None = None
 
 
-class FlavorQuotas(msgspec.Struct, frozen=True):
+class FlavorQuotas(msgspec.Struct, frozen=True, gc=False):
     """The quotas of one flavor within a resource group."""
 
     name: str
     resources: dict[str, Quota]
 
 
-class ResourceGroup(msgspec.Struct, frozen=True):
+class ResourceGroup(msgspec.Struct, frozen=True, gc=False):
     """Resources that are assigned together, from one flavor; flavors are tried in this order."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
 
 
-class Cohort(msgspec.Struct, frozen=True):
+class Cohort(msgspec.Struct, frozen=True, gc=False):
     """An inner node. It takes no workloads; its own quota is shared by all that is below it."""
 
     name: str
@@ -81,7 +81,7 @@ class Promise(StrEnum):
     REST = "rest"
 
 
-class Queue(msgspec.Struct, frozen=True):
+class Queue(msgspec.Struct, frozen=True, gc=False):
     """A leaf. Workloads wait in it and its use is counted at every node above it."""
 
     name: str

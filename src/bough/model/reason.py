@@ -23,7 +23,7 @@ class RefusalKind(StrEnum):
     OVER_QUOTA = "over_quota"
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Why a queue cannot take a request now.
 
     For OVER_QUOTA the violated inequality is `balance - passed >= -borrowing_limit` at `node`:
@@ -108,7 +108,7 @@ class WaitReason(StrEnum):
     NOMINATED = "nominated"
 
 
-class Condition(msgspec.Struct, frozen=True):
+class Condition(msgspec.Struct, frozen=True, gc=False):
     """A lasting fact about a node of the tree, in the words of Kubernetes conditions."""
 
     type: str
@@ -117,7 +117,7 @@ class Condition(msgspec.Struct, frozen=True):
     message: str
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """Something that just happened to a node of the tree."""
 
     node: TreeNode

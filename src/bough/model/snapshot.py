@@ -14,7 +14,7 @@ from bough.model.quota import Cohort, Queue
 from bough.model.workload import Flavor, LocalQueue
 
 
-class Progress(msgspec.Struct, frozen=True):
+class Progress(msgspec.Struct, frozen=True, gc=False):
     """What an earlier cycle found out about a workload that still waits."""
 
     #: Room is being freed for it.
@@ -24,7 +24,7 @@ class Progress(msgspec.Struct, frozen=True):
     tried: dict[str, dict[str, int]] = {}
 
 
-class Parked(msgspec.Struct, frozen=True):
+class Parked(msgspec.Struct, frozen=True, gc=False):
     """Which gangs of a queue earlier plans set aside until something in its tree changes."""
 
     #: All gangs of these shapes, as core.cycle.claim writes shapes.
@@ -33,7 +33,7 @@ class Parked(msgspec.Struct, frozen=True):
     workloads: tuple[str, ...] = ()
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """The world at one moment."""
 
     #: Milliseconds since 1970, or since whatever the adapter's clock began with.

@@ -13,7 +13,7 @@ from bough.model.admission import StopPolicy
 from bough.model.cluster import Match, Taint, Toleration
 
 
-class Flavor(msgspec.Struct, frozen=True):
+class Flavor(msgspec.Struct, frozen=True, gc=False):
     """A kind of node whose capacity is counted on its own."""
 
     name: str
@@ -24,7 +24,7 @@ class Flavor(msgspec.Struct, frozen=True):
     topology: str | None = None
 
 
-class LocalQueue(msgspec.Struct, frozen=True):
+class LocalQueue(msgspec.Struct, frozen=True, gc=False):
     """The door of a namespace to a queue."""
 
     name: str
@@ -34,7 +34,7 @@ class LocalQueue(msgspec.Struct, frozen=True):
     weight: Fraction = Fraction(1)
 
 
-class PodTemplate(msgspec.Struct, frozen=True):
+class PodTemplate(msgspec.Struct, frozen=True, gc=False):
     """What every pod of a set asks for."""
 
     #: For one pod, containers, init containers and overhead together.
@@ -48,14 +48,14 @@ class PodTemplate(msgspec.Struct, frozen=True):
     unsupported: str = ""
 
 
-class SliceConstraint(msgspec.Struct, frozen=True):
+class SliceConstraint(msgspec.Struct, frozen=True, gc=False):
     """Every so many pods must be together on a level of the topology."""
 
     level: str
     size: int
 
 
-class TopologyRequest(msgspec.Struct, frozen=True):
+class TopologyRequest(msgspec.Struct, frozen=True, gc=False):
     """How close together the pods of a set must, or should, be. Levels are node labels."""
 
     required: str | None = None
@@ -66,7 +66,7 @@ class TopologyRequest(msgspec.Struct, frozen=True):
     slices: tuple[SliceConstraint, ...] = ()
 
 
-class PodSet(msgspec.Struct, frozen=True):
+class PodSet(msgspec.Struct, frozen=True, gc=False):
     """Equal pods of a workload."""
 
     name: str
@@ -77,7 +77,7 @@ class PodSet(msgspec.Struct, frozen=True):
     topology: TopologyRequest | None = None
 
 
-class Assignment(msgspec.Struct, frozen=True):
+class Assignment(msgspec.Struct, frozen=True, gc=False):
     """The quota that a pod set holds."""
 
     name: str
@@ -89,14 +89,14 @@ class Assignment(msgspec.Struct, frozen=True):
     count: int | None = None
 
 
-class Admission(msgspec.Struct, frozen=True):
+class Admission(msgspec.Struct, frozen=True, gc=False):
     """The quota that a workload holds, and where."""
 
     queue: str
     assignments: tuple[Assignment, ...]
 
 
-class WorkloadCondition(msgspec.Struct, frozen=True):
+class WorkloadCondition(msgspec.Struct, frozen=True, gc=False):
     """Something that became true, or false, of a workload."""
 
     type: str
@@ -107,7 +107,7 @@ class WorkloadCondition(msgspec.Struct, frozen=True):
     since_ms: int | None = None
 
 
-class CheckState(msgspec.Struct, frozen=True):
+class CheckState(msgspec.Struct, frozen=True, gc=False):
     """How far an admission check is with a workload."""
 
     name: str
@@ -116,7 +116,7 @@ class CheckState(msgspec.Struct, frozen=True):
     since_ms: int | None = None
 
 
-class Workload(msgspec.Struct, frozen=True):
+class Workload(msgspec.Struct, frozen=True, gc=False):
     """Pods that are admitted together or not at all."""
 
     name: str
@@ -152,14 +152,15 @@ class Workload(msgspec.Struct, frozen=True):
 
     def has(self, condition: str) -> bool:
         """Whether a condition of this type is true."""
-        return any(each.type == condition and each.status for each in self.conditions)
+        return condition in [each.type for each in self.conditions if each.status]
 
     def lacks(self, condition: str) -> bool:
         """Whether a condition of this type is present and false."""
-        return any(each.type == condition and not each.status for each in self.conditions)
+        return condition in [each.type for each in self.conditions if not each.status]
 
     @property
     def holds_quota(self) -> bool:
         """Whether what it was admitted with is counted: from reservation until it is finished."""
-        reserved = self.admission is not None and not self.lacks("QuotaReserved")
-        return reserved and not self.has("Finished")
+        if self.admission is None:
+            return False
+        return not self.lacks("QuotaReserved") and not self.has("Finished")

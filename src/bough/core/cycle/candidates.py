@@ -11,7 +11,7 @@ do without goes before any gang is broken.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -96,7 +96,7 @@ class Victim:
         reach: Level | None,
         rule: EvictionRule,
         level: TreeNode,
-        charges: list[tuple[Account, int]],
+        charges: Sequence[tuple[Account, int]],
         unit: Unit | None = None,
     ) -> None:
         self.claim = claim
@@ -407,7 +407,7 @@ class Candidates:
         claim: Claim,
         pods: tuple[Pod, ...],
         reach: Level | None,
-        charges: list[tuple[Account, int]],
+        charges: Sequence[tuple[Account, int]],
         unit: Unit | None = None,
     ) -> Victim:
         if reach is None:

@@ -5,6 +5,7 @@ What it holds at any moment within a cycle is the working copy's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,11 +26,12 @@ from bough.model.policy import Policy
 from bough.model.quota import FlavorResource
 
 if TYPE_CHECKING:
-    from bough.core.cycle.flavors import Need
     from bough.core.cycle.forest import Leaf
     from bough.core.cycle.offers import Wants
     from bough.core.quota.account import Account
 
+#: Shared, as there are very many claims.
+_NOTHING: Mapping[FlavorResource, int] = {}
 _WAITING = (PodState.PENDING, PodState.GATED)
 
 
@@ -62,7 +64,6 @@ class Claim:
         "holds",
         "leaf",
         "name",
-        "needs",
         "policy",
         "preemptible",
         "queue",
@@ -85,16 +86,14 @@ class Claim:
         self._tree: GangTree | None = None
         #: What it wants as long as it holds what it held when it was made; see `offers.wants_of`.
         self.wants: Wants | None = None
-        #: What its pod sets need of its queue's flavors; see `flavors.needs_of`.
-        self.needs: list[Need] | None = None
         #: What it has in common with others; `None` where it is in no line.
         self.alike: Alike | None = None
         #: Its place in line.
         self.standing: Standing = standing_of(gang, policy)
         #: Where it is counted, and what: of all that it held when the cycle began.
         self.leaf: Leaf | None = None
-        self.usage: dict[FlavorResource, int] = {}
-        self.charges: list[tuple[Account, int]] = []
+        self.usage: Mapping[FlavorResource, int] = _NOTHING
+        self.charges: Sequence[tuple[Account, int]] = ()
         #: Pods that hold a place, and pods that were told to give theirs up.
         self.running: tuple[Pod, ...] = ()
         self.ending: tuple[Pod, ...] = ()

@@ -43,6 +43,12 @@ def decide(cycle: Cycle, judgement: Judgement) -> bool:
 
 def admission_of(judgement: Judgement) -> Admission:
     """The quota that a gang gets, pod set by pod set."""
+    if judgement.assignment.admission is None:
+        judgement.assignment.admission = _admission_of(judgement)
+    return judgement.assignment.admission
+
+
+def _admission_of(judgement: Judgement) -> Admission:
     return Admission(
         judgement.leaf.queue.name,
         tuple(

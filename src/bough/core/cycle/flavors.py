@@ -7,16 +7,15 @@ seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import chain
 from typing import NamedTuple
 
-from bough.core.cycle.claim import counts_of
-from bough.core.cycle.eligibility import why_unsuitable
-from bough.core.cycle.forest import Group, Leaf, Slot, reach_of
-from bough.core.quota.account import available, potential
-from bough.core.quota.usage import PODS
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.forest import Leaf, Slot, reach_of
+from bough.core.cycle.needs import Ask, Need, Scan, needs_of
+from bough.core.quota.account import Account, available, potential
 from bough.model.admission import (
     BorrowWithinCohort,
     FlavorFungibility,
@@ -26,23 +25,18 @@ from bough.model.admission import (
 from bough.model.gang import Gang
 from bough.model.quota import FlavorResource
 from bough.model.reason import Refusal, RefusalKind, WaitReason
-from bough.model.workload import Flavor, PodSet
+from bough.model.workload import Admission, Flavor
 
+#: Of so many shapes in a queue it is remembered what they need.
+MOST_SHAPES = 256
+#: So many states are remembered for each shape in which it was found what it gets.
+MOST_KNOWN = 64
 #: Reasons for which a flavor cannot be had, the worst last.
 _SEVERITY = (
     WaitReason.LIMIT,
     WaitReason.TOO_LARGE,
     WaitReason.FLAVOR,
 )
-
-
-class Ask(NamedTuple):
-    """What the pods of a set ask for together."""
-
-    pod_set: PodSet
-    pods: int
-    #: Totals.
-    requests: dict[str, int]
 
 
 class Mode(IntEnum):
@@ -92,7 +86,7 @@ class PodSetFlavors(NamedTuple):
 class FlavorAssignment:
     """What a workload gets, as far as the search came."""
 
-    __slots__ = ("height", "mode", "obstacles", "pod_sets", "reason", "usage")
+    __slots__ = ("admission", "height", "mode", "obstacles", "pod_sets", "reason", "usage")
 
     def __init__(self) -> None:
         self.pod_sets: list[PodSetFlavors] = []
@@ -103,6 +97,8 @@ class FlavorAssignment:
         self.obstacles: list[Obstacle] = []
         #: Why not, where it fits nowhere.
         self.reason = WaitReason.LIMIT
+        #: The same in the words of a plan, once that was asked for; see `decide.admission_of`.
+        self.admission: Admission | None = None
 
     @property
     def tried(self) -> dict[str, dict[str, int]]:
@@ -128,53 +124,22 @@ class FlavorAssignment:
         }
         return tuple(sorted(found))
 
-    def add(self, ask: Ask, choices: dict[str, Choice], tried: dict[str, int]) -> None:
-        """Give a pod set its flavors."""
+    def give(self, need: Need, choices: dict[str, Choice], tried: dict[str, int]) -> None:
+        """Give pod sets their flavors."""
+        if len(need.asks) == 1:
+            self._give(need.asks[0], choices, tried)
+            return
+        for ask in need.asks:
+            own = {name: choice for name, choice in choices.items() if name in ask.requests}
+            self._give(ask, own, {name: tried[name] for name in own if name in tried})
+
+    def _give(self, ask: Ask, choices: dict[str, Choice], tried: dict[str, int]) -> None:
         self.pod_sets.append(PodSetFlavors(ask, choices, tried))
         for resource, choice in choices.items():
             what = FlavorResource(choice.flavor, resource)
             self.usage[what] = self.usage.get(what, 0) + ask.requests.get(resource, 0)
             self.mode = min(self.mode, choice.mode)
             self.height = max(self.height, choice.height)
-
-
-class Need:
-    """Pod sets that must get the same flavors, and what a queue has for them.
-
-    Depends on the gang and its queue alone, so that it is worked out once.
-    """
-
-    __slots__ = ("asks", "faults", "flavors", "requests", "scans")
-
-    def __init__(self, asks: list[Ask], leaf: Leaf) -> None:
-        self.asks = asks
-        self.requests = _total(asks)
-        #: In order: a resource, its group, and what is wanted of the group.
-        self.scans: list[tuple[str, Group | None, list[str]]] = []
-        for resource in sorted(self.requests):
-            group = leaf.groups.get(resource)
-            if group is not None or self.requests[resource]:
-                names = () if group is None else group.resources
-                wanted = [name for name in names if name in self.requests]
-                self.scans.append((resource, group, wanted))
-        #: By flavor: why it does not suit the pods, for the flavors that were asked about.
-        self.flavors: Mapping[str, Flavor] = {}
-        self.faults: dict[str, str | None] = {}
-
-    def fault_of(self, name: str, flavors: Mapping[str, Flavor]) -> str | None:
-        """Why a flavor does not suit the pods; `None` if it does."""
-        if self.flavors is not flavors:
-            self.flavors, self.faults = flavors, {}
-        elif name in self.faults:
-            return self.faults[name]
-        flavor = flavors.get(name)
-        if flavor is None:
-            fault: str | None = f"there is no flavor {name}"
-        else:
-            faults = (why_unsuitable(flavor, ask.pod_set) for ask in self.asks)
-            fault = next((each for each in faults if each is not None), None)
-        self.faults[name] = fault
-        return fault
 
 
 class FlavorQuestion(NamedTuple):
@@ -193,9 +158,121 @@ class FlavorQuestion(NamedTuple):
     needs: Sequence[Need] | None = None
 
 
-def needs_of(leaf: Leaf, gang: Gang, counts: Sequence[int] | None = None) -> list[Need]:
-    """What a gang needs of its queue's flavors, for all of its pods or for so many of each set."""
-    return [Need(asks, leaf) for asks in asks_of(gang, counts, with_pods=PODS in leaf.groups)]
+class Known(NamedTuple):
+    """What a search found, as long as usage is what it was and none of this can be taken."""
+
+    assignment: FlavorAssignment
+    #: What it asked for victims for, and there were no candidates.
+    scarce: tuple[tuple[FlavorResource, ...], ...]
+
+
+class Needs:
+    """What all gangs of one shape need of a queue, and what they were found to get of it.
+
+    Depends on the shape and the queue alone, so that it is worked out once. Assignments are shared
+    between gangs, and never changed.
+    """
+
+    __slots__ = ("_accounts", "_flavors", "_given", "_known", "_leaf", "parts")
+
+    def __init__(self, leaf: Leaf, gang: Gang) -> None:
+        self._leaf = leaf
+        self.parts = needs_of(leaf, gang)
+        #: By the places of the flavors and the heights from which they are borrowed.
+        self._given: dict[tuple[int, ...], FlavorAssignment] = {}
+        #: All whose usage a search may look at, and by that usage what it found.
+        self._accounts = tuple(_paths(self.parts))
+        self._known: dict[tuple[int, ...], Known] = {}
+        self._flavors: Mapping[str, Flavor] = {}
+
+    def recall(self, flavors: Mapping[str, Flavor]) -> Known | None:
+        """What was found when usage was what it is now."""
+        if self._flavors is not flavors:
+            self._flavors = flavors
+            self._known.clear()
+        return self._known.get(self._usage())
+
+    def remember(self, known: Known) -> None:
+        """Keep what was found for when usage is the same again."""
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[self._usage()] = known
+
+    def _usage(self) -> tuple[int, ...]:
+        return tuple([account.usage for account in self._accounts])
+
+    def at_once(self, flavors: Mapping[str, Flavor]) -> FlavorAssignment | None:
+        """What they get if the first flavors that suit them have room and are good enough.
+
+        The search would find the same; `None` where it has to look further.
+        """
+        leaf = self._leaf
+        goes_on = leaf.queue.rules.fungibility.when_can_borrow is FlavorSearch.TRY_NEXT_FLAVOR
+        usage: dict[FlavorResource, int] = {}
+        places: list[int] = []
+        for need in self.parts:
+            for scan in need.scans:
+                position, slots = need.first_suitable(scan, flavors)
+                places.append(position)
+                for resource in scan.wanted:
+                    slot = slots.get(resource)
+                    if slot is None:
+                        return None
+                    what, account = slot
+                    amount = usage[what] = need.requests[resource] + usage.get(what, 0)
+                    if amount > 0 and amount > available(account)[0]:
+                        return None
+                    height = reach_of(leaf, account, amount).height
+                    if height and goes_on:
+                        return None
+                    places.append(height)
+                if not slots:
+                    return None
+        key = tuple(places)
+        given = self._given.get(key)
+        if given is None:
+            given = self._given[key] = self._give(places)
+        return given
+
+    def _give(self, places: Iterable[int]) -> FlavorAssignment:
+        """For each scan the position of its flavor, then a height for each resource."""
+        assignment = FlavorAssignment()
+        following = iter(places)
+        for need in self.parts:
+            choices: dict[str, Choice] = {}
+            tried: dict[str, int] = {}
+            for scan in need.scans:
+                flavors = () if scan.group is None else scan.group.flavors
+                position = next(following)
+                for resource in scan.wanted:
+                    choices[resource] = Choice(flavors[position][0], Mode.FIT, next(following))
+                    if position + 1 < len(flavors):
+                        tried[resource] = position
+            assignment.give(need, choices, tried)
+        return assignment
+
+
+def _paths(needs: Iterable[Need]) -> Iterable[Account]:
+    """The accounts of all that is wanted, on all flavors, and all accounts above them."""
+    found: dict[Account, None] = {}
+    for scan in chain.from_iterable(need.scans for need in needs):
+        for _, slots in () if scan.group is None else scan.group.flavors:
+            for resource in scan.wanted:
+                account = slots[resource].account if resource in slots else None
+                while account is not None:
+                    found[account] = None
+                    account = account.parent
+    return found
+
+
+def needs_in(leaf: Leaf, claim: Claim) -> Needs:
+    """What gangs of a claim's shape need of its queue."""
+    found = leaf.needs.get(claim.shape)
+    if found is None:
+        if len(leaf.needs) >= MOST_SHAPES:
+            leaf.needs.clear()
+        found = leaf.needs[claim.shape] = Needs(leaf, claim.gang)
+    return found
 
 
 def assign_flavors(
@@ -209,68 +286,42 @@ def assign_flavors(
     for need in needs:
         choices: dict[str, Choice] = {}
         tried: dict[str, int] = {}
-        for resource, group, wanted in need.scans:
-            if resource in choices:
-                continue
-            found = _Scan(question, need, resource, assignment).run(group, wanted)
+        for scan in need.scans:
+            found = _Search(question, need, scan, assignment).run()
             if found is None:
                 assignment.mode = Mode.NO_FIT
                 return assignment
             choices.update(found[0])
             tried.update(found[1])
-        if len(need.asks) == 1:
-            assignment.add(need.asks[0], choices, tried)
-            continue
-        for ask in need.asks:
-            own = {name: choice for name, choice in choices.items() if name in ask.requests}
-            assignment.add(ask, own, {name: tried[name] for name in own if name in tried})
+        assignment.give(need, choices, tried)
     return assignment
 
 
-def asks_of(gang: Gang, counts: Sequence[int] | None, *, with_pods: bool) -> list[list[Ask]]:
-    """What a gang asks for, pod sets that must get the same flavors together.
-
-    Without counts, for all pods that are not finished. The pods themselves are counted where the
-    queue wants them to be.
-    """
-    groups: dict[str | int, list[Ask]] = {}
-    for index, count in enumerate(counts_of(gang) if counts is None else counts):
-        pod_set = gang.pod_sets[index]
-        requests = {name: each * count for name, each in pod_set.template.requests.items()}
-        if with_pods:
-            requests[PODS] = count
-        topology = pod_set.topology
-        name = index if topology is None or topology.group is None else topology.group
-        groups.setdefault(name, []).append(Ask(pod_set, count, requests))
-    return list(groups.values())
-
-
-class _Scan:
+class _Search:
     """The search through the flavors of one resource group."""
 
-    __slots__ = ("_assignment", "_fungibility", "_need", "_obstacles", "_question", "_resource")
+    __slots__ = ("_assignment", "_fungibility", "_need", "_obstacles", "_question", "_scan")
 
     def __init__(
         self,
         question: FlavorQuestion,
         need: Need,
-        resource: str,
+        scan: Scan,
         assignment: FlavorAssignment,
     ) -> None:
         self._question = question
         self._need = need
-        self._resource = resource
+        self._scan = scan
         self._assignment = assignment
         self._fungibility = question.leaf.queue.rules.fungibility
         #: For each flavor that was looked at.
         self._obstacles: list[list[Obstacle]] = []
 
-    def run(
-        self, group: Group | None, wanted: list[str]
-    ) -> tuple[dict[str, Choice], dict[str, int]] | None:
+    def run(self) -> tuple[dict[str, Choice], dict[str, int]] | None:
         """The best flavor's choices and where to go on next time; `None` if no flavor will do."""
+        group = self._scan.group
         if group is None:
-            text = f"queue {self._question.leaf.queue.name} does not list {self._resource}"
+            text = f"queue {self._question.leaf.queue.name} does not list {self._scan.resource}"
             self._assignment.obstacles.append(Obstacle(WaitReason.FLAVOR, text))
             self._assignment.reason = WaitReason.FLAVOR
             return None
@@ -282,7 +333,7 @@ class _Scan:
             self._obstacles.append([])
             if not self._suits(flavor):
                 continue
-            choices, mode, height = self._try(flavor, slots, wanted)
+            choices, mode, height = self._try(flavor, slots)
             if _is_good_enough(mode, height, self._fungibility):
                 best = choices
                 break
@@ -302,7 +353,7 @@ class _Scan:
         if not self._question.tried:
             return 0
         tried = self._question.tried.get(self._need.asks[0].pod_set.name)
-        position = -1 if tried is None else tried.get(self._resource, -1)
+        position = -1 if tried is None else tried.get(self._scan.resource, -1)
         return position + 1 if position + 1 < count else 0
 
     def _suits(self, name: str) -> bool:
@@ -310,20 +361,18 @@ class _Scan:
         pinned = self._question.pinned
         if pinned is not None:
             names = {ask.pod_set.name for ask in self._need.asks}
-            if all(pinned.get(each, {}).get(self._resource) != name for each in names):
+            if all(pinned.get(each, {}).get(self._scan.resource) != name for each in names):
                 return False
         fault = self._need.fault_of(name, self._question.flavors)
         if fault is not None:
             self._obstacles[-1].append(Obstacle(WaitReason.FLAVOR, fault))
         return fault is None
 
-    def _try(
-        self, flavor: str, slots: dict[str, Slot], wanted: list[str]
-    ) -> tuple[dict[str, Choice], Mode, int]:
+    def _try(self, flavor: str, slots: dict[str, Slot]) -> tuple[dict[str, Choice], Mode, int]:
         """Every resource on one flavor; the flavor is as good as the worst of them."""
         choices: dict[str, Choice] = {}
         worst = Mode.FIT, 0
-        for resource in wanted:
+        for resource in self._scan.wanted:
             slot = slots.get(resource)
             if slot is None:
                 text = f"flavor {flavor} does not provide {resource}"
@@ -391,13 +440,3 @@ def _reason_of(obstacles: list[list[Obstacle]]) -> WaitReason:
         max((each.reason for each in flavor), key=_SEVERITY.index) for flavor in obstacles if flavor
     ]
     return min(worst, key=_SEVERITY.index, default=WaitReason.FLAVOR)
-
-
-def _total(asks: list[Ask]) -> dict[str, int]:
-    if len(asks) == 1:
-        return asks[0].requests
-    total: dict[str, int] = {}
-    for ask in asks:
-        for resource, amount in ask.requests.items():
-            total[resource] = total.get(resource, 0) + amount
-    return total

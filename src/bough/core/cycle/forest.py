@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.ledgers import Ledgers
@@ -20,6 +20,9 @@ from bough.errors import Broken
 from bough.model.admission import Preemption
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
+
+if TYPE_CHECKING:
+    from bough.core.cycle.flavors import Needs
 
 #: A claim with what it is sorted by; orders are never equal, so claims are never compared.
 Ranked = tuple[VictimOrder, Claim]
@@ -76,6 +79,7 @@ class Leaf:
         "cycle",
         "groups",
         "leaving",
+        "needs",
         "node",
         "parent",
         "preemption",
@@ -106,6 +110,8 @@ class Leaf:
         self.accounts: dict[FlavorResource, Account] = {}
         #: By resource; a resource that is missing is not listed.
         self.groups = _groups(self)
+        #: What its gangs need of it, by their shape; see `flavors.needs_in`.
+        self.needs: dict[bytes, Needs] = {}
         #: Sorted: what was not told to end, and what was.
         self.running: list[Ranked] = []
         self.leaving: list[Ranked] = []

@@ -13,15 +13,19 @@ from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.flavors import (
     FlavorAssignment,
     FlavorQuestion,
+    Known,
     Mode,
+    Needs,
     assign_flavors,
-    needs_of,
+    needs_in,
 )
 from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.partial import can_shrink, largest_that_fits
 from bough.core.cycle.preemption import Preemption
+from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import change_usage, potential
+from bough.model.admission import PreemptionWithinQueue, ReclaimWithinCohort
 from bough.model.quota import FlavorResource
 
 
@@ -37,6 +41,9 @@ class Outlook(StrEnum):
     AT_ONCE = "at_once"
 
 
+_NOT_JUDGED = FlavorAssignment()
+
+
 class Judgement:
     """A gang with what it could get, and at whose expense."""
 
@@ -49,7 +56,7 @@ class Judgement:
         self.nominated = nominated
         #: Gangs that are no victims: something of them starts in this cycle.
         self.excluded: Container[str] = ()
-        self.assignment = FlavorAssignment()
+        self.assignment = _NOT_JUDGED
         self.victims: list[Victim] = []
         self.outlook = Outlook.NOTHING
 
@@ -62,16 +69,17 @@ def judge(
     pinned: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Find what a gang could get as things are, and at whose expense; perhaps for fewer pods."""
-    claim = judgement.claim
-    if claim.needs is None:
-        claim.needs = needs_of(judgement.leaf, claim.gang)
-    search = _Search(copy, judgement, tried, pinned)
-    pod_sets = judgement.claim.gang.pod_sets
-    full = search.assign(None)
-    found = search.resolve(full)
-    if found is None and copy.policy.partial_admission and can_shrink(pod_sets):
-        found = largest_that_fits(pod_sets, lambda counts: search.resolve(search.assign(counts)))
-    judgement.assignment, judgement.victims = (full, []) if found is None else found
+    needs = needs_in(judgement.leaf, judgement.claim)
+    from_the_start = not tried and pinned is None
+    given = needs.at_once(copy.flavors) if from_the_start else None
+    if given is not None:
+        judgement.assignment, judgement.victims = given, []
+    else:
+        search = _Search(copy, judgement, needs, tried, pinned)
+        known = search.recall() if from_the_start else None
+        judgement.assignment, judgement.victims = known or search.run()
+        if from_the_start and known is None:
+            search.remember(judgement.assignment)
     if judgement.assignment.mode is Mode.FIT:
         judgement.outlook = Outlook.AT_ONCE
     elif judgement.assignment.mode is Mode.NO_FIT:
@@ -99,22 +107,57 @@ def never_fits(copy: WorkingCopy, claim: Claim) -> bool:
 class _Search:
     """The search for flavors and victims of one gang; remembers victims it has found already."""
 
-    __slots__ = ("_claim", "_copy", "_excluded", "_found", "_leaf", "_pinned", "_tried")
+    __slots__ = (
+        "_asked",
+        "_claim",
+        "_copy",
+        "_excluded",
+        "_found",
+        "_leaf",
+        "_needs",
+        "_pinned",
+        "_tried",
+    )
 
     def __init__(
         self,
         copy: WorkingCopy,
         judgement: Judgement,
+        needs: Needs,
         tried: Mapping[str, Mapping[str, int]],
         pinned: Mapping[str, Mapping[str, str]] | None,
     ) -> None:
         self._copy = copy
+        self._needs = needs
         self._leaf = judgement.leaf
         self._claim = judgement.claim
         self._excluded = judgement.excluded
         self._tried = tried
         self._pinned = pinned
         self._found: dict[tuple[FlavorResource, int], list[Victim]] = {}
+        #: By what is scarce: whether there is anything that might be taken.
+        self._asked: dict[tuple[FlavorResource, ...], bool] = {}
+
+    def run(self) -> tuple[FlavorAssignment, list[Victim]]:
+        """The best that can be had, with its victims."""
+        pod_sets = self._claim.gang.pod_sets
+        full = self.assign(None)
+        found = self.resolve(full)
+        if found is None and self._copy.policy.partial_admission and can_shrink(pod_sets):
+            found = largest_that_fits(pod_sets, lambda counts: self.resolve(self.assign(counts)))
+        return (full, []) if found is None else found
+
+    def recall(self) -> tuple[FlavorAssignment, list[Victim]] | None:
+        """What was found in the same state, if there are still no candidates."""
+        known = self._needs.recall(self._copy.flavors)
+        if known is None or any(map(self._has_candidates, known.scarce)):
+            return None
+        return known.assignment, []
+
+    def remember(self, assignment: FlavorAssignment) -> None:
+        """Keep what was found, unless that depends on candidates."""
+        if not any(self._asked.values()):
+            self._needs.remember(Known(assignment, tuple(self._asked)))
 
     def assign(self, counts: tuple[int, ...] | None) -> FlavorAssignment:
         """Choose flavors."""
@@ -125,7 +168,7 @@ class _Search:
             self._simulate,
             self._tried,
             self._pinned,
-            self._claim.needs,
+            self._needs.parts,
         )
         return assign_flavors(question, counts)
 
@@ -154,7 +197,10 @@ class _Search:
     def _victims(
         self, amounts: Mapping[FlavorResource, int], scarce: tuple[FlavorResource, ...]
     ) -> list[Victim]:
-        if self._claim.preemptible and not self._copy.rules.preemptible_takes_victims:
+        asked = self._asked.get(scarce)
+        if asked is None:
+            asked = self._asked[scarce] = self._has_candidates(scarce)
+        if not asked:
             return []
         # With one flavor and resource, the search for flavors has already asked the same.
         single = next(iter(amounts.items())) if len(amounts) == 1 and len(scarce) == 1 else None
@@ -167,6 +213,38 @@ class _Search:
         if single is not None:
             self._found[single] = victims
         return victims
+
+    def _has_candidates(self, scarce: tuple[FlavorResource, ...]) -> bool:
+        if self._claim.preemptible and not self._copy.rules.preemptible_takes_victims:
+            return False
+        return has_candidates(self._copy, self._leaf, self._claim.standing, scarce)
+
+
+def has_candidates(
+    copy: WorkingCopy, leaf: Leaf, standing: Standing, scarce: tuple[FlavorResource, ...]
+) -> bool:
+    """Whether a search for what is scarce would find any candidates; in doubt, it might.
+
+    Most searches of gangs that only wait for quota would find none, and this costs little.
+    """
+    if copy.elastic:
+        return True
+    rules = leaf.preemption
+    if copy.rules.preempt and rules.within_queue is not PreemptionWithinQueue.NEVER:
+        newer_too = rules.within_queue is PreemptionWithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
+        limit = standing.priority + 1 if newer_too else standing.priority
+        for ranked in (leaf.leaving, leaf.running):
+            if ranked and ranked[0][0].priority < limit:
+                return True
+    if not copy.rules.reclaim or rules.reclaim_within_cohort is ReclaimWithinCohort.NEVER:
+        return False
+    inner = leaf.parent
+    while inner is not None:
+        leaving, running = copy.forest.reclaimable(inner, scarce, only_users=True)
+        if leaving or running:
+            return True
+        inner = inner.parent
+    return False
 
 
 def take(victim: Victim) -> None:

@@ -6,7 +6,7 @@ before when it returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Portion(NamedTuple):
 
     pods: tuple[Pod, ...]
     #: What it counts in the ledger of everything.
-    charges: list[tuple[Account, int]]
+    charges: Sequence[tuple[Account, int]]
 
 
 class Seeker:

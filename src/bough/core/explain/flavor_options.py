@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.eligibility import why_unsuitable
-from bough.core.cycle.flavors import asks_of
 from bough.core.cycle.memo import Memo
+from bough.core.cycle.needs import asks_of
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.usage import PODS
 from bough.model.certificate import FlavorOption
