@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from bough.core.cycle.candidates import Preemptor, Victim
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.flavors import FlavorAssignment, Mode, Needs, needs_in
 from bough.core.cycle.forest import Leaf
+from bough.core.cycle.judge import Judgement, Search, judge
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import Preemption
@@ -42,6 +44,31 @@ def test_a_memo_carried_through_a_history_never_changes_a_plan(random: Random) -
         assert history.plan().digest == remembered.digest
         assert history.plan(memo).digest == remembered.digest
         history.apply(remembered)
+
+
+@given(RANDOMS)
+def test_what_is_remembered_of_a_shape_is_what_a_search_would_find(random: Random) -> None:
+    history = History(random, policy(random))
+    memo = Memo()
+    for _ in range(8):
+        history.happen()
+        decided = history.plan(memo)
+        _compare_with_searches(memo.refresh(history.snapshot(), history.policy))
+        history.apply(decided)
+
+
+def test_judgements_are_really_remembered() -> None:
+    recalled: list[Mode] = []
+    for seed in range(40):
+        history = History(Random(seed), KUEUE)
+        fill(history, 12)
+        memo = Memo()
+        for _ in range(5):
+            history.happen()
+            decided = history.plan(memo)
+            recalled += _compare_with_searches(memo.refresh(history.snapshot(), KUEUE))
+            history.apply(decided)
+    assert {Mode.FIT, Mode.NO_FIT, Mode.NO_CANDIDATES} == {*recalled}
 
 
 @given(RANDOMS)
@@ -174,6 +201,40 @@ def test_plans_are_the_same_bytes_under_any_seed_of_hashes() -> None:
     ]
     assert outputs[0] == outputs[1]
     assert len(set(outputs[0].split())) > 10
+
+
+def _compare_with_searches(copy: WorkingCopy) -> list[Mode]:
+    """Judge all that waits with and without what is remembered; what could be recalled."""
+    recalled: list[Mode] = []
+    for claim in copy.claims.values():
+        leaf = claim.leaf
+        if not claim.waiting or leaf is None or leaf.cycle:
+            continue
+        needs = needs_in(leaf, claim)
+        known = needs.at_once(copy.flavors)
+        if known is None:
+            found = Search(copy, Judgement(leaf, claim), needs, {}, None).recall()
+            known = None if found is None else found[0]
+        if known is not None:
+            recalled.append(known.mode)
+        first = Judgement(leaf, claim)
+        judge(copy, first, tried={})
+        anew = Search(copy, Judgement(leaf, claim), Needs(leaf, claim.gang), {}, None).run()
+        assert _told(*anew) == _told(first.assignment, first.victims)
+    return recalled
+
+
+def _told(assignment: FlavorAssignment, victims: list[Victim]) -> list[object]:
+    return [
+        assignment.mode,
+        assignment.height,
+        assignment.flavors,
+        assignment.usage,
+        assignment.tried,
+        assignment.reason if assignment.mode is Mode.NO_FIT else None,
+        [each.sentence for each in assignment.obstacles],
+        [victim.claim.name for victim in victims],
+    ]
 
 
 def digests(random: Random) -> list[str]:

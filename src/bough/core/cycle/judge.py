@@ -75,7 +75,7 @@ def judge(
     if given is not None:
         judgement.assignment, judgement.victims = given, []
     else:
-        search = _Search(copy, judgement, needs, tried, pinned)
+        search = Search(copy, judgement, needs, tried, pinned)
         known = search.recall() if from_the_start else None
         judgement.assignment, judgement.victims = known or search.run()
         if from_the_start and known is None:
@@ -104,7 +104,7 @@ def never_fits(copy: WorkingCopy, claim: Claim) -> bool:
     return False
 
 
-class _Search:
+class Search:
     """The search for flavors and victims of one gang; remembers victims it has found already."""
 
     __slots__ = (
