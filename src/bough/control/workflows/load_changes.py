@@ -1,7 +1,4 @@
-"""Cases are opened here, with everything locked, and written down, few statements for many.
-
-Must not know what is changed about a change.
-"""
+"""Workflows loaded and locked to be changed, and their changes written: few statements for many."""
 
 from __future__ import annotations
 
@@ -33,10 +30,43 @@ def open_changes(
     return _open(site, connection, workflow_store.lock_all(connection, uuids))
 
 
+def open_groups(
+    site: Site,
+    connection: sa.Connection,
+    groups: Sequence[tuple[Group, str]],
+    *,
+    grace_s: int,
+) -> list[WorkflowChange]:
+    """Lock the workflows of groups, each with its top-level pool, and load nothing else of them.
+
+    Only tasks of these groups can be changed, and nothing can be settled.
+    """
+    of_workflow: dict[str, list[Group]] = {}
+    for group, _ in groups:
+        of_workflow.setdefault(group.workflow_uuid, []).append(group)
+    pools = {group.workflow_uuid: pool for group, pool in groups}
+    workflows = workflow_store.lock_all(connection, sorted(of_workflow))
+    tasks: dict[str, list[Task]] = {}
+    for task in task_store.tasks_of_groups(connection, sorted(group.uuid for group, _ in groups)):
+        tasks.setdefault(task.workflow_uuid, []).append(task)
+    return [
+        WorkflowChange(
+            workflow,
+            of_workflow[workflow.uuid],
+            tasks.get(workflow.uuid, []),
+            pool=pools[workflow.uuid],
+            queue="",
+            now_ms=site.clock.now_ms(),
+            grace_s=grace_s,
+        )
+        for workflow in workflows
+    ]
+
+
 def write_changes(
     connection: sa.Connection, changes: Sequence[WorkflowChange], now_ms: int
 ) -> None:
-    """Write down what has changed, a few statements for all of them."""
+    """Write what has changed, a few statements for all of them."""
     task_store.update_tasks(
         connection, [task for change in changes for task in change.changed_tasks]
     )
@@ -58,7 +88,7 @@ def _open(site: Site, connection: sa.Connection, workflows: list[Workflow]) -> l
     tasks: dict[str, list[Task]] = {}
     for task in task_store.tasks_of(connection, uuids):
         tasks.setdefault(task.workflow_uuid, []).append(task)
-    doors = {
+    pools = {
         name: pool_store.find(connection, name)
         for name in sorted({workflow.pool for workflow in workflows})
     }
@@ -66,7 +96,7 @@ def _open(site: Site, connection: sa.Connection, workflows: list[Workflow]) -> l
     now_ms = site.clock.now_ms()
     changes: list[WorkflowChange] = []
     for workflow in workflows:
-        found = doors[workflow.pool]
+        found = pools[workflow.pool]
         subpool = found if isinstance(found, Subpool) else None
         pool = workflow.pool if subpool is None else subpool.parent
         changes.append(

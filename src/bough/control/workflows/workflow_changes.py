@@ -1,13 +1,13 @@
-"""One workflow with its groups and tasks, open for changes within a transaction.
+"""One workflow with its groups and tasks, open for changes: the only place that changes task rows.
 
-Changes are made to tasks; `settle` draws the consequences (group, downstream groups, workflow).
-Every status goes through model.transitions. Must not know who makes a change, nor why, nor how it
-is written down (casebook).
+Whoever plans, observes, cancels or drains changes tasks through here; `settle` draws the
+consequences for the group, the groups after it and the workflow. Every status goes through
+model.transitions. `load_changes` loads, locks and writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -20,13 +20,14 @@ from bough.control.workflows.lifecycle import (
     overrides,
     workflow_status,
 )
+from bough.control.workflows.preemptions import Preemption, preemption_data
 from bough.errors import Broken
 from bough.model.backend import Stop
 from bough.model.record import EventKind, OutboxMessage, StoredEvent
 from bough.model.transitions import TaskEvent, check_workflow, next_status
-from bough.model.workflow import ExitCode, Group, Task, TaskStatus, Workflow
+from bough.model.workflow import QUEUED, ExitCode, Group, Task, TaskStatus, Workflow
 
-#: Kinds of messages.
+#: Kinds of outbox messages.
 STOP = "stop"
 START = "start"
 
@@ -63,6 +64,10 @@ class WorkflowChange:
         self._changed_groups: dict[str, Group] = {}
         #: By attempt: why it is to end, and how soon.
         self._stops: dict[str, tuple[str, int]] = {}
+        self._starts: list[OutboxMessage] = []
+        #: Events about a whole group, and the attempts that they speak for.
+        self._group_events: list[StoredEvent] = []
+        self._told: set[str] = set()
 
     # Looking
 
@@ -172,6 +177,44 @@ class WorkflowChange:
             )
         if at_once:
             self._stops[task.attempt] = (reason, 0)
+
+    def bind(self, group: Group, nodes: Mapping[str, str], growth: Iterable[str] = ()) -> None:
+        """Give tasks of a group their nodes, by name, and have them started.
+
+        `growth` names those beyond the minimum of the group. What they are made of is looked up
+        when the backend is told.
+        """
+        beyond = frozenset(growth)
+        latest = self._latest[group.uuid]
+        for name, node in nodes.items():
+            placed = msgspec.structs.replace(
+                latest[name], node=node, growth=name in beyond, scheduled_ms=self.now_ms
+            )
+            self.put(placed, TaskEvent.BIND)
+        if group.status in QUEUED:
+            starting = msgspec.structs.replace(
+                moved(group, TaskStatus.INITIALIZING, self.workflow, self.now_ms),
+                scheduled_ms=group.scheduled_ms or self.now_ms,
+                nominated=False,
+                wait_reason=None,
+                wait_message=None,
+            )
+            self.put_group(starting)
+        attempts = {latest[name].attempt: node for name, node in nodes.items()}
+        payload = {"group": group.uuid, "attempts": attempts}
+        backend, workflow = self.workflow.backend, self.workflow.workflow_id
+        self._starts.append(OutboxMessage(START, backend, workflow, payload))
+        data = {"group": group.name, "nodes": dict(nodes)}
+        self._tell(EventKind.TASK_STATUS, TaskStatus.INITIALIZING, data, attempts)
+
+    def preempt(self, group: Group, preemption: Preemption, reason: str, message: str = "") -> None:
+        """Tell the tasks that a preemption names to end."""
+        tasks = [self._latest[group.uuid][name] for name in preemption.tasks]
+        for task in tasks:
+            self.release(task, reason, message)
+        text = "given back:" if preemption.given_back else ""
+        attempts = [task.attempt for task in tasks]
+        self._tell(EventKind.PREEMPTED, text, preemption_data(preemption), attempts)
 
     def end_group(
         self,
@@ -294,6 +337,14 @@ class WorkflowChange:
         if known is None or known.retry_id <= task.retry_id:
             self._latest[task.group_uuid][task.name] = task
 
+    def _tell(
+        self, kind: EventKind, message: str, data: dict[str, object], attempts: Iterable[str]
+    ) -> None:
+        """One event for many tasks of a group."""
+        name = self.workflow.workflow_id
+        self._group_events.append(StoredEvent(kind, self.now_ms, name, self.pool, message, data))
+        self._told.update(attempts)
+
     # For writing down
 
     @property
@@ -318,31 +369,34 @@ class WorkflowChange:
 
     def events(self) -> list[StoredEvent]:
         """What happened."""
-        name, pool = self.workflow.workflow_id, self.pool
+        name, pool, kind = self.workflow.workflow_id, self.pool, EventKind.TASK_STATUS
         events = [
-            StoredEvent(EventKind.TASK_STATUS, self.now_ms, name, pool, task.status, _summary(task))
-            for task in (*self._changed.values(), *self._new.values())
+            *self._group_events,
+            *(
+                StoredEvent(kind, self.now_ms, name, pool, task.status, _summary(task))
+                for task in (*self._changed.values(), *self._new.values())
+                if task.attempt not in self._told
+            ),
         ]
         status = self.workflow.status
         if status is not self._before.status:
             data = {"before": self._before.status.value, "after": status.value}
-            kind = EventKind.WORKFLOW_STATUS
-            events.append(StoredEvent(kind, self.now_ms, name, pool, status, data))
+            event = EventKind.WORKFLOW_STATUS
+            events.append(StoredEvent(event, self.now_ms, name, pool, status, data))
         return events
 
     def messages(self) -> list[OutboxMessage]:
-        """What the backend is to be told."""
+        """What the backend is told."""
         alike: dict[tuple[str, int], list[str]] = {}
         for attempt, (reason, grace_s) in self._stops.items():
             # What has ended meanwhile by itself need not be told.
             if grace_s == 0 or not self._tasks[attempt].status.finished:
                 alike.setdefault((reason, grace_s), []).append(attempt)
         name, backend = self.workflow.workflow_id, self.workflow.backend
+        stops = [Stop(tuple(attempts), *each) for each, attempts in alike.items()]
         return [
-            OutboxMessage(
-                STOP, backend, name, msgspec.to_builtins(Stop(tuple(attempts), reason, grace_s))
-            )
-            for (reason, grace_s), attempts in alike.items()
+            *self._starts,
+            *(OutboxMessage(STOP, backend, name, msgspec.to_builtins(stop)) for stop in stops),
         ]
 
 
