@@ -6,7 +6,7 @@ import pytest
 
 from bough.control.records import history
 from bough.control.records.event_stream import Recent
-from bough.control.workflows import query, tags
+from bough.control.workflows import query
 from bough.model.record import ConfigType
 
 pytestmark = pytest.mark.postgresql
@@ -18,7 +18,7 @@ def test_tags_are_told_once_each_by_name(team):
         workflow = team.submit(1)
         query.tag(site, admin, workflow.workflow_id, add=names)
 
-    assert ["a b", "x", "ü"] == tags.list_tags(site, admin)
+    assert ["a b", "x", "ü"] == query.list_tags(site, admin)
 
 
 def test_something_that_happens_to_one_is_not_told_to_another(team):

@@ -1,4 +1,4 @@
-"""Numbers and durations as people send them, checked. Must not know what they are for."""
+"""Numbers and durations as people send them, checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of workflows as gangs of the core. Must not know what is decided about them."""
+"""Groups of workflows as gangs of the core."""
 
 from __future__ import annotations
 

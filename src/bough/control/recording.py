@@ -1,7 +1,4 @@
-"""Writing down a change in the transaction that makes it: audit, history with diff, event.
-
-Must not know what is allowed, nor what the change means.
-"""
+"""The records of a change, written in its transaction: audit, history with diff, event."""
 
 from __future__ import annotations
 

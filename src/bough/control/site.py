@@ -1,7 +1,4 @@
-"""What use cases need from the world: the store, the time, fresh identities, a bell for the loop.
-
-Must not know any use case.
-"""
+"""What use cases need from the world: the store, the time, fresh identities, a bell for the loop."""
 
 from __future__ import annotations
 

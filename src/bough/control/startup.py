@@ -1,7 +1,4 @@
-"""What is done when a server starts: migrate, check what must always hold, make what must be there.
-
-Must not know how requests come in.
-"""
+"""What a server does first: migrate, check the invariants, create what must exist."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers.base import BaseRouteHandler
 
-from bough.control.people.access import DENIED, authorise
-from bough.control.people.role_scopes import resource_of_pool, resource_of_workflow
+from bough.control.people.access import DENIED, authorise, resource_of_pool, resource_of_workflow
 from bough.control.site import Site
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor

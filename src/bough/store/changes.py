@@ -1,8 +1,7 @@
-"""What has changed since one looked last, by the events that every change writes with it.
+"""What has changed since the last look, by the events that every change writes with it.
 
 On SQLite events are numbered in the order in which they are kept. On PostgreSQL numbers are given
-before the commit, so there it is told by transactions: what one reader did not see and the next one
-does. Must not know what a change means.
+before the commit, so there a reader goes by transactions: those that it did not see last time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A reader sees one moment. On SQLite there is one writer at a time, from its first statement on; on
 PostgreSQL writers lock the rows that a rule is about (see `pools.lock`). Errors of the driver
-leave as ours. Must not know what is written, nor call anything outside while a transaction is open.
+leave as ours. Nothing outside is called while a transaction is open.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Who of several servers decides: one lease, taken by the first and free again when it dies.
+"""Which of several servers decides: one lease, taken by the first and free again when it dies.
 
 On PostgreSQL it is an advisory lock that lives and dies with a connection of its own. On SQLite it
-is a lock on a file beside the database, which the system takes back from a process that dies.
-Must not know what is decided.
+is a lock on a file beside the database, which the system releases when the process dies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Bringing a database up to date. The only place that imports alembic, which is slow to import.
+"""Brings a database up to date. The only place that imports alembic, which is slow to import.
 
-Several servers may start at once: one migrates, the others wait. Must not know the tables.
+Several servers may start at once: one migrates, the others wait.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backends and their nodes, as they were last seen. Must not know what runs on them."""
+"""Backends and their nodes, as they were last seen."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Calls between servers that share a PostgreSQL database: there is work, or nobody decides.
+"""Notices between servers that share a PostgreSQL database: there is work, or the lease is free.
 
-A call says that somebody should look, and nothing more; whoever misses one finds the same at the
-next tick. SQLite has one server at a time that decides, and needs none. Must not know what a call
-is for.
+A notice only says that there is something to look at; a server that misses one finds the same at
+the next tick. With SQLite one server at a time decides, and needs none.
 """
 
 from __future__ import annotations

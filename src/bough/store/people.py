@@ -1,6 +1,7 @@
-"""Users, their roles, tokens, profiles and credentials. Must not know what roles mean.
+"""Users, their roles, tokens, profiles and credentials.
 
-Of a token only the hash is here; of a credential everything is, so the database is to be kept safe.
+Of a token only the hash is stored; a credential is stored whole, so the database must be kept
+safe.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Pools and subpools, which are rows of one table, and the monitors of drains.
+"""Pools and subpools, which are rows of one table; the monitors of drains; cohorts above pools.
 
-`lock` is how a rule about a pool and its subpools is kept whole: whoever changes one of them holds
-the pool's row. Must not know the rules.
+A rule about a pool and its subpools is checked under `lock`: every change of one of them holds the
+pool's row.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.pool import GpuQuota, Pool
+from bough.model.pool import GpuQuota, Pool, PoolCohort
 from bough.model.subpool import Subpool, SubpoolState
-from bough.store.conversion import convert
-from bough.store.schema import DRAIN_MONITORS, POOLS
+from bough.store.rows import convert, read_all, read_first
+from bough.store.schema import COHORTS, DRAIN_MONITORS, POOLS
 
 # What every submission asks is written once: making a statement costs more than running it.
 _NAMED = sa.select(POOLS).where(POOLS.c.name == sa.bindparam("name"))
@@ -161,6 +161,47 @@ def list_monitors(connection: sa.Connection) -> dict[str, int]:
 # Rows
 
 
+def names_with_delimiter(connection: sa.Connection) -> Sequence[str]:
+    """Top-level pools from before the delimiter was refused."""
+    query = sa.select(POOLS.c.name).where(
+        POOLS.c.parent_pool.is_(None), POOLS.c.name.contains("--", autoescape=True)
+    )
+    return connection.execute(query.order_by(POOLS.c.name)).scalars().all()
+
+
+def find_cohort(connection: sa.Connection, name: str) -> PoolCohort | None:
+    """The cohort of a name."""
+    query = sa.select(COHORTS).where(COHORTS.c.name == name)
+    return read_first(connection, query, PoolCohort)
+
+
+def lock_cohort(connection: sa.Connection, name: str) -> PoolCohort | None:
+    """The same, locked until the transaction ends."""
+    query = sa.select(COHORTS).where(COHORTS.c.name == name).with_for_update()
+    return read_first(connection, query, PoolCohort)
+
+
+def list_cohorts(connection: sa.Connection) -> list[PoolCohort]:
+    """All cohorts, by name."""
+    return read_all(connection, sa.select(COHORTS).order_by(COHORTS.c.name), PoolCohort)
+
+
+def insert_cohort(connection: sa.Connection, cohort: PoolCohort) -> None:
+    """Add a cohort."""
+    connection.execute(sa.insert(COHORTS).values(**msgspec.to_builtins(cohort)))
+
+
+def update_cohort(connection: sa.Connection, cohort: PoolCohort) -> None:
+    """Replace the declaration of a cohort."""
+    values = msgspec.to_builtins(cohort)
+    connection.execute(sa.update(COHORTS).where(COHORTS.c.name == cohort.name).values(**values))
+
+
+def delete_cohort(connection: sa.Connection, name: str) -> None:
+    """Delete a cohort, even where others name it."""
+    connection.execute(sa.delete(COHORTS).where(COHORTS.c.name == name))
+
+
 def _one(connection: sa.Connection, query: sa.Select[Any], **values: str) -> Pool | Subpool | None:
     row = connection.execute(query, values).mappings().first()
     if row is None:
@@ -190,11 +231,3 @@ def _pool(row: sa.RowMapping) -> Pool:
 def _subpool(row: sa.RowMapping) -> Subpool:
     state = SubpoolState(row["subpool_state"])
     return Subpool(row["parent_pool"], row["subpool_name"], state, row["gpu_guarantee"])
-
-
-def names_with_delimiter(connection: sa.Connection) -> Sequence[str]:
-    """Top-level pools from before the delimiter was refused."""
-    query = sa.select(POOLS.c.name).where(
-        POOLS.c.parent_pool.is_(None), POOLS.c.name.contains("--", autoescape=True)
-    )
-    return connection.execute(query.order_by(POOLS.c.name)).scalars().all()

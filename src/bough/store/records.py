@@ -1,7 +1,4 @@
-"""What is written down about changes: audit, history of configuration, events, the outbox.
-
-Must not know what led to them.
-"""
+"""What is written about changes: audit, history of configuration, events, the outbox."""
 
 from __future__ import annotations
 

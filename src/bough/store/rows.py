@@ -1,15 +1,21 @@
-"""Rows into model types, by the names of their columns, and back. Must not know any table."""
+"""Rows into model types, by the names of their columns, and back; from any thread."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 import sqlalchemy as sa
 
-from bough.store.conversion import convert
-
 Record = TypeVar("Record")
+Kind = TypeVar("Kind")
+
+#: msgspec learns a type when it is first converted to, and two threads that do so at the same time
+#: crash the interpreter (seen with 0.22.0). So every type is learnt once, by one thread.
+_LEARNT: set[Any] = set()
+_LOCK = threading.Lock()
 
 
 def read_all(
@@ -37,3 +43,12 @@ def add(connection: sa.Connection, statement: sa.Insert, rows: Sequence[Mapping[
     """Add rows by a statement that is made once, without values; a single row needs no batch."""
     if rows:
         connection.execute(statement, rows if len(rows) > 1 else rows[0])
+
+
+def convert(value: Any, kind: type[Kind]) -> Kind:
+    """The value as a type; msgspec.ValidationError where it is none."""
+    if kind not in _LEARNT:
+        with _LOCK:
+            msgspec.json.Decoder(kind)
+            _LEARNT.add(kind)
+    return msgspec.convert(value, kind)

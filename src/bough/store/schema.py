@@ -1,7 +1,7 @@
 """The tables as they are after the last migration. Queries are written against these.
 
 The migrations do not import this file: they say what was true when they were written. A test
-compares the two. Must not know any rule beyond what a constraint can say.
+compares the two.
 """
 
 from __future__ import annotations

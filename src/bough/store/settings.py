@@ -1,7 +1,7 @@
-"""Settings by name, and counters. Must not know what they are for.
+"""Settings by name, and counters.
 
 `VERSION` is the version of what a plan depends on and does not itself check when it is applied:
-quotas, nodes, and the plans before it. It is locked by whoever raises it.
+quotas, nodes, and the plans before it. Raising it locks it.
 """
 
 from __future__ import annotations

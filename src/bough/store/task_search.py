@@ -1,4 +1,4 @@
-"""Attempts of tasks with what their workflows say of them, filtered. Must not know who asks."""
+"""Attempts of tasks with their workflows: filtered, counted, and what held GPUs in a time span."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.workflow import Group, Priority, Task, TaskSpec, TaskStatus, WorkflowStatus
+from bough.model.usage import Stretch
+from bough.model.workflow import (
+    HOLDING,
+    Group,
+    Priority,
+    Task,
+    TaskSpec,
+    TaskStatus,
+    WorkflowStatus,
+)
 from bough.store.rows import read_all
 from bough.store.schema import GROUPS, TASKS, WORKFLOWS
 
@@ -132,4 +141,34 @@ def depths(connection: sa.Connection) -> list[Depth]:
     return [
         Depth(pool, Priority(priority), int(number), int(oldest))
         for pool, priority, number, oldest in connection.execute(query)
+    ]
+
+
+def list_stretches(connection: sa.Connection, since_ms: int, until_ms: int) -> list[Stretch]:
+    """Every attempt that had GPUs for a part of this time, and no other.
+
+    What still has them counts up to the end of the time.
+    """
+    guaranteed = sa.and_(WORKFLOWS.c.priority != Priority.LOW.value, TASKS.c.growth.is_(False))
+    query = (
+        sa.select(
+            WORKFLOWS.c.pool,
+            WORKFLOWS.c.submitted_by,
+            TASKS.c.gpus,
+            guaranteed,
+            WORKFLOWS.c.submitted_ms,
+            TASKS.c.scheduled_ms,
+            sa.func.coalesce(TASKS.c.ended_ms, until_ms),
+            TASKS.c.uuid + "/" + sa.cast(TASKS.c.retry_id, sa.Text),
+        )
+        .join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
+        .where(TASKS.c.gpus > 0, TASKS.c.scheduled_ms < until_ms)
+    )
+    # Two questions, as each has its index.
+    over = TASKS.c.ended_ms > since_ms
+    still = TASKS.c.status.in_([status.value for status in HOLDING])
+    return [
+        Stretch._make(row)
+        for condition in (over, still)
+        for row in connection.execute(query.where(condition)).all()
     ]

@@ -1,4 +1,4 @@
-"""The records of groups and tasks, in bulk for snapshots. Must not know what a status means."""
+"""Rows of groups and tasks, in bulk for snapshots."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The records of workflows: adding, finding, listing, counting. Must not know what a status means.
-
-Groups and tasks are in `tasks`.
-"""
+"""Rows of workflows: add, find, list, count. Groups and tasks are in `tasks`."""
 
 from __future__ import annotations
 
@@ -175,6 +172,14 @@ def alive_in(
 def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
     """Let all workflows of a pool be of another name, that of the same pool from now on."""
     connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))
+
+
+def list_tags(connection: sa.Connection) -> list[str]:
+    """All tags that workflows have, by name."""
+    text = sa.cast(WORKFLOWS.c.tags, sa.Text)
+    query = sa.select(text).where(text != "[]").distinct()
+    found = map(msgspec.json.decode, connection.scalars(query))
+    return sorted({tag for tags in found for tag in tags})
 
 
 def _one(connection: sa.Connection, query: sa.Select[Any], name: str) -> Workflow | None:

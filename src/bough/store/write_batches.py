@@ -1,9 +1,8 @@
 """Writers of one SQLite file, one after the other; several of them with one commit.
 
-A commit waits for the disk. While it would, whoever is next writes into the same transaction, in a
-part of it that can be undone alone, and all of them are answered when it is on the disk. So a slow
-disk is waited for once and not for each of many who come at the same time. Must not know what is
-written.
+A commit waits for the disk. Meanwhile the next writer writes into the same transaction, in a
+savepoint that can be undone alone, and all of them are answered when it is on the disk. So many
+writers at the same time wait for a slow disk once, not once each.
 """
 
 from __future__ import annotations

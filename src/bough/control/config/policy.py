@@ -1,8 +1,8 @@
-"""The policy by which cycles decide, as configuration: show, change, return to what was.
+"""The policy by which cycles decide, as configuration: show, change, roll back.
 
-It is kept as a whole document, so that a later program whose preset has changed decides as before.
-Every change raises the version that plans are made for: a plan of the policy before is discarded,
-and every server that shares the database reads the new one before it plans again.
+It is kept as a whole document, so that a later version of Bough whose preset has changed decides as
+before. Every change raises the version that plans are made for: plans of the old policy are
+discarded, and every server that shares the database reads the new one before it plans again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of the whole server: show and change. Must not know who follows them."""
+"""Settings of the whole server: show and change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bough.model.record import ConfigType
 from bough.model.settings import WorkflowSettings
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
-from bough.store.conversion import convert
+from bough.store.rows import convert
 
 _WORKFLOW = "workflow"
 #: On the wire without their unit, as text with one.

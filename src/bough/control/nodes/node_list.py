@@ -1,4 +1,4 @@
-"""Nodes with what they have, what is held there, and who may use them. Must not know tables."""
+"""Nodes with what they have, what is held there, and which pools may use them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import PoolConfig, read_pool_config, uses
-from bough.control.pools.pool_status import HEARTBEAT_WINDOW_MS
+from bough.control.pools.pool_config import HEARTBEAT_WINDOW_MS, PoolConfig, read_pool_config, uses
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor

@@ -1,4 +1,4 @@
-"""The nodes that backends offer, written down; what ran on nodes that are gone ends."""
+"""Keeps the nodes in the store up to date with what backends offer; what ran on lost nodes ends."""
 
 from __future__ import annotations
 

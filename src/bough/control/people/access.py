@@ -1,7 +1,7 @@
-"""Whether somebody may do something, and who somebody is. Everything is denied unless allowed here.
+"""Whether an actor may do something, and who sends a request. What is not allowed here is denied.
 
 A question about a subpool is a question about its pool, found by the stored edge and never by the
-form of a name. Must not know what is done once it is allowed.
+form of a name.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from bough.model.access import (
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool
 from bough.store import people, pools
+from bough.store import pools as pool_store
+from bough.store import workflows as workflow_store
 
 _POOL = "pool/"
 DENIED = "access denied"
@@ -75,6 +77,23 @@ def resource_of(pool: Pool | Subpool | str) -> str:
     if isinstance(pool, Subpool):
         return f"{_POOL}{pool.parent}"
     return f"{_POOL}{pool if isinstance(pool, str) else pool.name}"
+
+
+def resource_of_pool(site: Site, name: str) -> str | None:
+    """The pool of a name; for a subpool the one above it, by the stored edge."""
+    with site.store.read() as connection:
+        found = pool_store.find(connection, name)
+    return None if found is None else resource_of(found)
+
+
+def resource_of_workflow(site: Site, name: str) -> str | None:
+    """The pool of the workflow of an identifier or a uuid."""
+    with site.store.read() as connection:
+        workflow = workflow_store.find(connection, name)
+        if workflow is None:
+            return None
+        found = pool_store.find(connection, workflow.pool)
+    return resource_of(found or workflow.pool)
 
 
 def require_pool(connection: sa.Connection, name: str) -> Pool | Subpool:

@@ -1,4 +1,4 @@
-"""What belongs to one user: the profile and the credentials. Must not know other users'."""
+"""The profile and the credentials of one user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bough.model.access import Action, Actor, Credential, CredentialType, Profil
 from bough.model.names import plain_name_fault
 from bough.model.pool import Json
 from bough.store import people as people_store
-from bough.store.conversion import convert
+from bough.store.rows import convert
 
 _CHOICES = ("pool", "email_notification", "slack_notification")
 

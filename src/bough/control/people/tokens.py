@@ -1,7 +1,4 @@
-"""Personal access tokens: shown once, kept as a hash, expiring, with no more than the user's roles.
-
-Must not know how a token is carried.
-"""
+"""Personal access tokens: shown once, kept as a hash, expiring, with no more than the user's roles."""
 
 from __future__ import annotations
 

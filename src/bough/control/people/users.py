@@ -1,7 +1,4 @@
-"""Users and roles. Nobody can give what is not an administrator's to give: only they come here.
-
-Must not know what a role allows.
-"""
+"""Users and roles; all of it is for administrators."""
 
 from __future__ import annotations
 

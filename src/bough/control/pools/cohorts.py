@@ -1,8 +1,7 @@
-"""Cohorts above the pools: create, change, move, delete, list; each answer says what it does.
+"""Cohorts above the pools: create, change, delete, list; each answer says what the change does.
 
-A cycle is accepted, and stops what hangs on it until it is broken; a cohort that is deleted while
-others name it goes on without quota and parent. Both are the quota tree's to say. Must not know the
-arithmetic.
+A cycle is accepted, and stops everything below it until it is broken. A cohort that is deleted
+while others name it goes on without quota and parent. Both follow from the quota tree.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import sqlalchemy as sa
 from bough.control.fields import read_gpus, read_limit
 from bough.control.people.access import authorise
 from bough.control.pools import quota_effects
-from bough.control.pools.dry_run import changing
 from bough.control.pools.pool_config import PoolConfig, read_pool_config
+from bough.control.pools.quota_effects import changing
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
@@ -25,7 +24,7 @@ from bough.model.access import Action, Actor
 from bough.model.names import DELIMITER, plain_name_fault
 from bough.model.pool import Json, PoolCohort
 from bough.model.record import ConfigType, EventKind
-from bough.store import cohorts as cohort_store
+from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 
 _FIELDS = set(PoolCohort.__struct_fields__) - {"name"}
@@ -47,10 +46,10 @@ def create_cohort(
 
     def change(connection: sa.Connection) -> PoolCohort:
         _check_name(site, name)
-        if cohort_store.lock(connection, name) is not None:
+        if pool_store.lock_cohort(connection, name) is not None:
             raise Conflict(f"Cohort {name} already exists.")
         cohort = _changed(connection, PoolCohort(name), fields)
-        cohort_store.insert(connection, cohort)
+        pool_store.insert_cohort(connection, cohort)
         _write_down(site, connection, actor, "cohort:Create", None, cohort, note)
         return cohort
 
@@ -65,7 +64,7 @@ def update_cohort(
     def change(connection: sa.Connection) -> PoolCohort:
         before = _require(connection, name)
         cohort = _changed(connection, before, fields)
-        cohort_store.update(connection, cohort)
+        pool_store.update_cohort(connection, cohort)
         _write_down(site, connection, actor, "cohort:Update", before, cohort, note)
         return cohort
 
@@ -92,7 +91,7 @@ def delete_cohort(
 
     def change(connection: sa.Connection) -> None:
         before = _require(connection, name)
-        cohort_store.delete(connection, name)
+        pool_store.delete_cohort(connection, name)
         _write_down(site, connection, actor, "cohort:Delete", before, None, note)
 
     return _make(site, actor, change, plan=plan)
@@ -102,14 +101,14 @@ def list_cohorts(site: Site, actor: Actor) -> list[PoolCohort]:
     """All cohorts, by name."""
     authorise(actor, Action.COHORT_READ, names=site.role_names)
     with site.store.read() as connection:
-        return cohort_store.list_all(connection)
+        return pool_store.list_cohorts(connection)
 
 
 def get_cohort(site: Site, actor: Actor, name: str) -> PoolCohort:
     """One cohort."""
     authorise(actor, Action.COHORT_READ, names=site.role_names)
     with site.store.read() as connection:
-        found = cohort_store.find(connection, name)
+        found = pool_store.find_cohort(connection, name)
     if found is None:
         raise NotFound(f"Cohort {name} not found.")
     return found
@@ -167,7 +166,7 @@ def _changed(connection: sa.Connection, cohort: PoolCohort, fields: Json) -> Poo
     if (
         parent is not None
         and parent not in (cohort.parent, cohort.name)
-        and (cohort_store.find(connection, parent) is None)
+        and (pool_store.find_cohort(connection, parent) is None)
     ):
         raise Invalid(f"{where}: the cohort {parent} does not exist; create it first.")
     if not isinstance(values.get("description", ""), str):
@@ -187,7 +186,7 @@ def _check_name(site: Site, name: str) -> None:
 
 
 def _require(connection: sa.Connection, name: str) -> PoolCohort:
-    found = cohort_store.lock(connection, name)
+    found = pool_store.lock_cohort(connection, name)
     if found is None:
         raise NotFound(f"Cohort {name} not found.")
     return found

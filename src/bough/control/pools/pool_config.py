@@ -1,14 +1,19 @@
-"""Everything that the quota tree is made of, read at one moment. Must not know the tree."""
+"""Everything that the quota tree is made of, read at one moment; whether a pool can run work."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.pool import OfferedNode, Pool, PoolCohort
+from bough.model.pool import OfferedNode, Pool, PoolCohort, PoolStatus
 from bough.model.subpool import Subpool
-from bough.store import cohorts, pools
 from bough.store import nodes as node_store
+from bough.store import pools
+
+#: A backend that was not heard of for longer is away.
+HEARTBEAT_WINDOW_MS = 2 * 60 * 1_000
 
 
 class PoolConfig(msgspec.Struct, frozen=True):
@@ -29,7 +34,7 @@ def read_pool_config(connection: sa.Connection) -> PoolConfig:
     return PoolConfig(
         pools=tuple(pools.list_pools(connection)),
         subpools=tuple(pools.list_subpools(connection)),
-        cohorts=tuple(cohorts.list_all(connection)),
+        cohorts=tuple(pools.list_cohorts(connection)),
         nodes=tuple(node_store.list_all(connection)),
     )
 
@@ -74,3 +79,13 @@ def node_sets(config: PoolConfig) -> list[tuple[tuple[Pool, ...], tuple[OfferedN
         if sharing:
             found[first(sharing[0])][1].append(node)
     return [(tuple(members), tuple(nodes)) for _, (members, nodes) in sorted(found.items())]
+
+
+def status_of(pool: Pool, heartbeats: Mapping[str, int], now_ms: int) -> PoolStatus:
+    """The status of a pool, by when its backend was last heard of."""
+    if pool.enable_maintenance:
+        return PoolStatus.MAINTENANCE
+    heard = heartbeats.get(pool.backend)
+    if heard is None or now_ms - heard > HEARTBEAT_WINDOW_MS:
+        return PoolStatus.OFFLINE
+    return PoolStatus.ONLINE

@@ -1,7 +1,7 @@
 """Pools as they are sent and shown: field names and old spellings of the wire, and their checks.
 
 "No limit" is -1 on the wire and `None` inside. A subpool is shown as its pool with another name,
-quota, edge and state: nothing is copied. Must not know the store, nor the rules between pools.
+quota, edge and state: nothing is copied.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bough.errors import Invalid
 from bough.model.names import plain_name_fault
 from bough.model.pool import GpuQuota, Json, Pool, PoolStatus
 from bough.model.subpool import Subpool
-from bough.store.conversion import convert
+from bough.store.rows import convert
 
 #: Shown, and so sent back by those who edit what they were shown; never configured.
 _COMPUTED = {

@@ -1,7 +1,4 @@
-"""Top-level pools: make, change, rename, delete, show. Their subpools are `subpools`'s.
-
-Must not know how a pool is written on the wire (`pool_fields`), nor the tree it is part of.
-"""
+"""Top-level pools: create, change, rename, delete, show. Subpools are in `subpools`."""
 
 from __future__ import annotations
 
@@ -12,10 +9,9 @@ import sqlalchemy as sa
 
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects
-from bough.control.pools.dry_run import changing
-from bough.control.pools.pool_config import PoolConfig, read_pool_config
+from bough.control.pools.pool_config import PoolConfig, read_pool_config, status_of
+from bough.control.pools.quota_effects import changing
 from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
-from bough.control.pools.pool_status import status_of
 from bough.control.pools.subpool_drain import Drain
 from bough.control.pools.waiting_work import Consequences, all_together, consequences
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
@@ -26,7 +22,6 @@ from bough.model.names import SHARED, QueueName, pool_name_fault, queue_name_fau
 from bough.model.pool import Json, Pool, PoolStatus
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import Subpool
-from bough.store import cohorts as cohort_store
 from bough.store import nodes as node_store
 from bough.store import people as people_store
 from bough.store import pools as pool_store
@@ -218,7 +213,7 @@ def view(site: Site, connection: sa.Connection, found: Pool | Subpool) -> PoolVi
 def _put(site: Site, connection: sa.Connection, actor: Actor, pool: Pool, note: Note) -> None:
     _refuse_subpool(connection, pool.name)
     current = pool_store.lock(connection, pool.name)
-    if pool.cohort is not None and cohort_store.find(connection, pool.cohort) is None:
+    if pool.cohort is not None and pool_store.find_cohort(connection, pool.cohort) is None:
         kept = current is not None and current.cohort == pool.cohort
         if not kept:
             raise Invalid(f"Cohort {pool.cohort} not found; create it first.")

@@ -1,7 +1,7 @@
-"""Queues by the names that people know: those of pools and subpools. Must not know what is said.
+"""Queues of the quota tree by the names of their pools and subpools.
 
-The tree has a queue for each pool and leaves below it; what is explained about them is told to
-people who have only ever heard of pools.
+The tree has a queue for each pool and leaves below it; explanations are for people who know pools
+only.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""What a change of the organisation does to the quota tree: who comes into debt, who out of it.
+"""A change of pools, made or only planned, and what it does to the quota tree: debts, old and new.
 
 A pool's quota stands in several nodes of the tree, so the trees before and after are compared as a
-whole. Must not know what the change was.
+whole.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import sqlalchemy as sa
 
@@ -16,6 +19,23 @@ from bough.core.quota.tree import QuotaTree
 from bough.store import tasks
 
 __all__ = ["Debt", "Effects", "PoolConfig", "compare", "of_change"]
+
+
+class _PlanOnly(Exception):
+    """Leave the transaction without keeping what was done in it."""
+
+
+@contextmanager
+def changing(site: Site, *, plan: bool = False) -> Iterator[sa.Connection]:
+    """A transaction whose end wakes the scheduler; a plan is checked, seen and taken back."""
+    try:
+        with site.store.write() as connection:
+            yield connection
+            if plan:
+                raise _PlanOnly
+    except _PlanOnly:
+        return
+    site.wake()
 
 
 def of_change(site: Site, connection: sa.Connection, before: PoolConfig) -> Effects:

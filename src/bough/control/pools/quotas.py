@@ -1,7 +1,6 @@
 """What pools have, use and have left; what the nodes have; the queues as administrators see them.
 
 Every answer is from one moment, so that what is left is always what there is minus what is used.
-Must not know how a table is printed.
 """
 
 from __future__ import annotations
@@ -11,9 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import PoolConfig, node_sets, read_pool_config, unallocated
+from bough.control.pools.pool_config import (
+    PoolConfig,
+    node_sets,
+    read_pool_config,
+    status_of,
+    unallocated,
+)
 from bough.control.pools.pool_fields import pool_document, subpool_document
-from bough.control.pools.pool_status import status_of
 from bough.control.pools.quota_tree import QueueRow, derive
 from bough.control.pools.startable import CanStart, startable
 from bough.control.pools.subpool_drain import Drain, drain_of

@@ -2,7 +2,7 @@
 
 What is left of a quota on paper may be more: parts of it may be promised to others, used by work of
 subpools that are being deleted, or be more than there are nodes. The scheduler's own ledger says.
-LOW counts as gone, since it gives way to what is within its quota.
+LOW counts as free, since it gives way to what is within its quota.
 """
 
 from __future__ import annotations

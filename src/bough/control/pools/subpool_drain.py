@@ -1,8 +1,8 @@
-"""CheckSubpoolDrain: a subpool that is being deleted is archived when nothing is left in it.
+"""CheckSubpoolDrain: a subpool that is being deleted is archived once it is empty.
 
-It is looked at when a workflow in it ends, and every so often in case that was missed; what is to
-be looked at, and when, is in the store, so nothing is lost with the server and nothing is looked at
-twice. What keeps a drain open is told on request.
+It is checked when a workflow in it ends, and at an interval in case that was missed. What is due,
+and when, is in the store, so nothing is lost with the server. What keeps a drain open is told on
+request.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 Every rule is checked while the pool is locked, so that `_shared + sum(active) = pool` holds at all
 times: what is shared is derived and never stored. Decreases are soft: nothing is ended.
-Must not know the scheduler.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import sqlalchemy as sa
 from bough.control.fields import read_gpus
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects, subpool_drain
-from bough.control.pools.dry_run import changing
 from bough.control.pools.pool_config import PoolConfig, read_pool_config
 from bough.control.pools.pools import PoolView, view
+from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, consequences
 from bough.control.recording import NO_NOTE, Note, subpool_changed
 from bough.control.site import Site

@@ -1,4 +1,4 @@
-"""What waits in the parts of a pool, for how much, and what a new division would do to it.
+"""What waits in each part of a pool, how much it needs, and what a new division would do to it.
 
 A pool has one line for each ACTIVE subpool and one for its shared part, in which the work of
 subpools that are being deleted waits too. Only HIGH and NORMAL are counted: LOW may borrow, so no

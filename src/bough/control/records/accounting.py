@@ -1,8 +1,8 @@
-"""GPU time by who used it: guaranteed, preemptible, and what of that was borrowed. Pure.
+"""GPU time of each user and pool: guaranteed, preemptible, and how much of that was borrowed. Pure.
 
 One sweep over time for each pool. What a pool uses beyond its quota at a moment is borrowed, as far
 as it is preemptible at all; it is borrowed by those who submitted last, who would have to give it
-back first. Amounts are whole GPU-milliseconds. Must not know where any of this is kept.
+back first. Amounts are whole GPU-milliseconds.
 """
 
 from __future__ import annotations

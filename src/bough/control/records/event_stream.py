@@ -1,4 +1,4 @@
-"""Following what happens, as far as the one who follows may know. Must not know how it is sent."""
+"""Following events, as far as the follower may see them."""
 
 from __future__ import annotations
 

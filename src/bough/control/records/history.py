@@ -1,6 +1,6 @@
 """Looking back: audit, history of configuration with diffs, rollback, events.
 
-Must not know how a change is made: a rollback is a change like every other.
+A rollback is a change like any other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GPU-hours since a time, by pool or by user. Must not know how they are shown."""
+"""GPU-hours since a time, by pool or by user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bough.model.pool import Json
 from bough.model.record import ConfigType, Revision
 from bough.store import pools as pool_store
 from bough.store import records as record_store
-from bough.store import usage as usage_store
+from bough.store import task_search
 
 HOUR_MS = 60 * 60 * 1_000
 
@@ -78,7 +78,7 @@ def get_usage(
     if since_ms >= until_ms:
         raise Invalid("Usage: the time must begin in the past, and before it ends.")
     with site.store.read() as connection:
-        stretches = usage_store.list_stretches(connection, since_ms, until_ms)
+        stretches = task_search.list_stretches(connection, since_ms, until_ms)
         quotas = read_quotas(connection)
     amounts = account(stretches, quotas, since_ms, until_ms)
     return _report(amounts, since_ms, until_ms, by)

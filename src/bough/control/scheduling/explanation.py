@@ -1,8 +1,9 @@
 """Why a workflow waits, shown by planning: the certificate, and on request what would help.
 
 The plan is made from what the store says now, by the server's policy, and nothing of it is applied.
-One at a time, so that many questions do not keep the scheduler from its work. What is the same for
-many groups is told once; and what runs is told, too: since when, where, and by which right.
+One question at a time, so that many questions do not keep the scheduler from its work. What is the
+same for many groups is told once. What runs is explained, too: since when, where, and by which
+right.
 """
 
 from __future__ import annotations

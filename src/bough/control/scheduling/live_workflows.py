@@ -1,7 +1,6 @@
-"""All workflows that are not over, kept in memory and in step with the store.
+"""All unfinished workflows, kept in memory and in step with the store.
 
-Only what something has happened to is read again. Must not know what a snapshot looks like, nor
-what is decided.
+Only what has changed is read again.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The scheduler's loop: see, snapshot, plan, apply, tell. One server at a time does this.
+"""The scheduler's loop: observe, snapshot, plan, apply, tell. One server at a time runs it.
 
-Woken by changes, and by a tick in case one was missed. Must not know how a plan is made, nor how
-anything is run.
+Changes wake it, and a tick in case a wake-up was missed.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic, perf_counter_ns, thread_time
 
 import msgspec
@@ -17,14 +16,13 @@ from bough.control.nodes import node_sync
 from bough.control.pools import subpool_drain
 from bough.control.scheduling import outbox, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
-from bough.control.scheduling.observation_cache import ObservationCache
 from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.errors import BoughError
-from bough.model.backend import Backend
+from bough.model.backend import Backend, Observation
 from bough.model.pool import OfferedNode
 from bough.store.lease import Lease
 
@@ -76,12 +74,35 @@ class Bell:
         return rung
 
 
+class _ObservationCache:
+    """What a backend said when it was last asked, so that only news is looked up and written.
+
+    A backend tells everything that it sees, as often as it is asked.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Observation] = {}
+
+    def news(self, seen: Sequence[Observation]) -> list[Observation]:
+        """What is not known yet."""
+        known = self._known
+        return [each for each in seen if known.get(each.attempt) != each]
+
+    def keep(self, seen: Sequence[Observation]) -> None:
+        """Remember what was just written."""
+        self._known = {each.attempt: each for each in seen}
+
+    def clear(self) -> None:
+        """Forget everything, so that all is looked at once more."""
+        self._known = {}
+
+
 class _Watch:
     """What is known of one backend, so that it is not looked up again in every cycle."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.sights = ObservationCache()
+        self.sights = _ObservationCache()
         #: The nodes as they were last written down, and when; when all sights were looked at.
         self.offered: tuple[OfferedNode, ...] | None = None
         self.synced_ms = 0

@@ -1,8 +1,7 @@
-"""Telling backends what was decided, after the transaction that decided it. Repeating is harmless.
+"""Sends decisions to the backends, after the transaction that decided. Repeating is harmless.
 
-An message names attempts; what they are made of, and the secrets that they may see, are looked up
-when the backend is told, and kept nowhere else. Must not know what is decided, nor how a backend
-does what it is told.
+A message names attempts; their specs, and the secrets that they may see, are looked up when the
+backend is told, and kept nowhere else.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from bough.store import people as people_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
-from bough.store.conversion import convert
+from bough.store.rows import convert
 
 #: Errands after which it is written down that they were told.
 _AT_ONCE = 20

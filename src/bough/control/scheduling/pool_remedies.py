@@ -1,6 +1,6 @@
 """Remedies in the words of pools: quotas of pools and subpools, priorities, subpools of one pool.
 
-What is raised is what people set; the quota tree is derived of that anew, as for every snapshot.
+Remedies change what people set; the quota tree is derived from that, as for every snapshot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the store says at one moment, as a snapshot for the core.
 
-Objects are kept from one snapshot to the next where nothing has changed, so that the core's memo
-sees by identity what has. Must not know what is decided.
+Objects that did not change are kept from one snapshot to the next, so that the core's memo finds
+changes by identity.
 """
 
 from __future__ import annotations

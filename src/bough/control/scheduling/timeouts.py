@@ -1,8 +1,7 @@
 """Groups that wait, or run, for longer than their workflow allows.
 
-When a group is due is kept with it, so nothing is lost with the server, and looking for what is due
-costs next to nothing. A limit that has grown since is counted anew. Must not know how an attempt
-is ended.
+When a group is due is stored with it, so nothing is lost with the server, and finding what is due
+costs next to nothing. A limit that has grown since is counted anew.
 """
 
 from __future__ import annotations

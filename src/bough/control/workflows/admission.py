@@ -1,8 +1,8 @@
-"""Which workflows a pool takes: pure, and the only gate. What it takes may still have to wait.
+"""Which workflows a pool takes: pure, and the only gate. What is accepted may still have to wait.
 
 The state comes first, whatever the priority; then maintenance; then size. A group of HIGH or NORMAL
 that is larger than what its leaf guarantees would wait for ever, so it is refused; LOW may exceed
-every quota. What is in use now does not matter here. Must not know the store.
+every quota. What is in use now does not matter here.
 """
 
 from __future__ import annotations

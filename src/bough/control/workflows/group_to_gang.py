@@ -1,7 +1,7 @@
-"""How the gang of a group is made up: what is written, checked by the core, as part of its spec.
+"""The gang of a group: which tasks are needed and which may be given up, checked by the core.
 
 Whatever a group gives up or starts without, its lead is there: it is put into a part of the gang
-that is always needed, or the group is refused. Must not know how a workflow is written, nor pools.
+that is always needed, or the group is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What follows when an attempt ends, and what its group and its workflow are then. Pure.
+"""What follows when an attempt ends, and the status of its group and its workflow then. Pure.
 
-Which status may follow which is said by model.transitions. Must not know the store, nor who saw
-what happen.
+Which status may follow which is in model.transitions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workflows loaded and locked to be changed, and their changes written: few statements for many."""
+"""Loads and locks workflows to be changed, and writes their changes: few statements for many."""
 
 from __future__ import annotations
 

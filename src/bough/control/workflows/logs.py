@@ -1,7 +1,6 @@
-"""What the tasks of a workflow wrote, as one log in the order of time, as far as it is written.
+"""What the tasks of a workflow wrote, as one log in order of time, as far as it is written.
 
-Reads from the backends part by part and keeps little in memory, however long the logs are. Must not
-know how a line is shown, nor how a backend keeps what was written.
+Reads from the backends part by part and keeps little in memory, however long the logs are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Moving waiting work: another pool, another priority, the same place in time.
+"""Moving waiting work to another pool or priority; it keeps its submit time.
 
-It is checked as a submission to the pool that it goes to, and it keeps its submit time; so nothing
-is lost by having waited, and nothing comes in that could not be submitted there.
+It is checked as a submission to the new pool, so nothing comes in that could not be submitted
+there, and nothing is lost by having waited.
 """
 
 from __future__ import annotations

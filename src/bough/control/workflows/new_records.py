@@ -1,7 +1,4 @@
-"""The records of what is submitted, before anything is kept.
-
-Must not know whether it is accepted.
-"""
+"""The rows of a submission, before anything is stored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What backends saw, written down: attempts that run, that ended, and what follows from that.
+"""What backends saw, stored: attempts that run, that ended, and what follows from that.
 
-What a backend says is what it sees, told as often as it is asked; so everything here may come
-twice. Must not know how anything is run.
+A backend tells everything that it sees, as often as it is asked; so everything here may come twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who was preempted for whom, at which level, by which rule: written as an event and read back."""
+"""Which group was preempted for which, at which level, by which rule: stored as an event, read back."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Workflows that were submitted: list, look at, cancel, why they wait.
+"""Workflows that were submitted: list, show, cancel, tag, why they wait.
 
-What concerns a workflow in a subpool is asked of its pool. Must not know how one comes to run.
+What a role may do with a workflow in a subpool follows from the pool.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import sqlalchemy as sa
 
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_status import HEARTBEAT_WINDOW_MS
+from bough.control.pools.pool_config import HEARTBEAT_WINDOW_MS
 from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import CANCEL
 from bough.control.workflows.load_changes import open_change, write_changes
 from bough.control.workflows.preemptions import Preemption, read_preemptions
-from bough.control.workflows.tags import check_tags
 from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Actor
@@ -35,6 +34,8 @@ from bough.store.workflows import Filter
 
 #: What one can say about why something is cancelled.
 LONGEST_MESSAGE = 2_000
+MAXIMUM_TAGS = 100
+LONGEST_TAG = 100
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -188,6 +189,25 @@ def tag(
         subject = f"workflow/{before.workflow_id}"
         audit(connection, site, actor, Action.WORKFLOW_UPDATE, subject, before.tags, tags)
     return after
+
+
+def check_tags(tags: Sequence[str], *, kept: int) -> None:
+    """Refuse tags that cannot be shown in a line, or would be too many with those that are kept."""
+    for tag in tags:
+        if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
+            raise Invalid(
+                f"{tag[:60]!r} cannot be a tag: it has 1 to {LONGEST_TAG} characters, none of "
+                "which breaks a line or cannot be shown."
+            )
+    if kept > MAXIMUM_TAGS:
+        raise Invalid(f"The workflow would have {kept} tags; at most {MAXIMUM_TAGS} are possible.")
+
+
+def list_tags(site: Site, actor: Actor) -> list[str]:
+    """All tags that are in use, by name; whoever may list workflows sees them there, too."""
+    authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        return workflow_store.list_tags(connection)
 
 
 def _require(

@@ -1,15 +1,11 @@
-"""What is sent as a workflow, or was before, into a spec: rendered, read, and with additions.
-
-Must not know how a spec is written, nor whether a pool takes it.
-"""
+"""What is sent as a workflow, or was sent before, into a spec: rendered, read, with additions."""
 
 from __future__ import annotations
 
 import msgspec
 
 from bough.control.config.settings import read_workflow_settings
-from bough.control.people.access import allows
-from bough.control.people.role_scopes import resource_of_workflow
+from bough.control.people.access import allows, resource_of_workflow
 from bough.control.site import Site
 from bough.control.workflows.query import get_spec, get_workflow
 from bough.control.workflows.rendering import Rendered, render

@@ -1,7 +1,7 @@
-"""Renders one template; a program of its own, which `rendering` starts with nothing to lose.
+"""Renders one template; a program of its own, which `rendering` starts without any rights.
 
-It reads a request from standard input, gives up what it could do to the machine, and writes one
-answer. Must not import anything of this package: it costs time, and holds what is worth stealing.
+It reads a request from standard input, drops its rights, and writes one answer. It must not import
+anything of this package: that costs time, and holds what is worth stealing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rendering templates of workflows, safely: each in a process of its own that can do nothing else.
+"""Renders templates of workflows safely: each in a process of its own that can do nothing else.
 
 The process has little time, little memory and room for a short answer, and ends with the rendering;
-a template that wants more is refused. Must not know what a rendered workflow says.
+a template that wants more is refused.
 """
 
 from __future__ import annotations

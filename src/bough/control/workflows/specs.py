@@ -1,7 +1,4 @@
-"""What people send as a workflow, into a spec; or all that is wrong with it, as one error.
-
-Must not know how a workflow is written (formats.workflow), nor what becomes of it.
-"""
+"""What people send as a workflow, into a spec; or everything that is wrong with it, as one error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Submitting a workflow: the pool's state is checked, and the workflow counted, in one transaction.
 
-So whoever deletes a subpool sees every workflow that was accepted before. Must not know how a spec
-is written, nor what the scheduler will do.
+So a request that deletes a subpool sees every workflow that was accepted before.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import sqlalchemy as sa
 
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.access import authorise, is_admin, require_pool, resource_of
-from bough.control.pools.pool_config import unallocated
-from bough.control.pools.pool_status import status_of
+from bough.control.pools.pool_config import status_of, unallocated
 from bough.control.recording import audit, happen
 from bough.control.site import Site
 from bough.control.workflows import admission

@@ -1,4 +1,4 @@
-"""What one should know who submits a workflow, although it is accepted. Must not refuse it."""
+"""What a submitter should know about a workflow although it is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks of all workflows: list them, and add up what they hold. Must not know how they run."""
+"""Tasks of all workflows: list them, and add up what they hold."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One workflow with its groups and tasks, open for changes: the only place that changes task rows.
 
-Whoever plans, observes, cancels or drains changes tasks through here; `settle` draws the
+Plans, observations, cancellations and drains change tasks through here; `settle` draws the
 consequences for the group, the groups after it and the workflow. Every status goes through
 model.transitions. `load_changes` loads, locks and writes.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar.params import FromQuery
 
 from bough.api.workflows import TagList, TaskLine, TaskList, TaskSummary
-from bough.control.workflows import tags, task_list
+from bough.control.workflows import query, task_list
 from bough.control.workflows.task_list import Held, TaskFilter, TaskRow
 from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
@@ -103,7 +103,7 @@ def _summary(held: Held) -> TaskSummary:
 def list_tags(request: Visit) -> TagList:
     """The tags that workflows have."""
     site, actor = caller(request)
-    return TagList(tags.list_tags(site, actor))
+    return TagList(query.list_tags(site, actor))
 
 
 HANDLERS = (list_tasks, list_tags)
