@@ -92,10 +92,10 @@ def test_a_cycle_stops_what_hangs_on_it_until_it_is_broken(world):
     for name in ("a", "b"):
         world.cohort(name)
     organisation(world, 4, team=("a", 2), other=(None, 2))
-    cohorts.move_cohort(world.site, world.admin, "a", "b")
+    cohorts.update_cohort(world.site, world.admin, "a", {"parent": "b"})
     running = world.run(1, "team", NORMAL)
 
-    change = cohorts.move_cohort(world.site, world.admin, "b", "a")
+    change = cohorts.update_cohort(world.site, world.admin, "b", {"parent": "a"})
     waiting, elsewhere = world.submit(1, "team", NORMAL), world.submit(1, "other", NORMAL)
     world.settle()
 
@@ -108,7 +108,7 @@ def test_a_cycle_stops_what_hangs_on_it_until_it_is_broken(world):
     (reason,) = query.why(world.site, world.admin, waiting.workflow_id)
     assert "its cohorts form a cycle" in reason.message
 
-    change = cohorts.move_cohort(world.site, world.admin, "b", None)
+    change = cohorts.update_cohort(world.site, world.admin, "b", {"parent": None})
     world.settle()
 
     assert 4 == len(change.effects.untangled)

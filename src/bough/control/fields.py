@@ -9,7 +9,7 @@ from bough.errors import Invalid
 from bough.formats.yaml.durations import parse_duration_s
 from bough.model.pool import Json
 
-#: More GPUs than anybody has; larger numbers are mistakes.
+#: More GPUs than any site has; larger numbers are mistakes.
 MOST_GPUS = 10**9
 _SIMPLE = re.compile(r"([0-9]{1,9})([smhd])\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

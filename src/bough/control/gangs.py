@@ -34,7 +34,7 @@ def gang_of(
     *,
     topology: str | None = None,
 ) -> Gang:
-    """A group with the latest attempts of its tasks, as far as these are not over."""
+    """A group with the latest attempts of its tasks, as far as these are unfinished."""
     latest = {task.name: task for task in tasks}
     spec = remaining(group.spec, {task.name for task in latest.values() if task.status.finished})
     pods = tuple(
@@ -66,7 +66,7 @@ def gang_of(
 
 
 def remaining(spec: GroupSpec, over: set[str]) -> GroupSpec:
-    """What is left of a group after some of its tasks are over: the rest needs so much less.
+    """What is left of a group after some of its tasks have ended: the rest needs so much less.
 
     A subgroup of which nothing is left is taken as one that has what it needs.
     """

@@ -28,7 +28,7 @@ SYSTEM_ACTOR = Actor(SYSTEM)
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What somebody says about a change."""
+    """The author's remark about a change."""
 
     description: str = ""
     tags: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def revise(
     """Write down how a configured object is now; `None`: it is gone."""
     last = records.last_revision(connection, config_type, name)
     before = None if last is None else last.data
-    # As it will be read again, so that only what differs is told.
+    # As it will be read again, so that only differences show.
     after = msgspec.json.decode(msgspec.json.encode(after))
     revision = Revision(
         config_type=config_type,
@@ -98,7 +98,7 @@ def happen(
     message: str = "",
     data: Json = None,
 ) -> None:
-    """Write down what happened, for those who watch."""
+    """Write an event, for followers."""
     event = StoredEvent(kind, site.clock.now_ms(), subject, pool, message, data)
     records.add_events(connection, (event,))
 

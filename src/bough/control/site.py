@@ -1,4 +1,4 @@
-"""What use cases need from the world: the store, the time, fresh identities, a bell for the loop."""
+"""What use cases need from the world: store, clock, fresh identities, a bell for the loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ids(Protocol):
         ...
 
     def secret(self) -> str:
-        """Something that nobody can guess."""
+        """An unguessable secret."""
         ...
 
 
@@ -50,12 +50,12 @@ class RandomIds:
         return uuid.uuid4().hex
 
     def secret(self) -> str:
-        """Something that nobody can guess, 256 bits of it."""
+        """An unguessable secret of 256 bits."""
         return secrets.token_urlsafe(32)
 
 
 def _no_bell() -> None:
-    """Nobody listens."""
+    """No loop listens."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Site:
     namespace: str = "default"
     #: What the names of queues and roles begin with.
     prefix: str = "osmo"
-    #: Whether backends run the images that tasks name; if not, who submits one is told so.
+    #: Whether backends run the images that tasks name; if not, the submitter gets a warning.
     runs_images: bool = True
     #: Rung after every change that may let something start.
     wake: Callable[[], None] = _no_bell

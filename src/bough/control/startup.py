@@ -49,8 +49,8 @@ def start(
 ) -> Started:
     """Bring everything into a state in which requests can be answered.
 
-    A new administrator's secret is kept before anybody can use it. A policy file counts from here
-    on, whatever was configured before.
+    A new administrator's secret is saved before it is valid. A policy file replaces what was
+    configured before.
     """
     revision = upgrade(site.store)
     if policy is not None:

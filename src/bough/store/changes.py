@@ -47,7 +47,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Change(NamedTuple):
-    """To whom or what something happened, of which kind."""
+    """The subject and the kind of an event."""
 
     kind: EventKind
     subject: str
@@ -78,7 +78,7 @@ def _look_postgresql(
         return mark, None
     floor = before.floor
     if int(seen.partition(":")[0]) >= int(before.seen.split(":")[1]):
-        # Whoever is not seen now had not begun to write then, and so had drawn no number yet.
+        # A transaction not seen now had not begun to write then, so it had drawn no number yet.
         floor = before.number
     mark = msgspec.structs.replace(mark, floor=floor)
     if seen == before.seen:

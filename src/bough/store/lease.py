@@ -32,7 +32,7 @@ class Lease:
         return self._hold_file() if self._store.is_sqlite else self._hold_connection()
 
     def release(self) -> None:
-        """Let another one decide."""
+        """Release the lease."""
         if self._connection is not None:
             # Said, not left to the end of the connection, which the database notices when it does.
             with suppress(SQLAlchemyError):

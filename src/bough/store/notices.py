@@ -30,11 +30,11 @@ _LONGEST_PAUSE_S = 5.0
 
 
 class Notice(StrEnum):
-    """What is called out."""
+    """What a notice says."""
 
-    #: Something has changed that the one who decides should look at.
+    #: Something has changed that the deciding server should look at.
     WORK = "work"
-    #: Whoever decided does so no more.
+    #: The lease is free.
     FREE = "free"
 
 
@@ -60,7 +60,7 @@ class Notices:
             self._thread.join()
 
     def call(self, notice: Notice) -> None:
-        """Tell all servers, this one too. It is no failure if nobody can be reached."""
+        """Tell all servers, this one too. An unreachable database is no failure."""
         if self._store.is_sqlite:
             return
         query = sa.select(sa.func.pg_notify(CHANNEL, notice.value))
@@ -78,7 +78,7 @@ class Notices:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
                 pause_s = _FIRST_PAUSE_S
-                # Whatever was called out while nobody listened.
+                # Notices may have been missed while the connection was down.
                 self._hear(Notice.WORK)
                 self._listen(connection)
             self._stopping.wait(pause_s)

@@ -185,7 +185,7 @@ def put_profile(connection: sa.Connection, profile: Profile) -> None:
 
 
 def forget_default_pool(connection: sa.Connection, pool: str, instead: str | None = None) -> None:
-    """Let nobody's default be a pool that has gone, or has another name now."""
+    """Remove a pool that is gone or renamed from all profiles."""
     connection.execute(sa.update(PROFILES).where(PROFILES.c.pool == pool).values(pool=instead))
 
 

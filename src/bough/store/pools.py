@@ -6,7 +6,6 @@ pool's row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -47,13 +46,13 @@ def find_pool(connection: sa.Connection, name: str) -> Pool | None:
 
 
 def lock(connection: sa.Connection, name: str) -> Pool | None:
-    """The top-level pool of a name; nobody else changes it, or a subpool, until the end."""
+    """The top-level pool of a name, locked with its subpools until the transaction ends."""
     found = _one(connection, _LOCKED, name=name)
     return found if isinstance(found, Pool) else None
 
 
 def hold(connection: sa.Connection, name: str) -> Pool | None:
-    """The same for somebody who changes neither: several may hold a pool, and nobody locks it."""
+    """The same for readers: several may hold a pool, and none can lock it meanwhile."""
     found = _one(connection, _HELD, name=name)
     return found if isinstance(found, Pool) else None
 
@@ -159,14 +158,6 @@ def list_monitors(connection: sa.Connection) -> dict[str, int]:
 
 
 # Rows
-
-
-def names_with_delimiter(connection: sa.Connection) -> Sequence[str]:
-    """Top-level pools from before the delimiter was refused."""
-    query = sa.select(POOLS.c.name).where(
-        POOLS.c.parent_pool.is_(None), POOLS.c.name.contains("--", autoescape=True)
-    )
-    return connection.execute(query.order_by(POOLS.c.name)).scalars().all()
 
 
 def find_cohort(connection: sa.Connection, name: str) -> PoolCohort | None:

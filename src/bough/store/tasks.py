@@ -161,7 +161,7 @@ def holding(connection: sa.Connection, nodes: Sequence[str] | None = None) -> li
 
 
 def unfinished_groups(connection: sa.Connection) -> list[Group]:
-    """Every group that is not over."""
+    """Every unfinished group."""
     query = sa.select(GROUPS).where(GROUPS.c.status.in_(_UNFINISHED))
     return _groups(connection, query.order_by(GROUPS.c.uuid))
 
@@ -193,7 +193,7 @@ def waiting_groups(connection: sa.Connection, pool: str, *, larger_than: int) ->
 
 
 def due_groups(connection: sa.Connection, now_ms: int, limit: int) -> list[tuple[str, str]]:
-    """Groups whose time is over, the longest first, with their workflows, by uuid."""
+    """Groups past their limit, the longest first, with their workflows, by uuid."""
     query = (
         sa.select(GROUPS.c.uuid, GROUPS.c.workflow_uuid)
         .where(GROUPS.c.due_ms <= now_ms)

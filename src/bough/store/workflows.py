@@ -91,7 +91,7 @@ def named(connection: sa.Connection, identifiers: Sequence[str]) -> list[Workflo
 
 
 def lock(connection: sa.Connection, name: str) -> Workflow | None:
-    """The same; nobody else changes it, its groups or its tasks until the transaction ends."""
+    """The same, locked with its groups and tasks until the transaction ends."""
     return _one(connection, _LOCKED, name)
 
 
@@ -170,7 +170,7 @@ def alive_in(
 
 
 def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
-    """Let all workflows of a pool be of another name, that of the same pool from now on."""
+    """Give all workflows of a pool its new name."""
     connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))
 
 

@@ -21,7 +21,7 @@ from bough.errors import Unavailable
 WAIT_S = 30
 #: A transaction takes in others for as long as the last commit took, and not for longer than this.
 LONGEST_S = 0.05
-#: How often somebody who was answered for looks whether that still happens.
+#: How often a waiting writer checks that its batch leader is still alive.
 _LOOK_S = 0.05
 
 
@@ -70,7 +70,7 @@ class WriteBatches:
         return not self._waiting or not batch.parts or batch.broken or age_s >= open_s
 
     def _close(self, batch: _Batch) -> None:
-        """Commit; whoever is part of it learns what became of it."""
+        """Commit, and tell all writers of the batch the outcome."""
         self._batch = None
         start_s = monotonic()
         batch.close()
@@ -78,7 +78,7 @@ class WriteBatches:
 
     def _wait(self, batch: _Batch) -> None:
         while not batch.done.wait(_LOOK_S):
-            # Somebody was to go on with it, and gave up.
+            # The next writer was to go on with it, and gave up.
             if self._turn.acquire(blocking=False):
                 try:
                     if self._batch is batch:
@@ -135,7 +135,7 @@ class _Batch:
                 self._transaction.commit()
         except Exception as error:
             self.error = error
-            # Nobody knows what state it is in.
+            # Its state is unknown.
             self._connection.invalidate()
         finally:
             # Undoes whatever was not committed.

@@ -42,7 +42,7 @@ _FIRST_NOTE = Note("the policy at first")
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What somebody wants the policy to be: fields, or the text of a policy file."""
+    """A policy as it is sent: fields, or the text of a policy file."""
 
     fields: Json = None
     text: str | None = None
@@ -91,7 +91,7 @@ def put_policy(site: Site, actor: Actor, written: Written, note: Note = NO_NOTE)
 
 
 def start_with(site: Site, path: str) -> None:
-    """Let the policy be that of a file; where it is already, nothing is written."""
+    """Set the policy to that of a file; nothing is written where it is the same."""
     after = _document(read_policy_file(path), OSMO.name)
     with site.store.write() as connection:
         if after != _read_document(connection):

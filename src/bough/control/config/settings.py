@@ -36,7 +36,7 @@ def read_workflow_settings(connection: sa.Connection) -> WorkflowSettings:
 
 
 def get_workflow_settings(site: Site, actor: Actor) -> WorkflowSettings:
-    """The workflow configuration, for somebody who asks."""
+    """The workflow configuration, if the actor may read it."""
     authorise(actor, Action.CONFIG_READ, "config/workflow", site.role_names)
     with site.store.read() as connection:
         return read_workflow_settings(connection)

@@ -1,6 +1,6 @@
 """Nodes: what backends offer, cordon and drain, what is used of them.
 
-node_sync     the nodes that backends offer, written down; what ran on lost ones ends
+node_sync     keeps the store up to date with what backends offer; what ran on lost ones ends
 node_cordon   cordon, uncordon, drain
 node_list     nodes and backends with what is used of them
 

@@ -23,7 +23,7 @@ from bough.store import tasks as task_store
 
 #: A setting: nodes that were cordoned when their backend last offered them.
 _CORDONED_AWAY = "cordoned_away"
-#: How often a backend is written down as alive, well within the window that pools allow.
+#: How often the heartbeat of a backend is written, well within the window that pools allow.
 HEARTBEAT_MS = 20_000
 
 
@@ -68,9 +68,9 @@ def sync(site: Site, backend: Backend) -> bool:
 
 
 def _end_lost(site: Site, connection: sa.Connection, names: Sequence[str]) -> set[str]:
-    """End what was on nodes that are gone, unless it is to be left; the pools of what has ended.
+    """End what was on lost nodes, unless settings say to leave it; the pools of what has ended.
 
-    Their backend is told, too, in case they are somewhere after all.
+    Their backend is told to stop them, too, in case they still run.
     """
     if not names or read_workflow_settings(connection).vanished_node is VanishedNode.LEAVE:
         return set()

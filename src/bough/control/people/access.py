@@ -115,7 +115,7 @@ def allowed_pools(site: Site, actor: Actor, connection: sa.Connection) -> list[s
     return sorted(found)
 
 
-# Who somebody is
+# Who sends a request
 
 
 def authenticate(site: Site, secret: str, origin: str = "") -> Actor:
@@ -130,7 +130,7 @@ def authenticate(site: Site, secret: str, origin: str = "") -> Actor:
 
 
 def recognise(site: Site, user: str, origin: str = "") -> Actor:
-    """The actor of a user whom somebody trusted has vouched for, with all the user's roles."""
+    """The actor of a user that a trusted proxy names, with all the user's roles."""
     with site.store.read() as connection:
         if people.find_user(connection, user) is None:
             raise Unauthenticated(f"The user {user} is not known here.")
@@ -139,7 +139,7 @@ def recognise(site: Site, user: str, origin: str = "") -> Actor:
 
 
 def introduce(site: Site, user: str, roles: tuple[str, ...], origin: str = "") -> Actor:
-    """The actor whom a trusted proxy names, with the roles that it gives."""
+    """The actor that a trusted proxy names, with the roles that it gives."""
     with site.store.read() as connection:
         return _actor(site, connection, user, roles, origin, None)
 

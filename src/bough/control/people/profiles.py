@@ -31,7 +31,7 @@ class ProfileView(msgspec.Struct, frozen=True):
 
 
 def get_profile(site: Site, actor: Actor) -> ProfileView:
-    """The profile of the one who asks."""
+    """The profile of the actor."""
     authorise(actor, Action.PROFILE_READ, names=site.role_names)
     with site.store.read() as connection:
         tokens = people_store.list_tokens(connection, actor.name)
@@ -72,7 +72,7 @@ def list_credentials(site: Site, actor: Actor) -> list[Credential]:
 def set_credential(
     site: Site, actor: Actor, name: str, kind: CredentialType, payload: Json
 ) -> Credential:
-    """Keep a secret for one's workflows. It is shown to nobody again, and not to the audit."""
+    """Store a credential for one's workflows. It is never shown again, nor in the audit."""
     authorise(actor, Action.CREDENTIAL_UPDATE, names=site.role_names)
     fault = plain_name_fault("Credential", name)
     if fault is not None:

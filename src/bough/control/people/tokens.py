@@ -1,4 +1,4 @@
-"""Personal access tokens: shown once, kept as a hash, expiring, with no more than the user's roles."""
+"""Personal access tokens: shown once, kept as a hash, expiring, with at most the user's roles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADMIN = "admin"
 
 
 class NewToken(msgspec.Struct, frozen=True):
-    """A token with its secret, which nobody will see again."""
+    """A token with its secret, which is shown once."""
 
     token: Token
     secret: str
@@ -42,8 +42,8 @@ def create_token(
 ) -> NewToken:
     """Make a token for oneself, or for another user; `None`: with all roles of the user.
 
-    What a token can do is never more than what the one who asks can: a token that was narrowed
-    cannot make one that was not.
+    A token never allows more than its maker has: a token with fewer roles cannot make one with
+    more.
     """
     owner = _authorise(site, actor, Action.TOKEN_UPDATE, user)
     fault = plain_name_fault("Token", name)
@@ -97,10 +97,10 @@ def get_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -
 
 
 def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str | None:
-    """Make the first administrator, while nobody has that role; the secret of the token.
+    """Create the first administrator, unless there is one; the secret of the token.
 
     The secret is kept before it is valid: a server that dies in between makes another one, instead
-    of leaving a token that nobody knows.
+    of leaving a token whose secret is lost.
     """
     names = site.role_names
     with site.store.write() as connection:

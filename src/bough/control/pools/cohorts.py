@@ -71,23 +71,10 @@ def update_cohort(
     return _make(site, actor, change, plan=plan)
 
 
-def move_cohort(
-    site: Site,
-    actor: Actor,
-    name: str,
-    parent: str | None,
-    note: Note = NO_NOTE,
-    *,
-    plan: bool = False,
-) -> CohortChange:
-    """Hang a cohort elsewhere; `None`: directly below the node above all."""
-    return update_cohort(site, actor, name, {"parent": parent}, note, plan=plan)
-
-
 def delete_cohort(
     site: Site, actor: Actor, name: str, note: Note = NO_NOTE, *, plan: bool = False
 ) -> CohortChange:
-    """Take the declaration of a cohort back at once, whoever names it."""
+    """Delete a cohort at once, even where others name it."""
 
     def change(connection: sa.Connection) -> None:
         before = _require(connection, name)
@@ -127,7 +114,7 @@ def _make(site: Site, actor: Actor, change: Any, *, plan: bool) -> CohortChange:
 
 
 def _tell(site: Site, connection: sa.Connection, made: CohortChange) -> None:
-    """Events for what stops, and for what may go on, because of the change."""
+    """Events for queues that stop, and that run again, because of the change."""
     for node in made.effects.tangled:
         happen(
             connection,

@@ -18,7 +18,7 @@ from bough.model.pool import GpuQuota, Json, Pool, PoolStatus
 from bough.model.subpool import Subpool
 from bough.store.rows import convert
 
-#: Shown, and so sent back by those who edit what they were shown; never configured.
+#: Shown, and so sent back when an answer is edited; never configured.
 _COMPUTED = {
     "status",
     "parsed_resource_validations",

@@ -74,7 +74,7 @@ class _Holder:
 class _Sweep:
     """One pool over time.
 
-    Those who hold something preemptible stand in a line, the newest first; a part of it from the
+    Holders of something preemptible stand in a line, the newest first; a part of it from the
     front has borrowed all that it holds, the next one perhaps some, and the rest nothing. Only
     where that boundary moves is there anything to write down.
     """

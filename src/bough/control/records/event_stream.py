@@ -12,7 +12,7 @@ from bough.model.record import StoredEvent
 from bough.store import records as record_store
 
 AT_ONCE = 500
-#: How often to look for something new, whoever waits for it.
+#: How often to look for something new, for all that wait together.
 LOOK_S = 0.2
 #: How many subjects are told apart.
 MOST_SUBJECTS = 5_000
@@ -28,13 +28,13 @@ def follow(site: Site, actor: Actor, number: int) -> tuple[list[StoredEvent], in
 
 
 def _may_see(site: Site, actor: Actor, event: StoredEvent) -> bool:
-    """What concerns a pool is for those who may read its workflows; the rest for administrators."""
+    """Events of a pool need the right to read its workflows; others are for administrators."""
     resource = None if event.pool is None else resource_of(event.pool)
     return allows(actor, Action.WORKFLOW_READ, resource, site.role_names)
 
 
 class Recent:
-    """To whom something happened lately: one look at the database for all who wait for it."""
+    """The subjects of recent events: one look at the database for all that wait."""
 
     def __init__(self, site: Site, look_s: float = LOOK_S) -> None:
         self._site = site

@@ -168,7 +168,7 @@ def _same(entry: GroupEntry, latest: Sequence[Task]) -> bool:
 
 
 def _new_waits(view: SnapshotView, plan: Plan) -> list[tuple[str, str, str]]:
-    """Why each group waits, where that is not what is written down."""
+    """Why each group waits, where the store says something else."""
     known, entries = view.waits, view.entries
     news: list[tuple[str, str, str]] = []
     for wait in Waits(view.snapshot, view.policy, plan).every():

@@ -107,7 +107,7 @@ class Explainer:
     ) -> Explanation:
         """Why each group of a workflow that waits does.
 
-        It is told in the names of pools; in those of queues on request, to those who may list them.
+        Names are those of pools; on request those of queues, if the actor may list them.
         """
         site = self._site
         if queues:
@@ -133,7 +133,7 @@ class Explainer:
         if not self._turn.acquire(timeout=TURN_S):
             raise Throttled("Too many ask why their work waits; try again.")
         try:
-            snapshot_view = self._photograph()
+            snapshot_view = self._take()
             return [
                 self._explained(snapshot_view, gangs[each.group], each, with_remedies=with_remedies)
                 if _is_planned(each)
@@ -152,7 +152,7 @@ class Explainer:
         finally:
             self._turn.release()
 
-    def _photograph(self) -> SnapshotView:
+    def _take(self) -> SnapshotView:
         if self._builder is None:
             self._builder, self._memo = SnapshotBuilder(self._site), Memo()
         self._builder.reread_nominated()

@@ -29,14 +29,14 @@ from bough.store.lease import Lease
 LOG = logging.getLogger(__name__)
 
 TICK_S = 1.0
-#: While nothing changes, time alone may: whoever was to be spared for a while is not any more. As
-#: often everything that backends say is looked at, known or not.
+#: How often to plan while nothing changes: minimum running times end without an event. As often
+#: everything that backends say is looked at, known or not.
 REPLAN_MS = 10_000
-#: After a cycle the loop leaves the processor to others for so many times as long as it had it,
-#: however often it is rung for, but for a second at most. So whoever comes alone starts at once.
+#: After a cycle the loop sleeps for PACE times the CPU time that the cycle took, however often it
+#: is woken, but at most for a second. So a single submission starts at once.
 PACE = 3
 LONGEST_PAUSE_S = 1.0
-#: A plan that came too late is made anew, so often within one cycle.
+#: How often a stale plan is made again within one cycle.
 TRIES = 3
 
 
@@ -102,8 +102,8 @@ class _Watch:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.sights = _ObservationCache()
-        #: The nodes as they were last written down, and when; when all sights were looked at.
+        self.cache = _ObservationCache()
+        #: The nodes as last written, and when; when all observations were last looked at.
         self.offered: tuple[OfferedNode, ...] | None = None
         self.synced_ms = 0
         self.looked_ms = 0
@@ -216,13 +216,13 @@ class Scheduler:
         """Write down what a backend sees, as far as it is new."""
         now_ms = self._site.clock.now_ms()
         if now_ms - watch.looked_ms >= REPLAN_MS:
-            watch.sights.clear()
+            watch.cache.clear()
             watch.looked_ms = now_ms
         seen = watch.backend.observe()
-        news = watch.sights.news(seen)
+        news = watch.cache.news(seen)
         if news:
             watch.backend.forget(observations.observe(self._site, news))
-            watch.sights.keep(seen)
+            watch.cache.keep(seen)
 
     def _decide(self) -> Cycle:
         now_ms = self._site.clock.now_ms()

@@ -25,7 +25,7 @@ from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.rows import convert
 
-#: Errands after which it is written down that they were told.
+#: How many messages are sent before their delivery is written.
 _AT_ONCE = 20
 
 
@@ -172,7 +172,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
 
 
 def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
-    """What is to be told to start attempts, by group."""
+    """The starts of attempts, by group."""
     members: dict[str, dict[str, Task]] = {}
     for attempt in sorted(attempts):
         task = files.tasks.get(attempt)

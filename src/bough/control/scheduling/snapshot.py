@@ -30,12 +30,12 @@ from bough.store import tasks as task_store
 
 Item = TypeVar("Item")
 _YES = "yes"
-#: So often everything is read anew, in case something was missed that nobody thought of.
+#: How often everything is read again, in case a change was missed.
 REREAD_MS = 600_000
 
 
 class GroupEntry(msgspec.Struct, frozen=True):
-    """A group that is not over, with all that its gang is made of."""
+    """An unfinished group, with all that its gang is made of."""
 
     workflow: Workflow
     group: Group
@@ -57,10 +57,10 @@ class SnapshotView(msgspec.Struct, frozen=True):
     forest: Forest
     #: By the name of the gang.
     entries: dict[str, GroupEntry]
-    #: Why each group waits, as it is written down: reason and sentence, by uuid. Whoever writes
-    #: something else notes it here.
+    #: Why each group waits, as it is stored: reason and sentence, by uuid. A writer of something
+    #: else notes it here.
     waits: dict[str, tuple[str | None, str | None]]
-    #: The groups, by uuid, for which room is being made, as it is written down; in the same way.
+    #: The groups, by uuid, for which room is being made, as it is stored; in the same way.
     nominated: set[str]
 
 
@@ -129,9 +129,9 @@ class SnapshotBuilder:
         self._version = version
 
     def reread_nominated(self) -> None:
-        """Read for whom room is being made; for one who does not write that down in a view.
+        """Read for which groups room is being made; for readers that do not apply plans.
 
-        Nothing else tells of it, as nothing comes of it but where it was written.
+        No event tells of it: the server that writes it knows.
         """
         with self._site.store.read() as connection:
             found = task_store.nominated_groups(connection)
@@ -139,7 +139,7 @@ class SnapshotBuilder:
         self._nominated.update(found)
 
     def take(self) -> SnapshotView:
-        """Take a snapshot of everything that is not over."""
+        """Take a snapshot of everything unfinished."""
         now_ms = self._site.clock.now_ms()
         self.look()
         dirty = self._develop()

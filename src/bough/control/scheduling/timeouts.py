@@ -25,7 +25,7 @@ _AT_ONCE = 100
 
 
 def check_due(site: Site) -> int:
-    """End every group whose time is over; how many there were."""
+    """End every group that is past its limit; how many there were."""
     now_ms = site.clock.now_ms()
     ended = 0
     while True:
@@ -63,10 +63,10 @@ def _end(site: Site, due: list[tuple[str, str]], now_ms: int) -> int:
 
 
 def _is_over(change: WorkflowChange, group: Group, now_ms: int) -> bool:
-    """Whether the time of a group is over by the limit of today; otherwise it is counted anew."""
+    """Whether a group is past the limit of today; otherwise its due time is set anew."""
     limit_s = limit_of(change.workflow, group.status)
     since_ms = group.since_ms
-    # Where the lead is over, so is the group; what is left of it was told to end.
+    # Where the lead has ended, so has the group; what is left of it was told to end.
     over = group.status.finished or change.ended_lead(group) is not None
     if limit_s is None or since_ms is None or over:
         change.put_group(msgspec.structs.replace(group, due_ms=None))
@@ -86,7 +86,7 @@ def _end_group(site: Site, connection: sa.Connection, change: WorkflowChange, gr
     else:
         text = f"Task stayed in queue longer than the set limit of {limit}."
         change.end_group(group, EXEC_TIMEOUT, TaskEvent.QUEUE_TIMEOUT, text)
-    # It is told once; what was told to end takes the time that it is given.
+    # It is told once; what was told to end has its grace period.
     change.put_group(msgspec.structs.replace(group, due_ms=None))
     workflow = change.workflow
     change.put_workflow(msgspec.structs.replace(workflow, cancelled_by=SYSTEM_ACTOR.name))

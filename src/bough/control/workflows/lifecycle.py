@@ -158,7 +158,7 @@ def verdict(
 
 
 def follow_lead(lead: TaskStatus, seen: Observation | None = None) -> Verdict:
-    """What becomes of an attempt whose group's lead is over: the same."""
+    """What becomes of an attempt whose group's lead has ended: the same."""
     completed = lead is TaskStatus.COMPLETED
     event = TaskEvent.LEAD_COMPLETED if completed else TaskEvent.LEAD_FAILED
     text = "The lead of the group has ended."
@@ -199,7 +199,7 @@ def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
 
 
 def preempted_text(reason: str, why: str, at_ms: int) -> str:
-    """What is said about an attempt that ends for others, from when it is told on."""
+    """The failure message of an attempt that ends for others."""
     if reason == GIVE_BACK:
         return f"{_TEXTS[GIVE_BACK].removesuffix('.')}: {why}."
     return f"Task was preempted{_at(at_ms)}: {why}."

@@ -25,9 +25,9 @@ AT_ONCE = 1_000
 #: Lines that are kept in memory for all attempts together, and for each of them at least.
 MOST_KEPT = 20_000
 LEAST_KEPT = 64
-#: Who asks for more of the last lines is given all of them.
+#: Requests for more of the last lines get all of them.
 MOST_LAST_LINES = 10_000
-#: An attempt that is over may be silent so often before nothing more is expected of it.
+#: How often an ended attempt may have nothing new before no more is expected of it.
 LAST_LOOKS = 4
 #: Every so often the attempts are looked up, whether or not something is known to have happened.
 LOOK_ANYWAY = 32
@@ -35,7 +35,7 @@ NEVER = -1
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which part of a workflow's log somebody wants."""
+    """Which part of a workflow's log to read."""
 
     #: `None`: all tasks.
     task: str | None = None
@@ -76,7 +76,7 @@ class LogReader:
         self._seen = NEVER
         self._reads = 0
         self._first_retry: int | None = None
-        #: It is about one task, whose last attempt is over.
+        #: It is about one task, whose last attempt has ended.
         self._task_over = False
         self._sources: dict[str, _Source] = {}
         self._tail: int | None = wanted.last_lines

@@ -33,7 +33,7 @@ from bough.store import workflows as workflow_store
 def move_workflow(
     site: Site, actor: Actor, name: str, pool: str | None = None, priority: Priority | None = None
 ) -> Workflow:
-    """Let a workflow wait in another pool or with another priority, while it holds no GPUs."""
+    """Move a workflow to another pool or priority while it holds no GPUs."""
     if pool is None and priority is None:
         raise Invalid("Say where the workflow goes (pool), or its new priority, or both.")
     with site.store.write() as connection:
@@ -134,7 +134,7 @@ def _write(
 
 
 def _requeued(group: Group, workflow: Workflow, queue: str) -> Group:
-    """A group that waits elsewhere: for nobody who was told to end, nor as it was told before."""
+    """A group in its new queue, without the reasons and nominations of the old one."""
     limit_s = limit_of(workflow, group.status)
     due_ms = group.due_ms
     if limit_s is not None and group.since_ms is not None:

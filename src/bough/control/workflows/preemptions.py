@@ -1,4 +1,4 @@
-"""Which group was preempted for which, at which level, by which rule: stored as an event, read back."""
+"""Which group was preempted for which, at which level, by which rule: stored as an event."""
 
 from __future__ import annotations
 

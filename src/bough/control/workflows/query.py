@@ -133,9 +133,9 @@ def why(site: Site, actor: Actor, name: str) -> list[Why]:
 def cancel(
     site: Site, actor: Actor, name: str, *, message: str = "", force: bool = False
 ) -> Workflow:
-    """End a workflow. What is on a node is told to end, by force at once; it counts until it has.
+    """Cancel a workflow. What is on a node is told to end, by force at once; it counts until then.
 
-    What nobody will see end, as its node is gone or its backend away, is over at once by force.
+    By force, what was on a lost node or an absent backend is cancelled at once.
     """
     message = _one_line(message)
     with site.store.write() as connection:
@@ -204,7 +204,7 @@ def check_tags(tags: Sequence[str], *, kept: int) -> None:
 
 
 def list_tags(site: Site, actor: Actor) -> list[str]:
-    """All tags that are in use, by name; whoever may list workflows sees them there, too."""
+    """All tags that are in use, by name; a list of workflows shows them, too."""
     authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
     with site.store.read() as connection:
         return workflow_store.list_tags(connection)
@@ -224,7 +224,7 @@ def _require(
 
 
 def _one_line(message: str) -> str:
-    """What somebody says to others, in a line that changes nobody's terminal."""
+    """A message in one line, without control characters."""
     if len(message) > LONGEST_MESSAGE:
         raise Invalid(
             f"The message has {len(message)} characters; at most {LONGEST_MESSAGE} are possible."
@@ -234,7 +234,7 @@ def _one_line(message: str) -> str:
 
 
 def _is_away(site: Site, connection: sa.Connection, change: WorkflowChange, task: Task) -> bool:
-    """Whether nobody can say any more what became of an attempt."""
+    """Whether no backend can say any more what became of an attempt."""
     backend = change.workflow.backend
     heard_ms = node_store.heartbeats(connection).get(backend, 0)
     nodes = {node.name for node in node_store.list_all(connection, backend)}

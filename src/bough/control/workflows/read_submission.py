@@ -47,7 +47,7 @@ def read_sent(
 ) -> WorkflowSpec:
     """Read what is sent; a template is rendered first.
 
-    Uploading, files may still be on the machine of the one who submits, and credentials unknown.
+    Uploading, files may still be on the submitter's machine, and credentials unknown.
     """
     if sent.template is None:
         rendered = render(sent.text, sent.variables, sent.strings)
@@ -73,7 +73,7 @@ def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> W
 
 
 def check_uses(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
-    """Refuse what the one who submits does not have, or may not read."""
+    """Refuse credentials and workflows that the submitter does not have or may not read."""
     _check_credentials(site, actor, spec)
     _check_inputs(site, actor, spec)
 
@@ -106,7 +106,7 @@ def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
 
 
 def _check_inputs(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
-    """What other workflows left behind is only for those who may read these workflows."""
+    """Outputs of other workflows need the right to read these workflows."""
     readers = {
         each.workflow: task.name
         for group in spec.groups

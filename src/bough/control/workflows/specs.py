@@ -1,4 +1,4 @@
-"""What people send as a workflow, into a spec; or everything that is wrong with it, as one error."""
+"""What people send as a workflow, into a spec; or all that is wrong with it, as one error."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def read_spec(
 ) -> WorkflowSpec:
     """Read a workflow; labels of the submission come on top of its own.
 
-    Uploading, files may still be on the machine of the one who submits. What is wrong with a text
-    that came of a template is told with the lines, which nobody has seen.
+    Uploading, files may still be on the submitter's machine. Errors in a text that was rendered
+    from a template quote the lines, which the submitter has not seen.
     """
     shown = None if template is None else text
     if template is not None:
@@ -103,7 +103,7 @@ def with_environment_of(spec: WorkflowSpec, earlier: Iterable[GroupSpec]) -> Wor
 
 
 def image_warnings(spec: WorkflowSpec, *, runs_images: bool) -> tuple[str, ...]:
-    """What to say where images are named and nobody runs them."""
+    """A warning where images are named and no backend runs them."""
     named = [
         task.name
         for group in spec.groups
@@ -177,7 +177,7 @@ def _unreadable(error: Unreadable, shown: str | None) -> Invalid:
 
 
 def _row(rows: list[str] | None, line: int) -> str:
-    """A line of a rendered text, which nobody has seen."""
+    """A line of a rendered text, which the submitter has not seen."""
     if rows is None or not 0 < line <= len(rows):
         return ""
     return f" (rendered: {rows[line - 1].strip()[:80]!r})"

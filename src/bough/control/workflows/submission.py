@@ -99,7 +99,7 @@ def submit(
 def open_target(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> TargetPool:
     """Where a workflow goes in, with what is guaranteed there now.
 
-    Held, nobody changes the pool or its subpools until the transaction ends.
+    Held, the pool and its subpools do not change until the transaction ends.
     """
     name = found.name
     parent = found.parent if isinstance(found, Subpool) else found.name

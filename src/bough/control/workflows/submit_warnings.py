@@ -22,7 +22,7 @@ def cautions(
 ) -> tuple[str, ...]:
     """Where it will not go as it is written.
 
-    `largest`: the most that any one node has; `None` where nobody knows, or one surely has enough.
+    `largest`: the most that any one node has; `None`: unknown, or one surely has enough.
     """
     return (
         *_cut_timeouts(spec, pool),

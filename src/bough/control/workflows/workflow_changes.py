@@ -93,11 +93,11 @@ class WorkflowChange:
         return [each for other in self.latest(group) for each in self.earlier(other)]
 
     def unfinished(self) -> list[Task]:
-        """Attempts that are not over."""
+        """Unfinished attempts."""
         return [task for task in self._tasks.values() if not task.status.finished]
 
     def ended_lead(self, group: Group) -> Task | None:
-        """The lead of a group, if it is over for good."""
+        """The lead of a group, if it has ended for good."""
         leads = [task for task in self.latest(group) if task.lead]
         return leads[0] if leads and all(task.status.finished for task in leads) else None
 
@@ -134,7 +134,7 @@ class WorkflowChange:
         exit_code: int | None = None,
         at_ms: int | None = None,
     ) -> None:
-        """An attempt is over: now, or since it was seen to end."""
+        """End an attempt: now, or when it was seen to end."""
         began_ms = task.started_ms or task.scheduled_ms or 0
         ended_ms = self.now_ms if at_ms is None else min(self.now_ms, max(at_ms, began_ms))
         ended = msgspec.structs.replace(
@@ -224,7 +224,7 @@ class WorkflowChange:
         message: str,
         exit_code: int | None = None,
     ) -> None:
-        """All of a group that is not over ends: at once where it has no node, else when told."""
+        """End all of a group: at once where it has no node, otherwise when the backend is told."""
         for task in self.latest(group):
             if task.status.holds_node:
                 self.release(task, reason, message)
@@ -258,7 +258,7 @@ class WorkflowChange:
         self._settle_workflow()
 
     def _follow_lead(self, group: Group) -> None:
-        """Where the lead of a group is over for good, the others end as it did."""
+        """Where the lead of a group has ended for good, the others end as it did."""
         lead = self.ended_lead(group)
         if lead is None:
             return

@@ -1,4 +1,4 @@
-"""Run by alembic: it uses the connection, and so the transaction, of the one who upgrades."""
+"""Run by alembic, in the connection and transaction of the caller of `upgrade`."""
 
 from __future__ import annotations
 
