@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.docs import reference
 from tests.docs.blocks import PageError, find_examples
 from tests.docs.commands import ROOT, CommandError, Ran, run
 from tests.docs.links import broken_links
+from tests.docs.modules import missing_modules
 from tests.docs.pages import difference, find_pages, rewrite
 
 PAGES = find_pages()
@@ -45,14 +47,44 @@ def test_every_reason_is_explained():
     assert [] == [reason for reason in WaitReason if f"| `{reason}` |" not in text]
 
 
-@pytest.mark.parametrize("name", ["cycle", "explain", "gang", "place"])
-def test_the_map_of_a_folder_of_the_core_names_its_modules(name: str):
-    folder = ROOT / "src/bough/core" / name
+MAPPED = [
+    *(f"core/{name}" for name in ("cycle", "explain", "gang", "place")),
+    "control",
+    *(
+        f"control/{name}"
+        for name in ("config", "nodes", "people", "pools", "records", "scheduling", "workflows")
+    ),
+    "store",
+]
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_the_map_of_a_folder_names_its_modules_and_no_others(name: str):
+    folder = ROOT / "src/bough" / name
     map_of_folder = (folder / "__init__.py").read_text(encoding="utf-8")
 
-    modules = sorted(each.stem for each in folder.glob("*.py") if each.stem != "__init__")
+    shown = re.findall(r"^- (\w+): ", map_of_folder, re.MULTILINE)
 
-    assert [] == [each for each in modules if f"\n- {each}: " not in map_of_folder]
+    assert sorted(_modules(folder)) == sorted(shown)
+
+
+def _modules(folder: Path) -> list[str]:
+    found = [each.stem for each in folder.glob("*.py") if each.stem != "__init__"]
+    with_maps = [each.parent.name for each in folder.glob("*/__init__.py")]
+    return found + [each for each in with_maps if each != "migrations"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_a_page_names_only_modules_that_there_are(page: Path):
+    text = page.read_text(encoding="utf-8")
+
+    assert [] == missing_modules(text)
+
+
+def test_a_page_that_names_a_module_that_is_not_there_is_noticed():
+    text = "`core/cycle/nothing.py`, `bough.control.pools.estate`, `store.database.Store`, `cli/`"
+
+    assert ["bough.control.pools.estate", "core/cycle/nothing.py"] == missing_modules(text)
 
 
 # What keeps them true

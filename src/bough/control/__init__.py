@@ -1,21 +1,26 @@
 """What can be done: use cases, each in one transaction with its rules, and the scheduler's loop.
 
-scheduling   the loop: observe, snapshot, plan, apply, tell the backends
-nodes        what backends offer; cordon and drain
-workflows    a workflow from what is sent to its last event: read, admit, store, change, show
-records      what happened: audit, history, events, GPU hours
-pools        pools, subpools and cohorts; their quotas, and the quota tree they make
-config       settings of the server, and the policy by which cycles decide
-people       users, roles, tokens, profiles, and what each may do
+Folders, each of which imports only from those below it:
 
-A folder imports only from those below it in this list, and from the modules beside them: `site`
-(store, clock, fresh identities, the bell of the loop), `recording` (audit, history and events of a
-change), `fields` (numbers and durations as people send them), `gangs` (groups as gangs of the
-core). `startup` is what a server does first.
+- scheduling: the loop: observe, snapshot, plan, apply, tell the backends
+- nodes: what backends offer; cordon and drain
+- workflows: a workflow from what is sent to its last event: read, admit, store, change, show
+- records: what happened: audit, history, events, GPU hours
+- pools: pools, subpools and cohorts; their quotas, and the quota tree they make
+- config: settings of the server, and the policy by which cycles decide
+- people: users, roles, tokens, profiles, and what each may do
+
+Modules beside them:
+
+- startup: what a server does first
+- recording: audit, history and event of a change
+- fields: numbers and durations as people send them
+- gangs: groups of workflows as gangs of the core
+- site: store, clock, fresh identities, the bell of the loop
 
 Requests enter through the functions that the routes of the server call: each takes the site, the
-actor, and what is asked for; it asks `people.access` whether the actor may, checks the rules while
-the rows they are about are locked, and writes the change with its records in one transaction. What
-is decided leaves through `scheduling.outbox` to the backends; what they saw comes back through
+actor, and what is asked for. It asks `people.access` whether the actor may, checks the rules while
+the rows they are about are locked, and writes the change with its records in one transaction.
+Decisions leave through `scheduling.outbox` to the backends; what backends saw comes back through
 `workflows.observations`.
 """

@@ -1,24 +1,24 @@
 """What is kept: tables, migrations, named queries; SQLite and PostgreSQL. No rule but constraints.
 
-database       opening a database; reading and writing in transactions
-write_batches  many writers of one SQLite file with one commit
-migration      bringing a database up to date; the steps are in `migrations`
-schema         the tables as they are now
-rows           rows into model types
-lease          which of several servers decides
-notices        notices between servers that share a PostgreSQL database
-changes        what has changed since the last look
+- database: opening a database; reading and writing in transactions
+- write_batches: many writers of one SQLite file with one commit
+- migration: bringing a database up to date; the steps are in `migrations`
+- schema: the tables as they are now
+- rows: rows into model types
+- lease: which of several servers decides
+- notices: notices between servers that share a PostgreSQL database
+- changes: what has changed since the last look
 
 Named queries, functions that take a connection and return model types:
 
-pools          pools, subpools, cohorts, monitors of drains
-nodes          backends and their nodes
-people         users, roles, tokens, profiles, credentials
-workflows      workflows
-tasks          groups and tasks, in bulk
-task_search    tasks with their workflows, filtered
-records        audit, history, events, the outbox
-settings       settings, and the counters of versions
+- pools: pools, subpools, cohorts, monitors of drains
+- nodes: backends and their nodes
+- people: users, roles, tokens, profiles, credentials
+- workflows: workflows
+- tasks: groups and tasks, in bulk
+- task_search: tasks with their workflows, filtered
+- records: audit, history, events, the outbox
+- settings: settings, and the counters of versions
 
 Data enters through `Store.write` and leaves through `Store.read`; both give a connection.
 """

@@ -1,10 +1,9 @@
 """Users, roles, tokens, credentials, and what each is allowed to do.
 
-access        whether an actor may do something; who sends a request
-role_scopes   which resource a request is about, for roles to allow
-users         users and roles
-tokens        personal access tokens: shown once, kept as a hash
-profiles      the profile and the credentials of one user
+- access: whether an actor may do something; who sends a request
+- users: users and roles
+- tokens: personal access tokens: shown once, kept as a hash
+- profiles: the profile and the credentials of one user
 
 In: requests. Out: rows, actors, refusals.
 """
