@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects
 from bough.control.pools.pool_config import PoolConfig, read_pool_config, status_of
-from bough.control.pools.quota_effects import changing
 from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
+from bough.control.pools.quota_effects import changing
 from bough.control.pools.subpool_drain import Drain
 from bough.control.pools.waiting_work import Consequences, all_together, consequences
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
