@@ -11,7 +11,7 @@ from bough.model.policy import KAI
 from tests.laws_cycle import MOST_CYCLES, History
 from tests.oracles.cycle import applied, check_complete, check_gangs, check_nodes, check_quota
 from tests.simulation import changes, replace
-from tests.strategies_cycle import randoms
+from tests.strategies_cycle import LOW, NORMAL, randoms
 
 CYCLES = 5
 
@@ -50,3 +50,29 @@ def test_no_plan_breaks_a_law_and_all_comes_to_rest(random: Random) -> None:
         history.end_some()
         history.tick()
     raise AssertionError("there is no end of it")
+
+
+@settings(max_examples=settings().max_examples // 3)
+@given(randoms())
+def test_right_after_a_plan_nothing_starts_beside_those_that_it_has_nominated(
+    random: Random,
+) -> None:
+    """What an eviction leaves over is given away in the same cycle."""
+    history = KaiHistory(random)
+    for _ in range(CYCLES):
+        for priority in random.choices((LOW, NORMAL), weights=(3, 1), k=random.randint(2, 8)):
+            history.submit(history.generator.gang(history.snapshot, priority))
+        decided = history.step()
+        again = history.plan()
+        if decided.evictions and not again.evictions and nominated(decided) <= served(again):
+            told = {each.workload for each in decided.evictions}
+            assert served(again) <= served(decided) | told
+
+
+def nominated(decided: Plan) -> set[str]:
+    return {each.workload for each in decided.nominations}
+
+
+def served(decided: Plan) -> set[str]:
+    """What starts, or will once others have ended."""
+    return {bind.workload for bind in decided.binds if not bind.growth} | nominated(decided)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bough.core.cycle.plan import plan
+from bough.model.admission import AdmissionRules, Preemption, ReclaimWithinCohort
 from bough.model.gang import Gang
 from bough.model.gangrules import VictimSearch
 from bough.model.plan import Plan
 from bough.model.policy import KAI
 from bough.model.snapshot import Progress, Snapshot
-from tests.cycle_gangs import LOW, cluster, cohort, evicted, gang, node, queue, reasons
+from tests.cycle_gangs import LOW, cluster, cohort, evicted, gang, node, nominated, queue, reasons
 from tests.simulation import Simulation, replace
 
 MIDDLE = 75
@@ -276,3 +277,26 @@ def test_victims_are_taken_in_their_order_or_those_that_break_the_fewest_gangs(
     world = cluster([node("n", 4)], [queue("a", 2), queue("b", 0)], gangs)
 
     assert ended == sorted(evicted(decide_kai(world, victim_search=search)))
+
+
+# What an eviction leaves over
+
+
+def test_what_an_eviction_leaves_over_goes_to_one_that_was_refused_before_it() -> None:
+    """The emptier queue goes first, but takes nothing from others: the next one does."""
+    never = AdmissionRules(preemption=Preemption(reclaim_within_cohort=ReclaimWithinCohort.NEVER))
+    world = cluster(
+        [node("n", 4)],
+        [replace(queue("modest", 3), rules=never), queue("owner", 1), queue("guest", 0)],
+        [
+            gang("runs", "guest", LOW, pods=4, on=("n",) * 4),
+            *(gang(f"m{number}", "modest", LOW, at=number) for number in range(4)),
+            gang("takes", "owner", LOW),
+        ],
+    )
+
+    decided = plan(world, KAI)
+
+    assert ["runs"] == evicted(decided)
+    assert ["takes", "m0", "m1", "m2"] == nominated(decided)
+    assert ["m3"] == list(reasons(decided))

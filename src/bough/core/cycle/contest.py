@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from itertools import pairwise
 from typing import NamedTuple
 
 from bough.core.quota.tree import QuotaTree
@@ -35,41 +34,27 @@ class Contender(NamedTuple):
     nominated: bool = False
 
 
-#: The rank of an only child: it is compared with none.
+#: The rank of an only root: it is compared with none.
 _ALONE: Rank = (False, False, 0, False, 0, 0, (0, 0, 0, ""))
 
 
 class _Seat:
     """A node of the quota tree below which turns are given."""
 
-    __slots__ = (
-        "above",
-        "accounts",
-        "below",
-        "children",
-        "contender",
-        "number",
-        "priority",
-        "queue",
-        "rank",
-        "weight",
-    )
+    __slots__ = ("above", "accounts", "below", "contender", "node", "priority", "rank", "weight")
 
-    def __init__(self, number: int, tree: QuotaTree, node: TreeNode) -> None:
-        #: In the order of the nodes: the last of all differences.
-        self.number = number
-        self.queue = node.name if node.kind is NodeKind.QUEUE else None
+    def __init__(self, tree: QuotaTree, node: TreeNode, above: _Seat | None) -> None:
+        self.node = node
+        #: `None`: it is a root.
+        self.above = above
         self.accounts = tree.accounts(node)
         self.priority = tree.priority(node)
         self.weight = tree.weight(node)
         #: What it would start next, and the rank that this has; `None`: nothing wants a turn.
         self.contender: Contender | None = None
         self.rank: Rank | None = None
-        #: `None`: it is a root.
-        self.above: _Seat | None = None
-        self.children = 0
         #: Children by rank. Entries that are out of date stay until met.
-        self.below: list[tuple[Rank, int]] = []
+        self.below: list[tuple[Rank, TreeNode]] = []
 
 
 class Contest:
@@ -78,48 +63,51 @@ class Contest:
     def __init__(
         self, tree: QuotaTree, queues: list[str], head: Callable[[str], Contender | None]
     ) -> None:
+        self._tree = tree
         self._head = head
-        paths = {name: tree.path(TreeNode(NodeKind.QUEUE, name)) for name in queues}
-        nodes = sorted({node for path in paths.values() for node in path})
-        self._seats = [_Seat(number, tree, node) for number, node in enumerate(nodes)]
-        seats = dict(zip(nodes, self._seats, strict=True))
-        self._queues = {name: seats[path[0]] for name, path in paths.items()}
+        self._seats: dict[TreeNode, _Seat] = {}
+        self._only_root = len(tree.roots()) == 1
         #: Roots by rank.
-        self._roots: list[tuple[Rank, int]] = []
-        for path in paths.values():
-            for node, above in pairwise(path):
-                seats[node].above = seats[above]
-        for seat in self._seats:
-            if seat.above is not None:
-                seat.above.children += 1
-        self._only_root = sum(seat.above is None for seat in self._seats) == 1
-        self._enter([[seats[node] for node in path] for path in paths.values()])
+        self._roots: list[tuple[Rank, TreeNode]] = []
+        self._enter(queues)
 
     def next(self) -> str | None:
         """The queue whose turn it is; `None` when none wants one."""
         best = self._best(self._roots)
-        while best is not None and best.queue is None:
+        while best is not None and best.node.kind is not NodeKind.QUEUE:
             best = self._best(best.below)
-        return None if best is None else best.queue
+        return None if best is None else best.node.name
 
     def settle(self, queue: str) -> None:
         """Put a queue in order again after its use, or its head, has changed."""
-        seat = self._queues[queue]
+        seat = self._seat(queue)
         self._rank(seat, self._head(queue))
         while seat.above is not None:
             seat = seat.above
             self._rank_inner(seat)
 
-    def _enter(self, paths: list[list[_Seat]]) -> None:
+    def _enter(self, queues: list[str]) -> None:
         inner: dict[_Seat, None] = {}
-        for seat, *above in paths:
-            self._rank(seat, self._head(seat.queue or ""))
+        for queue in queues:
+            seat = self._seat(queue)
+            self._rank(seat, self._head(queue))
             # Deeper ones come first: a node is ranked when all below it are.
-            for each in above:
-                inner.pop(each, None)
-                inner[each] = None
+            while seat.above is not None:
+                seat = seat.above
+                inner.pop(seat, None)
+                inner[seat] = None
         for seat in inner:
             self._rank_inner(seat)
+
+    def _seat(self, queue: str) -> _Seat:
+        node = TreeNode(NodeKind.QUEUE, queue)
+        seat = self._seats.get(node)
+        if seat is None:
+            for each in reversed(self._tree.path(node)):
+                above, seat = seat, self._seats.get(each)
+                if seat is None:
+                    seat = self._seats[each] = _Seat(self._tree, each, above)
+        return seat or self._seats[node]
 
     def _rank_inner(self, seat: _Seat) -> None:
         """A node wants what the first of its children wants."""
@@ -132,15 +120,14 @@ class Contest:
             seat.rank = None
             return
         above = seat.above
-        alone = self._only_root if above is None else above.children == 1
-        seat.rank = _ALONE if alone else _rank_of(seat, contender)
+        seat.rank = _ALONE if above is None and self._only_root else _rank_of(seat, contender)
         if seat.rank != before:
-            heappush(self._roots if above is None else above.below, (seat.rank, seat.number))
+            heappush(self._roots if above is None else above.below, (seat.rank, seat.node))
 
-    def _best(self, ranked: list[tuple[Rank, int]]) -> _Seat | None:
+    def _best(self, ranked: list[tuple[Rank, TreeNode]]) -> _Seat | None:
         while ranked:
-            rank, number = ranked[0]
-            seat = self._seats[number]
+            rank, node = ranked[0]
+            seat = self._seats[node]
             if seat.rank == rank:
                 return seat
             heappop(ranked)

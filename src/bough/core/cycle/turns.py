@@ -90,17 +90,21 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
         claim, kind, position = lines.leave(queue)
+        evicted = len(cycle.outcome.evictions)
         holds = bool(claim.running) or copy.has_changed(claim)
         had = holds and not claim.counted and wants_of(copy, claim).satisfied
         served = serve(cycle, claim)
-        if kind is not None and (served or not _is_alike(cycle, claim)):
-            entrance.enter(kind, position + 1)
+        if kind is not None:
+            entrance.go_on(kind, position, served=served)
         if served and _grows_in_line(cycle, claim):
             if not had or grower.grow_once(claim):
                 lines.enter(Turn(claim))
             else:
                 free_growth(cycle, claim)
         contest.settle(queue)
+        if len(cycle.outcome.evictions) != evicted:
+            for other in entrance.reopen():
+                contest.settle(other)
 
 
 class _Entrance:
@@ -112,6 +116,8 @@ class _Entrance:
         self.lines = IdleLines(cycle.copy, lack)
         #: What stands in line for itself.
         self._alone: set[str] = set()
+        #: Of which shapes none can start as things are, each with how far it came.
+        self._given_up: list[tuple[list[Placed], int]] = []
 
     def open(self, *, preemptible: bool | None) -> None:
         """Let in the first of every shape.
@@ -141,7 +147,22 @@ class _Entrance:
                 self.lines.enter(Turn(claim, kind, at))
                 return
             if not self._serve(cycle, claim) and _is_alike(cycle, claim):
+                self._given_up.append((kind, at))
                 return
+
+    def go_on(self, kind: list[Placed], position: int, *, served: bool) -> None:
+        """Let the next of a shape in, unless what was said of this one holds for it."""
+        if served or not _is_alike(self._cycle, kind[position][1]):
+            self.enter(kind, position + 1)
+        else:
+            self._given_up.append((kind, position))
+
+    def reopen(self) -> list[str]:
+        """Let those in again that were given up, as room may be left over; the queues of these."""
+        given_up, self._given_up = self._given_up, []
+        for kind, position in given_up:
+            self.enter(kind, position)
+        return sorted({kind[position][1].queue for kind, position in given_up})
 
 
 def _grows_in_line(cycle: Cycle, claim: Claim) -> bool:
