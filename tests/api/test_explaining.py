@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import convert
+
+from bough.api.why import WhyAnswer
 from bough.cli.text.why import render_why
 from tests.api.house import House, spec
 
@@ -112,7 +115,7 @@ def test_a_limit_on_one_users_gpus_is_told_in_query_events_and_why(team: House):
         why["certificate"]["verdict"],
         why["certificate"]["reason"],
     )
-    text = render_why(second, answer)
+    text = render_why(second, convert(answer, WhyAnswer))
     assert text.startswith(f"{second}/group-0 waits (owner_limit): {sentence}")
 
     team.finish(first)

@@ -133,4 +133,5 @@ def test_a_workflow_is_shown_with_all_attempts(osmo: Osmo, server: Answering):
     assert (0, QUERY, "") == osmo("workflow", "query", "wf-1", "-v")
     assert {"verbose": ["true"]} == server.last.query
     assert "Retry ID" not in osmo("workflow", "query", "wf-1").output
-    assert document == json.loads(osmo("workflow", "query", "wf-1", "-t", "json").output)
+    sent = complete("GET", "/api/workflow/wf-1", document)
+    assert sent == json.loads(osmo("workflow", "query", "wf-1", "-t", "json").output)

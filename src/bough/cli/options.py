@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 import click
 
@@ -34,6 +36,22 @@ count_option = click.option(
 offset_option = click.option(
     "--offset", "-f", type=click.IntRange(0), default=0, help="How many to skip first."
 )
+_Decorated = TypeVar("_Decorated", bound=Callable[..., object])
+
+
+def together(
+    *options: Callable[[Callable[..., object]], Callable[..., object]],
+) -> Callable[[_Decorated], _Decorated]:
+    """Several options as one decorator, in the order of the help."""
+
+    def decorate(function: _Decorated) -> _Decorated:
+        for option in reversed(options):
+            option(function)
+        return function
+
+    return decorate
+
+
 plan_option = click.option("--plan", is_flag=True, help="Only show what the change would do.")
 
 

@@ -22,11 +22,23 @@ Answer = TypeVar("Answer")
 
 
 def echo(
-    answer: Answer, format_type: str, render: Callable[[Answer], str], indent: int = 2
+    answer: Answer,
+    format_type: str,
+    render: Callable[[Answer], str],
+    indent: int = 2,
+    *,
+    key: str | None = None,
 ) -> None:
-    """Print an answer, either as JSON or as the text that `render` makes of it."""
+    """Print an answer, either as JSON or as the text that `render` makes of it.
+
+    With `key`, the JSON is an object that has the answer under it.
+    """
     if format_type == "json":
-        click.echo(json.dumps(answer, indent=indent, ensure_ascii=False))
+        from msgspec import to_builtins  # noqa: PLC0415  text needs no encoder
+
+        plain = to_builtins(answer, str_keys=True)
+        shown = plain if key is None else {key: plain}
+        click.echo(json.dumps(shown, indent=indent, ensure_ascii=False))
         return
     text = render(answer)
     if text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,14 +14,7 @@ if TYPE_CHECKING:
     from bough.client import Client
 
 
-def client() -> Any:
-    """The client with plain answers; `typed_client` replaces it command by command."""
-    from bough.cli.plain_client import PlainClient  # noqa: PLC0415  help needs no network
-
-    return PlainClient(typed_client())
-
-
-def typed_client() -> Client:
+def client() -> Client:
     """The client, as the environment or a stored login says."""
     from bough.client import Client  # noqa: PLC0415  help needs no network
 
@@ -48,22 +41,20 @@ def try_all(
         context.exit(ERROR)
 
 
-def choose_pool(asked: Any, pool: str | None) -> str:
+def choose_pool(asked: Client, pool: str | None) -> str:
     """The pool that was named, or the default pool, or the only one there is."""
     if pool:
         return pool
-    found: Any = asked.profile.get()
-    default = (found.get("profile") or {}).get("pool")
-    if default:
-        return default
+    found = asked.profile.get()
+    if found.profile.pool:
+        return found.profile.pool
     names = asked.pools.names()
     if len(names) == 1:
         return names[0]
-    reached = found.get("pools") or ()
-    if len(reached) == 1:
-        return reached[0]
+    if len(found.pools) == 1:
+        return found.pools[0]
     raise Invalid(
         'No default pool set. Set a default pool using "osmo profile set pool <pool>" or specify a '
         "pool using --pool or -p.",
-        hint=f"you may submit to {', '.join(reached)}" if reached else "",
+        hint=f"you may submit to {', '.join(found.pools)}" if found.pools else "",
     )

@@ -29,4 +29,4 @@ def list_audit(
 ) -> None:
     """List changes, the newest first. JSON also has the values before and after."""
     found = client().audit.list(subject=subject, user=user, before=before, limit=count)
-    echo({"entries": found}, format_type, render_audit)
+    echo(found, format_type, render_audit, key="entries")

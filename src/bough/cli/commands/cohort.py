@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bough.cli.command import Group
-from bough.cli.options import format_option, plan_option
+from bough.cli.options import format_option, plan_option, together
 from bough.cli.output import echo
 from bough.cli.server_commands import client
 from bough.cli.text.cohorts import NO_LIMIT, render_cohort, render_cohort_change, render_cohorts
+
+if TYPE_CHECKING:
+    from bough.api.common import Json
 
 
 @click.group(cls=Group)
@@ -18,21 +21,14 @@ def cohort() -> None:
     """Cohorts: the tree above the pools, for lending and borrowing."""
 
 
-def _field_options(function: Any) -> Any:
-    for option in (
-        plan_option,
-        click.option("--description", help="What the cohort is for."),
-        click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
-        click.option(
-            "--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."
-        ),
-        click.option(
-            "--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."
-        ),
-        click.option("--quota", type=float, help="GPUs of its own, shared by all below it."),
-    ):
-        function = option(function)
-    return function
+_field_options = together(
+    click.option("--quota", type=float, help="GPUs of its own, shared by all below it."),
+    click.option("--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."),
+    click.option("--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."),
+    click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
+    click.option("--description", help="What the cohort is for."),
+    plan_option,
+)
 
 
 @cohort.command("list")
@@ -55,7 +51,7 @@ def show(name: str, format_type: str) -> None:
 @click.option("--parent", help="The cohort above it.")
 @_field_options
 @format_option
-def create(name: str, plan: bool, format_type: str, **fields: Any) -> None:
+def create(name: str, plan: bool, format_type: str, **fields: str | float | None) -> None:
     """Create a cohort."""
     answer = client().cohorts.create(name, _fields(fields), plan=plan)
     echo(answer, format_type, lambda each: render_cohort_change(each, name, "created"))
@@ -65,7 +61,7 @@ def create(name: str, plan: bool, format_type: str, **fields: Any) -> None:
 @click.argument("name")
 @_field_options
 @format_option
-def update(name: str, plan: bool, format_type: str, **fields: Any) -> None:
+def update(name: str, plan: bool, format_type: str, **fields: str | float | None) -> None:
     """Change fields of a cohort."""
     changes = _fields(fields)
     if not changes:
@@ -95,8 +91,8 @@ def delete(name: str, plan: bool, format_type: str) -> None:
     echo(answer, format_type, lambda each: render_cohort_change(each, name, "deleted"))
 
 
-def _fields(fields: dict[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in fields.items() if value is not None}
+def _fields(fields: dict[str, str | float | None]) -> dict[str, Json]:
+    given: dict[str, Json] = {name: value for name, value in fields.items() if value is not None}
     for name in ("borrowing_limit", "lending_limit"):
         if given.get(name) == NO_LIMIT:
             given[name] = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,10 @@ from bough.cli.server_commands import client
 from bough.cli.text.records import render_differences, render_revisions
 from bough.errors import Invalid, NotFound
 
+if TYPE_CHECKING:
+    from bough.api.common import Json
+    from bough.api.configs import ConfigRevision
+
 KINDS = Capitals(["WORKFLOW", "POLICY", "POOL", "SUBPOOL", "COHORT", "ROLE", "BACKEND", "SERVICE"])
 #: Where the objects of a kind are, in an answer that has all of them.
 _NAMED = ("pools", "cohorts", "roles", "backends")
@@ -27,7 +32,7 @@ class KindAndRevision(click.ParamType):
     name = "TYPE[:REVISION]"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int | None]:
         """The kind in capitals, and the number of the revision."""
         kind, colon, revision = str(value).partition(":")
@@ -47,11 +52,10 @@ def config() -> None:
 @format_option
 def list_configs(format_type: str) -> None:
     """List the latest revision of each type."""
-    latest: dict[str, Any] = {}
+    latest: dict[str, ConfigRevision] = {}
     for each in client().configs.history(limit=1_000):
-        latest.setdefault(each["config_type"], each)
-    rows = [latest[kind] for kind in sorted(latest)]
-    echo({"configs": rows}, format_type, lambda each: render_revisions(each["configs"]))
+        latest.setdefault(each.config_type, each)
+    echo([latest[kind] for kind in sorted(latest)], format_type, render_revisions, key="configs")
 
 
 @config.command()
@@ -66,12 +70,12 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
     kind, revision = what
     if revision is None:
         _refuse_subpools(kind)
-        answer: Any = client().configs.get(kind)
+        answer = client().configs.get(kind)
     else:
         found = client().configs.history(kinds=(kind,), revision=revision, with_data=True)
         if not found:
             raise NotFound(f"{kind} has no revision {revision}.")
-        answer = found[0].get("data")
+        answer = found[0].data
     for name in names:
         answer = _step(answer, name, kind if revision is None else f"{kind}:{revision}")
     echo(answer, "json" if format_type == "text" else format_type, str, indent=4)
@@ -95,7 +99,7 @@ def update(kind: str, name: str | None, file: str, description: str, format_type
         # As it is written, so that what is wrong with it is told with its line.
         text = read_text(file, dash=True)
         shown = "<stdin>" if file == "-" else file
-        answer: Any = client().configs.update_policy(text, shown, description)
+        answer = client().configs.update_policy(text, shown, description)
     else:
         answer = client().configs.update(kind, _read(file), name, description)
     echo(answer, format_type, lambda _: f"{_title(kind, name)} is updated.")
@@ -149,7 +153,7 @@ def history(
     answer = client().configs.history(
         kinds=kinds, name=name, limit=count, offset=offset, with_data=format_type == "json"
     )
-    echo({"configs": answer}, format_type, lambda each: render_revisions(each["configs"]))
+    echo(answer, format_type, render_revisions, key="configs")
 
 
 @config.command()
@@ -176,7 +180,7 @@ def rollback(what: tuple[str, int | None], format_type: str) -> None:
     echo(answer, format_type, lambda _: f"{kind} is as it was at revision {revision}.")
 
 
-def _read(file: str) -> dict[str, Any]:
+def _read(file: str) -> dict[str, Json]:
     """The fields to change, from JSON or YAML; only YAML needs a parser that is slow to import."""
     text = read_text(file, dash=True)
     try:
@@ -188,7 +192,7 @@ def _read(file: str) -> dict[str, Any]:
     return document
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> Json:
     try:
         return json.loads(text)
     except ValueError:
@@ -201,16 +205,16 @@ def _refuse_subpools(kind: str) -> None:
         raise click.UsageError("SUBPOOL has only a history here; see `osmo pool subpool --help`.")
 
 
-def _step(answer: Any, name: str, where: str) -> Any:
+def _step(answer: Json, name: str, where: str) -> Json:
     """Into an answer by name, past the level that has all objects of a kind."""
-    if isinstance(answer, dict) and name not in answer:
+    if isinstance(answer, Mapping) and name not in answer:
         for key in _NAMED:
             if key in answer:
                 answer = answer[key]
                 break
     if isinstance(answer, list):
-        answer = {each.get("name"): each for each in answer if isinstance(each, dict)}
-    if not isinstance(answer, dict) or name not in answer:
+        answer = {str(each.get("name")): each for each in answer if isinstance(each, Mapping)}
+    if not isinstance(answer, Mapping) or name not in answer:
         raise NotFound(f"{where} has no {name}.")
     return answer[name]
 

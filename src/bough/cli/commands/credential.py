@@ -58,7 +58,7 @@ def set_credential(
 @format_option
 def list_credentials(format_type: str) -> None:
     """List your credentials, without the secrets."""
-    echo({"credentials": client().credentials.list()}, format_type, render_credentials)
+    echo(client().credentials.list(), format_type, render_credentials, key="credentials")
 
 
 @credential.command()

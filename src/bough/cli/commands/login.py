@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
@@ -53,7 +52,7 @@ def login(
         raise
     path = store_login(Login(client.server, token, username))
     name = profile.profile.username
-    answer: dict[str, Any] = {"server": client.server, "username": name, "file": path}
+    answer = {"server": client.server, "username": name, "file": path}
     echo(answer, format_type, lambda each: f"Logged in to {each['server']} as {each['username']}.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import click
 
@@ -12,6 +12,8 @@ from bough.cli.options import format_option
 from bough.cli.output import echo, echo_error
 from bough.cli.server_commands import client, try_all
 from bough.cli.text.nodes import render_drain, render_nodes
+
+Answer = TypeVar("Answer")
 
 
 @click.group(cls=Group)
@@ -23,8 +25,7 @@ def node() -> None:
 @format_option
 def list_nodes(format_type: str) -> None:
     """List nodes and their load."""
-    answer: Any = client().nodes.list()
-    echo(answer, format_type, lambda each: render_nodes(each["nodes"]))
+    echo(client().nodes.list(), format_type, lambda each: render_nodes(each.nodes))
 
 
 @node.command()
@@ -68,8 +69,8 @@ def _tell_each(
     context: click.Context,
     names: tuple[str, ...],
     format_type: str,
-    ask: Callable[[str], Any],
-    render: Callable[[str, Any], str],
+    ask: Callable[[str], Answer],
+    render: Callable[[str, Answer], str],
 ) -> None:
     """Do it with every node, and say what came of each."""
     try_all(

@@ -11,7 +11,8 @@ import click
 from bough.cli.command import Command
 from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
 from bough.cli.options import format_option
-from bough.cli.text.plans import render_certificate, render_plan
+from bough.cli.text.certificates import Explained, render_certificate
+from bough.cli.text.plans import render_plan
 from bough.errors import Invalid
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -79,7 +80,22 @@ def why(
         lenient=lenient,
     )
     write = tool("answer").write_amount
-    echo_found(answer, format_type, lambda each: render_certificate(each, write))
+    echo_found(answer, format_type, lambda each: render_certificate(_explained(each), write))
+
+
+def _explained(answer: Any) -> Explained:
+    """The answer about files in the types of the wire, which has the same certificates."""
+    from msgspec import convert  # noqa: PLC0415  help needs no types
+
+    from bough.api.why import CertificateAnswer, RemedyList  # noqa: PLC0415
+
+    growth, evicted = answer["growth"], answer["eviction"]
+    return Explained(
+        convert(answer["certificate"], CertificateAnswer),
+        convert(answer["remedies"], RemedyList | None),
+        growth and growth["sentence"],
+        evicted and (evicted["rule"], evicted["sentence"]),
+    )
 
 
 def _moment_ms(text: str | None) -> int:

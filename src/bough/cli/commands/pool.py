@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bough.cli.command import Group
 from bough.cli.commands.subpool import subpool
-from bough.cli.options import format_option, plan_option
+from bough.cli.options import format_option, plan_option, together
 from bough.cli.output import echo
 from bough.cli.server_commands import client
 from bough.cli.server_names import pool_argument, pools_option
 from bough.cli.text.pools import render_pool, render_pool_change, render_pools, render_usage
 from bough.errors import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from bough.api.common import Json
 
 #: What an option says for "as if it had never been set".
 NO_LIMIT = -1
@@ -56,8 +59,8 @@ def list_pools(
 
     Only HIGH and NORMAL count. A negative number is how many GPUs must still drain.
     """
-    answer: Any = client().pools.quotas(pools)
-    found = {each["name"] for node_set in answer["node_sets"] for each in node_set["pools"]}
+    answer = client().pools.quotas(pools)
+    found = {each.name for node_set in answer.node_sets for each in node_set.pools}
     missing = [name for name in pools if name not in found]
     if missing:
         raise NotFound(f"Pools {', '.join(missing)} not found")
@@ -67,39 +70,26 @@ def list_pools(
         echo(answer, format_type, lambda each: render_pools(each, verbose=verbose), indent=4)
 
 
-def _quota_options(function: Any) -> Any:
-    for option in (
-        click.option("--description", help="What the pool is for."),
-        click.option("--backend", help="Where its workflows run."),
-        click.option("--cohort", help='The cohort it belongs to ("": none).'),
-        click.option(
-            "--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."
-        ),
-        click.option(
-            "--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."
-        ),
-        click.option(
-            "--user-gpu-limit",
-            type=int,
-            help="The most GPUs for one user (-1: no limit).",
-        ),
-        click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
-        click.option("--maximum", type=int, help="The most GPUs it uses at once (-1: no limit)."),
-        click.option("--quota", type=int, help="Guaranteed GPUs (-1: no limit)."),
-    ):
-        function = option(function)
-    return function
+_quota_options = together(
+    click.option("--quota", type=int, help="Guaranteed GPUs (-1: no limit)."),
+    click.option("--maximum", type=int, help="The most GPUs it uses at once (-1: no limit)."),
+    click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
+    click.option("--user-gpu-limit", type=int, help="The most GPUs for one user (-1: no limit)."),
+    click.option("--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."),
+    click.option("--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."),
+    click.option("--cohort", help='The cohort it belongs to ("": none).'),
+    click.option("--backend", help="Where its workflows run."),
+    click.option("--description", help="What the pool is for."),
+)
 
 
 @pool.command()
 @click.argument("name")
 @_quota_options
 @format_option
-def create(name: str, format_type: str, **fields: Any) -> None:
+def create(name: str, format_type: str, **fields: str | int | None) -> None:
     """Create a pool."""
-    asked = client()
-    asked.pools.create(name, _config(fields))
-    answer = asked.pools.get(name) if format_type == "json" else None
+    answer = client().pools.create(name, _config(fields))
     echo(answer, format_type, lambda _: f"Pool {name} is created.", indent=4)
 
 
@@ -108,13 +98,13 @@ def create(name: str, format_type: str, **fields: Any) -> None:
 @_quota_options
 @plan_option
 @format_option
-def update(name: str, plan: bool, format_type: str, **fields: Any) -> None:
+def update(name: str, plan: bool, format_type: str, **fields: str | int | None) -> None:
     """Change fields of a pool, and name the workflows that can start only later, or never."""
     changes = _config(fields)
     if not changes:
         raise click.UsageError("Nothing to change: give at least one option.")
     with _pointing_to_subpools(name, "update"):
-        answer: Any = client().pools.update(name, changes, plan=plan)
+        answer = client().pools.update(name, changes, plan=plan)
     echo(answer, format_type, lambda found: render_pool_change(found, name), indent=4)
 
 
@@ -162,10 +152,10 @@ def _pointing_to_subpools(name: str, verb: str) -> Iterator[None]:
         raise
 
 
-def _config(fields: dict[str, Any]) -> dict[str, Any]:
+def _config(fields: dict[str, str | int | None]) -> dict[str, Json]:
     """The fields of the wire, of those options that were given."""
-    config = {name: value for name, value in fields.items() if value is not None}
-    gpu: dict[str, int] = {}
+    config: dict[str, Json] = {name: value for name, value in fields.items() if value is not None}
+    gpu: dict[str, Json] = {}
     for option, field in (("quota", "guarantee"), ("maximum", "maximum"), ("weight", "weight")):
         if option in config:
             gpu[field] = config.pop(option)

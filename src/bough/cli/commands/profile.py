@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,9 @@ from bough.cli.output import echo
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
 from bough.cli.text.people import render_profile
+
+if TYPE_CHECKING:
+    from bough.api.common import Json
 
 
 @click.group(cls=Group)
@@ -41,7 +44,7 @@ def set_profile(setting: str, value: str, switch: str | None, format_type: str) 
     if setting == "pool":
         if switch is not None:
             raise click.UsageError("A pool is a name alone.")
-        changes: dict[str, Any] = {"pool": value or None}
+        changes: dict[str, Json] = {"pool": value or None}
     elif value in ("email", "slack"):
         changes = {f"{value}_notification": switch != "false"}
     else:

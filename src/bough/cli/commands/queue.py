@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from bough.cli.command import Group
@@ -11,8 +9,6 @@ from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
 from bough.cli.text.cohorts import render_queues
-
-_FIELDS = ("name", "parent", "leaf", "quota", "used", "used_guaranteed", "pool", "state")
 
 
 @click.group(cls=Group)
@@ -24,6 +20,4 @@ def queue() -> None:
 @format_option
 def list_queues(format_type: str) -> None:
     """Show each queue with its quota and usage, as a tree."""
-    answer: Any = client().queues.list()
-    rows = [{field: each.get(field) for field in _FIELDS} for each in answer]
-    echo(rows, format_type, render_queues)
+    echo(client().queues.list(), format_type, render_queues)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from bough.cli.command import Group
@@ -42,7 +40,7 @@ def list_resources(
     """List nodes, with a line for each of their pools."""
     if pools and everything:
         raise click.UsageError("--pool and --all exclude each other.")
-    answer: Any = client().resources.list(pools, platforms)
+    answer = client().resources.list(pools, platforms)
     echo(answer, format_type, lambda each: render_resources(each, pools, mode), indent=4)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 import click
 
@@ -37,7 +36,7 @@ def create(parent: str, name: str, quota: float, plan: bool, format_type: str) -
 
     Lists the workflows that can no longer start, or only later.
     """
-    answer: Any = client().subpools.create(parent, name, whole(quota), plan=plan)
+    answer = client().subpools.create(parent, name, whole(quota), plan=plan)
     echo(answer, format_type, lambda each: render_change(each, "created"), indent=4)
 
 
@@ -52,7 +51,7 @@ def update(parent: str, name: str, quota: float, plan: bool, format_type: str) -
 
     Lists the workflows that can no longer start, or only later.
     """
-    answer: Any = client().subpools.update(parent, name, whole(quota), plan=plan)
+    answer = client().subpools.update(parent, name, whole(quota), plan=plan)
     echo(answer, format_type, lambda each: render_change(each, "updated"), indent=4)
 
 
@@ -66,7 +65,7 @@ def delete(parent: str, name: str, plan: bool, format_type: str) -> None:
 
     Lists the workflows that can no longer start, or only later.
     """
-    answer: Any = client().subpools.delete(parent, name, plan=plan)
+    answer = client().subpools.delete(parent, name, plan=plan)
     echo(answer, format_type, render_deletion, indent=4)
 
 

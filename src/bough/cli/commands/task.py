@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,9 @@ from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
 from bough.cli.server_names import complete_workflow, pools_option
 from bough.cli.text.workflows import render_summaries, render_tasks
+
+if TYPE_CHECKING:
+    from bough.client.transport import Parameter
 
 ACTIVE = ("PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
 
@@ -65,32 +68,24 @@ def task() -> None:
 @format_option
 def list_tasks(
     pools: tuple[str, ...],
+    users: tuple[str, ...],
+    all_users: bool,
     count: int,
     offset: int,
     verbose: bool,
-    summary: bool,
-    aggregate_by_workflow: bool,
     format_type: str,
-    **filters: Any,
+    **filters: Parameter,
 ) -> None:
     """List tasks (default: only yours)."""
-    users, everybody = filters.pop("users"), filters.pop("all_users")
-    if users and everybody:
+    if users and all_users:
         raise click.UsageError("--user and --all-users exclude each other.")
-    query = {
-        **filters,
-        "order": filters["order"].upper(),
-        "statuses": list(filters["statuses"]),
-        "nodes": list(filters["nodes"]),
-        "summary": summary,
-        "aggregate_by_workflow": aggregate_by_workflow,
-    }
-    query = {name: value for name, value in query.items() if value}
-    if not users and not everybody:
+    query = {name: value for name, value in filters.items() if value}
+    query["order"] = str(filters["order"]).upper()
+    if not users and not all_users:
         query["all_users"] = False
     answer = client().tasks.list(pools=pools, users=users, limit=count, offset=offset, query=query)
-    if summary or aggregate_by_workflow:
-        by_workflow = aggregate_by_workflow
+    by_workflow = bool(filters["aggregate_by_workflow"])
+    if by_workflow or filters["summary"]:
         echo(answer, format_type, lambda each: render_summaries(each, by_workflow=by_workflow))
     else:
         echo(answer, format_type, lambda each: render_tasks(each, verbose=verbose))

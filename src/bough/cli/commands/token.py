@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from bough.cli.command import Group
@@ -27,9 +25,18 @@ def token() -> None:
 @user_option
 @click.option("--role", "--roles", "-r", "roles", multiple=True, help="Only this role; repeatable.")
 @format_option
-def set_token(name: str, format_type: str, **fields: Any) -> None:
+def set_token(
+    name: str,
+    expires_at: str | None,
+    description: str | None,
+    user: str | None,
+    roles: tuple[str, ...],
+    format_type: str,
+) -> None:
     """Create a token and print it. It is not shown again."""
-    secret = client().tokens.create(name, **fields)
+    secret = client().tokens.create(
+        name, user=user, expires_at=expires_at, description=description, roles=roles
+    )
     echo({"token_name": name, "token": secret}, format_type, lambda _: secret)
 
 

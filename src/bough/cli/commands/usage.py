@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from bough.cli.command import Command
@@ -40,5 +38,5 @@ from bough.cli.text.records import render_usage, render_usage_csv
 )
 def usage(since: str, until: str | None, by: str, format_type: str) -> None:
     """Show GPU-hours: guaranteed, preemptible and borrowed."""
-    answer: Any = client().usage(since=since, until=until, by=by)
+    answer = client().usage(since=since, until=until, by=by)
     echo(answer, format_type, render_usage_csv if format_type == "csv" else render_usage)

@@ -27,7 +27,7 @@ def user() -> None:
 def list_users(prefix: str, roles: tuple[str, ...], count: int | None, format_type: str) -> None:
     """List users."""
     found = client().users.list(prefix=prefix, roles=roles, count=count)
-    echo({"users": found}, format_type, render_users)
+    echo(found, format_type, render_users, key="users")
 
 
 @user.command()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from bough.cli.command import Command
@@ -21,14 +19,14 @@ def version(format_type: str) -> None:
     server = None
     try:
         found = client().version()
-        server = ".".join(str(found[part]) for part in ("major", "minor", "revision"))
+        server = f"{found.major}.{found.minor}.{found.revision}"
     except BoughError as error:
         if error.http_status == 500:
             raise
     echo({"client": VERSION, "server": server}, format_type, _render, indent=4)
 
 
-def _render(answer: Any) -> str:
+def _render(answer: dict[str, str | None]) -> str:
     lines = [f"Client version: {answer['client']}"]
     if answer["server"]:
         lines.append(f"Server version: {answer['server']}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +23,12 @@ from bough.cli.server_names import (
 from bough.cli.text.why import render_why
 from bough.cli.text.workflows import render_list, render_moved, render_query
 from bough.errors import BoughError
+
+if TYPE_CHECKING:
+    from bough.api.common import Priority
+    from bough.api.workflows import WorkflowLine
+    from bough.client import Client
+    from bough.client.transport import Parameter
 
 #: The most that a server gives at once.
 PAGE = 1_000
@@ -78,14 +84,14 @@ for command in (
 @click.option("--all-users", "-a", is_flag=True, help="Workflows of all users.")
 @click.option(
     "--label",
-    "labels",
+    "label",
     multiple=True,
     metavar="NAME[=VALUE]",
     help="Only with this label, and with this value if given; repeatable.",
 )
 @click.option(
     "--no-label",
-    "no_labels",
+    "no_label",
     multiple=True,
     metavar="NAME",
     help="Only without this label; repeatable.",
@@ -100,47 +106,41 @@ def list_workflows(
     offset: int,
     order: str,
     pools: tuple[str, ...],
+    users: tuple[str, ...],
+    all_users: bool,
     format_type: str,
-    **filters: Any,
+    **filters: Parameter,
 ) -> None:
     """List the newest workflows (default: only yours)."""
     asked = client()
-    users, everybody = filters.pop("users"), filters.pop("all_users")
-    if users and everybody:
+    if users and all_users:
         raise click.UsageError("--user and --all-users exclude each other.")
-    query = {
-        "statuses": list(filters.pop("statuses")),
-        "label": list(filters.pop("labels")),
-        "no_label": list(filters.pop("no_labels")),
-        "tags": list(filters.pop("tags")),
-        **filters,
-    }
-    query = {name: value for name, value in query.items() if value}
-    if not users and not everybody:
+    query = {name: value for name, value in filters.items() if value}
+    if not users and not all_users:
         # Without this the server lists the workflows of all users.
         query["all_users"] = False
     found = list(_pages(asked, count, offset, pools, users, query))
     if order == "asc":
         found.reverse()
-    echo({"workflows": found}, format_type, render_list)
+    echo(found, format_type, render_list, key="workflows")
 
 
 def _pages(
-    asked: Any,
+    asked: Client,
     count: int,
     offset: int,
     pools: tuple[str, ...],
     users: tuple[str, ...],
-    query: dict[str, Any],
-) -> Iterator[Any]:
+    query: dict[str, Parameter],
+) -> Iterator[WorkflowLine]:
     """As many pages as are needed."""
     while count > 0:
         limit = min(count, PAGE)
-        page: Any = asked.workflows.list(
+        page = asked.workflows.list(
             pools=pools, users=users, limit=limit, offset=offset, query=query
         )
-        yield from page["workflows"]
-        if not page.get("more_entries"):
+        yield from page.workflows
+        if not page.more_entries:
             return
         count -= limit
         offset += limit
@@ -195,7 +195,7 @@ def cancel(
 )
 @click.option("--priority", type=PRIORITIES, help="Its new priority.")
 @format_option
-def update(name: str, pool: str | None, priority: str | None, format_type: str) -> None:
+def update(name: str, pool: str | None, priority: Priority | None, format_type: str) -> None:
     """Move a waiting workflow to another pool. It keeps its submit time.
 
     It is checked like a submission to that pool, and must not hold any GPUs.

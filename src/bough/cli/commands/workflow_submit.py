@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from bough.cli.command import Command
 from bough.cli.file_commands import tool
-from bough.cli.options import PRIORITIES, format_option, read_pairs
+from bough.cli.options import PRIORITIES, format_option, read_pairs, together
 from bough.cli.output import echo, printable
 from bough.cli.server_commands import choose_pool, client
 from bough.cli.server_names import complete_pool, id_argument
 from bough.cli.text.workflows import render_submitted
 from bough.errors import Invalid
+
+if TYPE_CHECKING:
+    from bough.api.workflows import Submission
+    from bough.client import Client
+    from bough.client.transport import Parameter
 
 #: What a server keeps at most, with room to spare.
 MAXIMUM_BYTES = 16 << 20
@@ -24,38 +29,35 @@ WARNING = "WARNING: LOW priority can be preempted during the run."
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*-[0-9]+")
 
 
-def _spec_options(function: Any) -> Any:
-    for option in (
-        click.option(
-            "--label",
-            "labels",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Add a label; repeatable.",
-        ),
-        click.option(
-            "--pool",
-            "-p",
-            shell_complete=complete_pool,
-            help="The pool or subpool (default: your default pool).",
-        ),
-        click.option(
-            "--set-string",
-            "strings",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Set a template variable to text, even if it looks like a number.",
-        ),
-        click.option(
-            "--set",
-            "variables",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Set a template variable: a number, true, false or text, as in YAML.",
-        ),
-    ):
-        function = option(function)
-    return function
+_spec_options = together(
+    click.option(
+        "--set",
+        "variables",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Set a template variable: a number, true, false or text, as in YAML.",
+    ),
+    click.option(
+        "--set-string",
+        "strings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Set a template variable to text, even if it looks like a number.",
+    ),
+    click.option(
+        "--pool",
+        "-p",
+        shell_complete=complete_pool,
+        help="The pool or subpool (default: your default pool).",
+    ),
+    click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Add a label; repeatable.",
+    ),
+)
 
 
 @click.command(cls=Command)
@@ -77,24 +79,25 @@ def _spec_options(function: Any) -> Any:
 @format_option
 def submit(
     file: str,
+    pool: str | None,
     priority: str | None,
     dry_run: bool,
     env: tuple[str, ...],
     format_type: str,
-    **spec: Any,
+    **values: tuple[str, ...],
 ) -> None:
     """Submit a workflow. FILE is YAML, - is standard input, ID repeats a workflow."""
     text = _read(file)
     asked = client()
-    pool = choose_pool(asked, spec["pool"])
     read_pairs("--set-env", env)
-    query = {"env_vars": list(env), **({"dry_run": True} if dry_run else {})}
-    if text is None:
-        answer = _send_again(asked, pool, file, spec, priority, query)
-    else:
-        answer = _send(asked, pool, _Spec(file, text), spec, priority, query)
+    query: dict[str, Parameter] = {"env_vars": list(env)}
     if dry_run:
-        echo(answer, format_type, lambda each: (each["spec"] or "").rstrip("\n"), indent=4)
+        query["dry_run"] = True
+    order = _Order(choose_pool(asked, pool), priority, query, **values)
+    again = text is None
+    answer = _send_again(asked, order, file) if again else _send(asked, order, file, text)
+    if dry_run:
+        echo(answer, format_type, lambda each: (each.spec or "").rstrip("\n"), indent=4)
         return
     echo(answer, format_type, render_submitted, indent=4)
     _warn(answer, priority, to_errors=format_type == "json")
@@ -109,15 +112,17 @@ def submit(
     help="The priority to check it with.",
 )
 @format_option
-def validate(file: str, priority: str | None, format_type: str, **spec: Any) -> None:
+def validate(
+    file: str, pool: str | None, priority: str | None, format_type: str, **values: tuple[str, ...]
+) -> None:
     """Check whether a workflow would be accepted."""
     text = _read(file)
     if text is None:
         raise Invalid(f"There is no file {file}.")
     asked = client()
-    pool = choose_pool(asked, spec["pool"])
-    answer = _send(asked, pool, _Spec(file, text), spec, priority, {"validation_only": True})
-    echo(answer, format_type, lambda each: each["logs"] or "", indent=4)
+    order = _Order(choose_pool(asked, pool), priority, {"validation_only": True}, **values)
+    answer = _send(asked, order, file, text)
+    echo(answer, format_type, lambda each: each.logs or "", indent=4)
     _warn(answer, None, to_errors=format_type == "json")
 
 
@@ -133,8 +138,7 @@ def validate(file: str, priority: str | None, format_type: str, **spec: Any) -> 
 def restart(name: str, pool: str | None, format_type: str) -> None:
     """Submit a failed workflow again, without its completed groups."""
     asked = client()
-    found: Any = pool or asked.workflows.get(name)["pool"]
-    answer: Any = asked.workflows.restart(found, name)
+    answer = asked.workflows.restart(pool or asked.workflows.get(name).pool, name)
     echo(answer, format_type, render_submitted, indent=4)
     _warn(answer, None, to_errors=format_type == "json")
 
@@ -161,70 +165,66 @@ def _read(file: str) -> str | None:
         raise Invalid(f"{file} is not UTF-8 text.") from None
 
 
-class _Spec(NamedTuple):
-    """The text of a spec, and the file that it is from."""
+class _Order(NamedTuple):
+    """What is asked for besides the spec."""
 
-    file: str
-    text: str
+    pool: str
+    priority: str | None
+    query: dict[str, Parameter]
+    #: `NAME=VALUE` each.
+    variables: tuple[str, ...]
+    strings: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    def checked(self) -> dict[str, Parameter]:
+        """The query with the labels, once all pairs are known to be pairs."""
+        read_pairs("--set", self.variables)
+        read_pairs("--set-string", self.strings)
+        read_pairs("--label", self.labels)
+        return {**self.query, "label": list(self.labels)}
 
 
-def _check_pairs(spec: dict[str, Any]) -> None:
-    for option, field in (
-        ("--set", "variables"),
-        ("--set-string", "strings"),
-        ("--label", "labels"),
-    ):
-        read_pairs(option, spec[field])
-
-
-def _send_again(
-    asked: Any,
-    pool: str,
-    name: str,
-    spec: dict[str, Any],
-    priority: str | None,
-    query: dict[str, Any],
-) -> Any:
-    _check_pairs(spec)
-    if spec["variables"] or spec["strings"]:
+def _send_again(asked: Client, order: _Order, name: str) -> Submission:
+    """Submit an earlier workflow once more."""
+    query = order.checked()
+    if order.variables or order.strings:
         raise Invalid(
             f"{name} is submitted again as it was rendered, so that nothing can be set.",
             hint=f"change its template: osmo workflow spec {name} --template",
         )
-    more = {**query, "label": list(spec["labels"])}
-    return asked.workflows.submit_again(pool, name, priority=priority, query=more)
+    return asked.workflows.submit_again(order.pool, name, priority=order.priority, query=query)
 
 
-def _send(
-    asked: Any,
-    pool: str,
-    read: _Spec,
-    spec: dict[str, Any],
-    priority: str | None,
-    query: dict[str, Any],
-) -> Any:
-    _check_pairs(spec)
-    text, template = read.text, None
-    variables = {"variables": spec["variables"], "string_variables": spec["strings"]}
+def _send(asked: Client, order: _Order, file: str, text: str) -> Submission:
+    """Submit the text of a file, with the contents of the files that it names."""
+    query = order.checked()
+    variables, strings, template = order.variables, order.strings, None
     if "localpath" in text and not query.get("dry_run"):
         files = tool("workflow_files")
         if files.must_be_rendered(text):
-            rendered = asked.workflows.submit(pool, text, query={"dry_run": True}, **variables)
-            text, template, variables = rendered["spec"] or "", text, {}
-        text = files.inline(text, os.path.dirname(read.file) or ".")
+            rendered = asked.workflows.submit(
+                order.pool,
+                text,
+                variables=variables,
+                string_variables=strings,
+                query={"dry_run": True},
+            )
+            text, template, variables, strings = rendered.spec or "", text, (), ()
+        text = files.inline(text, os.path.dirname(file) or ".")
     return asked.workflows.submit(
-        pool,
+        order.pool,
         text,
-        priority=priority,
+        priority=order.priority,
+        variables=variables,
+        string_variables=strings,
         template=template,
-        query={**query, "label": list(spec["labels"])},
-        **variables,
+        query=query,
     )
 
 
-def _warn(answer: Any, priority: str | None, *, to_errors: bool) -> None:
-    """What somebody should know; beside the answer where that is for a program."""
-    warnings = [f"WARNING: {each}" for each in answer.get("warnings") or ()]
+def _warn(answer: Submission, priority: str | None, *, to_errors: bool) -> None:
+    """Print warnings: below the text of an answer, or beside its JSON."""
+    warnings = [f"WARNING: {each}" for each in answer.warnings]
     if priority == "LOW":
         warnings.append(WARNING)
     for warning in warnings:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bough.cli.output import count, printable
 from bough.cli.screen import screen
-from bough.cli.tables import NOTHING, cell_text, render_fields, render_ruled, render_table
+from bough.cli.tables import NOTHING, Cell, cell_text, render_fields, render_ruled, render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bough.api.pools import (
+        DrainReport,
+        PoolAnswer,
+        PoolConfig,
+        PoolQuotas,
+        PoolUsage,
+        ResourceUsage,
+        SubpoolAnswer,
+    )
+
+    #: What is drawn before a pool, the pool, and what it has with its subpools.
+    Drawn = tuple[str, PoolUsage, str | None]
 
 _HEADER = ("Pool", "Status", "Subpool State", "GPU Quota", "Used", "Available")
 _LEAST = (14, 13, 13)
-_USED = (("Quota Used", "quota_used"), ("Quota Limit", "quota_limit"))
-_MODES = {
-    "used": (*_USED, ("Total Usage", "total_usage"), ("Total Capacity", "total_capacity")),
-    "free": (("Quota Free", "quota_free"), ("Total Free", "total_free")),
-}
-_LIMITS = (
-    ("Borrows", "borrowing_limit"),
-    ("Lends", "lending_limit"),
-    ("GPUs per User", "user_gpu_limit"),
-    ("Exec Timeout", "default_exec_timeout"),
-    ("Maximum Exec Timeout", "max_exec_timeout"),
-    ("Queue Timeout", "default_queue_timeout"),
-    ("Maximum Queue Timeout", "max_queue_timeout"),
-    ("Exit Actions", "default_exit_actions"),
-)
+#: What the wire says for "no limit" within `resources`.
+NO_LIMIT = -1
 #: How many workflows a text names; JSON has more.
 MAXIMUM_NAMED = 10
-#: Counted over all nodes that pools share, so said again for each of them.
-_SHARED = ("total_capacity", "total_free")
 
 
-def render_pools(answer: Any, *, verbose: bool = False) -> str:
+def render_pools(answer: PoolQuotas, *, verbose: bool = False) -> str:
     """Pools with their subpools as trees: what is left for the pool itself, and for each part.
 
     Verbose, it also says what can really start now, and what keeps a drain open.
@@ -45,33 +45,30 @@ def render_pools(answer: Any, *, verbose: bool = False) -> str:
     return "\n".join([table, "", *notes]) if notes else table
 
 
-def _notes(pool: Any) -> Iterator[str]:
+def _notes(pool: PoolUsage) -> Iterator[str]:
     """Why less can start than is left on paper, and what keeps a drain open."""
-    if pool.get("can_start_note"):
-        yield f"{pool['name']} can start {pool['can_start']}: {pool['can_start_note']}"
-    if pool.get("drain"):
-        first, *rest = drain_lines(pool["drain"])
-        yield f"{pool['name']} is {first}"
+    if pool.can_start_note:
+        yield f"{pool.name} can start {pool.can_start}: {pool.can_start_note}"
+    if pool.drain:
+        first, *rest = drain_lines(pool.drain)
+        yield f"{pool.name} is {first}"
         yield from rest
 
 
-def render_usage(answer: Any, mode: str) -> str:
+def render_usage(answer: PoolQuotas, mode: str) -> str:
     """Pools with what is used, or free, of quota and nodes, and the sums."""
-    columns = _MODES[mode]
+    titles, columns = _MODES[mode]
     rows: list[list[str]] = []
-    for node_set in answer["node_sets"]:
-        for number, pool in enumerate(node_set["pools"]):
-            usage = pool["resource_usage"]
-            numbers = [
-                f"{usage[key]} (shared)" if number and key in _SHARED else str(usage[key])
-                for _, key in columns
-            ]
-            description = pool.get("description") or ""
-            rows.append([pool["name"], description, pool["status"], *numbers])
+    for node_set in answer.node_sets:
+        for number, pool in enumerate(node_set.pools):
+            cells = columns(pool.resource_usage)
+            # Counted over all nodes that pools share, so the number stands there again.
+            shared = " (shared)" if number else ""
+            cells = [*cells[:-1], f"{cells[-1]}{shared}"]
+            rows.append([pool.name, pool.description, pool.status, *cells])
     if not rows:
         return "No pools available"
-    totals = ["", "", "", *(str(answer["resource_sum"][key]) for _, key in columns)]
-    titles = [title for title, _ in columns]
+    totals = ["", "", "", *columns(answer.resource_sum)]
     if screen().osmo:
         titles = [f"\n{title}" for title in titles]
         titles[0] = f"GPU [#]{titles[0]}"
@@ -79,113 +76,135 @@ def render_usage(answer: Any, mode: str) -> str:
     return render_table(header, rows, totals=totals, numbers=range(3, 7), status=2, cut=1)
 
 
-def render_subpools(answer: Any) -> str:
+def _used(usage: ResourceUsage) -> list[str]:
+    return [usage.quota_used, usage.quota_limit, usage.total_usage, usage.total_capacity]
+
+
+def _free(usage: ResourceUsage) -> list[str]:
+    return [usage.quota_free, usage.total_free]
+
+
+_MODES = {
+    "used": (["Quota Used", "Quota Limit", "Total Usage", "Total Capacity"], _used),
+    "free": (["Quota Free", "Total Free"], _free),
+}
+
+
+def render_subpools(answer: Sequence[PoolConfig]) -> str:
     """A line for each subpool."""
     if not answer:
         return "There are no subpools."
-    rows = [(each["name"], each["status"], each["subpool_state"], _quota(each)) for each in answer]
+    rows = [(each.name, each.status, each.subpool_state, _quota(each)) for each in answer]
     return render_table(("Subpool", "Status", "State", "GPU Quota"), rows, numbers=(3,), status=1)
 
 
-def render_pool(pool: Any) -> str:
+def render_pool(pool: PoolConfig) -> str:
     """One pool or subpool, field by field."""
-    fields: list[tuple[str, Any]] = [("Pool", pool["name"])]
-    if pool.get("subpool_name"):
-        fields += [("Parent", pool["parent_pool"]), ("State", pool["subpool_state"])]
+    fields: list[tuple[str, Cell]] = [("Pool", pool.name)]
+    if pool.subpool_name:
+        fields += [("Parent", pool.parent_pool), ("State", pool.subpool_state)]
     fields += [
-        ("Status", pool.get("status")),
+        ("Status", pool.status),
         ("GPU Quota", _quota(pool)),
         *_limits(pool),
-        ("Backend", pool.get("backend")),
-        ("Cohort", pool.get("cohort")),
-        ("Description", pool.get("description") or NOTHING),
+        ("Backend", pool.backend),
+        ("Cohort", pool.cohort),
+        ("Description", pool.description or NOTHING),
     ]
     shown = render_fields(fields)
-    if pool.get("drain"):
-        first, *rest = drain_lines(pool["drain"])
+    if pool.drain:
+        first, *rest = drain_lines(pool.drain)
         return "\n".join([shown, "", f"It is {first}", *rest])
     return shown
 
 
-def render_pool_change(answer: Any, name: str) -> str:
+def render_pool_change(answer: PoolAnswer, name: str) -> str:
     """A pool that was updated, or would be."""
-    verb = "would be" if answer.get("planned") else "is"
-    return "\n".join([f"Pool {name} {verb} updated.", *_consequences(answer)])
+    verb = "would be" if answer.planned else "is"
+    return "
+".join([f"Pool {printable(name)} {verb} updated.", *_consequences(answer)])
 
 
-def render_change(answer: Any, what: str) -> str:
+def render_change(answer: SubpoolAnswer, what: str) -> str:
     """A subpool that was created or updated, or would be."""
-    gpus = count(answer["quota"], "GPU")
-    verb = "would be" if answer.get("planned") else "is"
-    first = f"Subpool {answer['name']} {verb} {what}: {answer['subpool_state']}, quota {gpus}."
+    gpus = count(answer.quota or 0, "GPU")
+    verb = "would be" if answer.planned else "is"
+    first = f"Subpool {answer.name} {verb} {what}: {answer.subpool_state}, quota {gpus}."
     return "\n".join([first, *_consequences(answer)])
 
 
-def render_deletion(answer: Any) -> str:
+def render_deletion(answer: SubpoolAnswer) -> str:
     """A subpool that was deleted, or would be."""
-    name, state = answer["name"], answer["subpool_state"]
-    verb = "would be" if answer.get("planned") else "is"
+    name, state = answer.name, answer.subpool_state
+    verb = "would be" if answer.planned else "is"
     first = f"Subpool {name} {verb} {state}."
     if state == "DELETING":
         first = f"Subpool {name} {verb} {state}: it is archived when its workflows have ended."
     return "\n".join([first, *_consequences(answer)])
 
 
-def drain_lines(drain: Any) -> Iterator[str]:
+def drain_lines(drain: DrainReport) -> Iterator[str]:
     """What keeps a drain open."""
-    number = drain["workflow_count"]
+    number = drain.workflow_count
     yield f"kept open by {count(number, 'workflow')}:"
-    shown = drain["workflows"][:MAXIMUM_NAMED]
+    shown = drain.workflows[:MAXIMUM_NAMED]
     for each in shown:
-        amount = count(each["gpus"], "GPU")
+        amount = count(each.gpus, "GPU")
         yield printable(
-            f"  {each['workflow_id']} ({each['status']}, {each['priority']}, {amount}, "
-            f"{each['submitted_by']}) {each['message']}"
+            f"  {each.workflow_id} ({each.status}, {each.priority}, {amount}, "
+            f"{each.submitted_by}) {each.message}"
         )
     yield from _rest(number - len(shown))
 
 
-def _limits(pool: Any) -> Iterator[tuple[str, Any]]:
-    """What is set of all that can be; what nobody set says nothing."""
-    gpu = (pool.get("resources") or {}).get("gpu") or {}
-    if gpu.get("maximum", -1) != -1:
-        yield "Maximum", gpu["maximum"]
-    if gpu.get("weight", 1) != 1:
-        yield "Weight", gpu["weight"]
-    for title, field in _LIMITS:
-        value = pool.get(field)
+def _limits(pool: PoolConfig) -> Iterator[tuple[str, Cell]]:
+    """The limits that are set."""
+    gpu = pool.resources.gpu
+    limits: tuple[tuple[str, Cell], ...] = (
+        ("Maximum", None if gpu.maximum == NO_LIMIT else gpu.maximum),
+        ("Weight", None if gpu.weight == 1 else gpu.weight),
+        ("Borrows", pool.borrowing_limit),
+        ("Lends", pool.lending_limit),
+        ("GPUs per User", pool.user_gpu_limit),
+        ("Exec Timeout", pool.default_exec_timeout),
+        ("Maximum Exec Timeout", pool.max_exec_timeout),
+        ("Queue Timeout", pool.default_queue_timeout),
+        ("Maximum Queue Timeout", pool.max_queue_timeout),
+        ("Exit Actions", pool.default_exit_actions),
+    )
+    for title, value in limits:
         if value not in (None, "", {}):
             yield title, value
 
 
-def _tree(answer: Any) -> Iterator[tuple[str, Any, Any]]:
+def _tree(answer: PoolQuotas) -> Iterator[Drawn]:
     """Each pool followed by its subpools: its stem, itself, and what it has with its subpools."""
-    pools = [pool for each in answer["node_sets"] for pool in each["pools"]]
-    by_name = {pool["name"]: pool for pool in pools}
-    children: dict[str, list[Any]] = {}
+    pools = [pool for each in answer.node_sets for pool in each.pools]
+    by_name = {pool.name: pool for pool in pools}
+    children: dict[str, list[PoolUsage]] = {}
     for pool in pools:
-        parent = pool.get("parent_pool")
+        parent = pool.parent_pool
         if parent in by_name:
             children.setdefault(parent, []).append(pool)
-    nested = {pool["name"] for each in children.values() for pool in each}
+    nested = {pool.name for each in children.values() for pool in each}
     for name in sorted(by_name.keys() - nested):
-        pool, below = by_name[name], sorted(children.get(name, ()), key=lambda each: each["name"])
+        pool, below = by_name[name], sorted(children.get(name, ()), key=lambda each: each.name)
         yield "", pool, _total(pool, below) if below else None
         for child in below:
             yield "└─ " if child is below[-1] else "├─ ", child, None
 
 
-def _plain_tree(tree: list[tuple[str, Any, Any]], *, verbose: bool) -> str:
+def _plain_tree(tree: list[Drawn], *, verbose: bool) -> str:
     rows = [
         [
-            stem + pool["name"],
-            pool["status"],
-            pool.get("subpool_state"),
-            pool["resource_usage"]["quota_limit"],
+            stem + pool.name,
+            pool.status,
+            pool.subpool_state,
+            pool.resource_usage.quota_limit,
             total,
-            pool["resource_usage"]["quota_used"],
-            pool["resource_usage"]["quota_free"],
-            *((pool.get("can_start"),) if verbose else ()),
+            pool.resource_usage.quota_used,
+            pool.resource_usage.quota_free,
+            *((pool.can_start,) if verbose else ()),
         ]
         for stem, pool, total in tree
     ]
@@ -194,17 +213,17 @@ def _plain_tree(tree: list[tuple[str, Any, Any]], *, verbose: bool) -> str:
     return render_table(header, rows, numbers=range(3, 8), status=1)
 
 
-def _osmo_tree(tree: list[tuple[str, Any, Any]], *, verbose: bool) -> str:
+def _osmo_tree(tree: list[Drawn], *, verbose: bool) -> str:
     rows = [
         [
-            stem + pool["name"],
-            pool["status"],
-            cell_text(pool.get("subpool_state")),
-            str(pool["resource_usage"]["quota_limit"])
+            stem + pool.name,
+            pool.status,
+            cell_text(pool.subpool_state),
+            str(pool.resource_usage.quota_limit)
             + (f" (Total: {total})" if total is not None else ""),
-            str(pool["resource_usage"]["quota_used"]),
-            str(pool["resource_usage"]["quota_free"]),
-            *((cell_text(pool.get("can_start")),) if verbose else ()),
+            str(pool.resource_usage.quota_used),
+            str(pool.resource_usage.quota_free),
+            *((cell_text(pool.can_start),) if verbose else ()),
         ]
         for stem, pool, total in tree
     ]
@@ -212,29 +231,31 @@ def _osmo_tree(tree: list[tuple[str, Any, Any]], *, verbose: bool) -> str:
     return render_ruled(header, rows, rule="-", gap="  ", least=_LEAST)
 
 
-def _total(pool: Any, below: list[Any]) -> Any:
-    total = pool.get("quota_total")
-    if total is not None:
-        return total
-    return sum(int(each["resource_usage"]["quota_limit"]) for each in (pool, *below))
+def _total(pool: PoolUsage, below: list[PoolUsage]) -> str:
+    if pool.quota_total is not None:
+        return pool.quota_total
+    return str(sum(int(each.resource_usage.quota_limit) for each in (pool, *below)))
 
 
-def _quota(pool: Any) -> str:
-    quota = pool.get("quota")
+def _quota(pool: PoolConfig) -> str:
+    quota = pool.quota
     if quota is None:
-        quota = pool["resources"]["gpu"]["guarantee"]
-    return "no limit" if quota == -1 else str(quota)
+        quota = pool.resources.gpu.guarantee
+    return "no limit" if quota == NO_LIMIT else str(quota)
 
 
-def _consequences(answer: Any) -> Iterator[str]:
-    for key in ("stranded", "delayed"):
-        shown = (answer.get(key) or [])[:MAXIMUM_NAMED]
+def _consequences(answer: PoolAnswer) -> Iterator[str]:
+    for affected, number in (
+        (answer.stranded, answer.stranded_count),
+        (answer.delayed, answer.delayed_count),
+    ):
+        shown = affected[:MAXIMUM_NAMED]
         for each in shown:
             yield printable(
-                f"  {each['workflow_id']} ({each['priority']}, {each['gpus']} GPUs, in "
-                f"{each['pool']}) {each['message']}"
+                f"  {each.workflow_id} ({each.priority}, {each.gpus} GPUs, in "
+                f"{each.pool}) {each.message}"
             )
-        yield from _rest(answer.get(f"{key}_count", 0) - len(shown))
+        yield from _rest(number - len(shown))
 
 
 def _rest(number: int) -> Iterator[str]:

@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bough.cli.output import printable, some_of
 from bough.cli.screen import screen
-from bough.cli.tables import NOTHING, render_fields, render_table
+from bough.cli.tables import NOTHING, Cell, render_fields, render_table
 from bough.cli.text.why import preemption_lines
 from bough.cli.times import show_age, show_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bough.api.workflows import (
+        Submission,
+        TaskLine,
+        TaskList,
+        TaskSummary,
+        WorkflowDocument,
+        WorkflowLine,
+    )
 
 _LIST = ("Status", "Pool", "GPUs", "Priority", "Time", "Reason")
 _OSMO_LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
 _TASKS = ["Workflow", "Task", "Status", "Pool", "Priority", "Node", "Time"]
 _OSMO_TASKS = ["User", "Workflow ID", "Task", "Status", "Pool", "Priority", "Node", "Start Time"]
 _AMOUNTS = ("Storage [Gi]", "CPU [#]", "Memory [Gi]", "GPU [#]")
-_KEYS = ("storage", "cpu", "memory", "gpu")
 _LINE = "-" * 68
 #: How many tasks are named that have the same message.
 MAXIMUM_NAMED = 3
 
 
-def render_list(answer: Any) -> str:
+def render_list(found: Sequence[WorkflowLine]) -> str:
     """A line for each workflow: what it asks for, how long it runs or waits, and what for."""
-    found = answer["workflows"]
     if not found:
         return "There are no workflows to view."
     if screen().osmo:
         return render_table(_OSMO_LIST, [_osmo_row(each) for each in found])
-    users = len({each["user"] for each in found}) > 1
+    users = len({each.user for each in found}) > 1
     rows = [
         [
-            each["name"],
-            *((each["user"],) if users else ()),
-            each["status"],
-            each["pool"],
-            each.get("gpus"),
-            each["priority"],
+            each.name,
+            *((each.user,) if users else ()),
+            each.status,
+            each.pool,
+            each.gpus,
+            each.priority,
             _time_of(each),
-            each.get("wait_reason") or "",
+            each.wait_reason or "",
         ]
         for each in found
     ]
@@ -46,45 +56,45 @@ def render_list(answer: Any) -> str:
     return render_table(header, rows, numbers=(3 + users, 5 + users), status=1 + users)
 
 
-def _osmo_row(each: Any) -> list[Any]:
+def _osmo_row(each: WorkflowLine) -> list[Cell]:
     return [
-        each["user"],
-        each["name"],
-        show_time(each["submit_time"]),
-        each["status"],
-        each["priority"],
-        each["labels"],
-        each["overview"],
+        each.user,
+        each.name,
+        show_time(each.submit_time),
+        each.status,
+        each.priority,
+        each.labels,
+        each.overview,
     ]
 
 
-def _time_of(each: Any) -> str:
+def _time_of(each: WorkflowLine) -> str:
     """How long it has run or ran; where it has not started, how long ago it was submitted."""
-    if each["start_time"]:
-        return show_age(each["start_time"], each["end_time"])
-    return show_age(each["submit_time"], each["end_time"])
+    if each.start_time:
+        return show_age(each.start_time, each.end_time)
+    return show_age(each.submit_time, each.end_time)
 
 
-def render_query(answer: Any, *, verbose: bool) -> str:
+def render_query(answer: WorkflowDocument, *, verbose: bool) -> str:
     """One workflow with its tasks."""
     parts = _osmo_query(answer, verbose=verbose) if screen().osmo else _query(answer, verbose)
-    if answer.get("failure_message"):
-        parts += ["", f"Failure: {printable(answer['failure_message'])}"]
+    if answer.failure_message:
+        parts += ["", f"Failure: {printable(answer.failure_message)}"]
     parts += _messages(answer, verbose=verbose)
     return "\n".join(parts)
 
 
-def _query(answer: Any, verbose: bool) -> list[str]:
-    tasks = [task for group in answer["groups"] for task in group["tasks"]]
+def _query(answer: WorkflowDocument, verbose: bool) -> list[str]:
+    tasks = [task for group in answer.groups for task in group.tasks]
     fields = [
-        ("Workflow", answer["name"]),
-        ("Status", answer["status"]),
-        ("User", answer["submitted_by"]),
-        ("Pool", answer["pool"]),
-        ("Priority", answer["priority"]),
-        ("Submitted", show_time(answer["submit_time"])),
-        *((("Labels", answer["labels"]),) if answer["labels"] else ()),
-        ("Overview", answer["overview"]),
+        ("Workflow", answer.name),
+        ("Status", answer.status),
+        ("User", answer.submitted_by),
+        ("Pool", answer.pool),
+        ("Priority", answer.priority),
+        ("Submitted", show_time(answer.submit_time)),
+        *((("Labels", answer.labels),) if answer.labels else ()),
+        ("Overview", answer.overview),
     ]
     header = (
         "Task",
@@ -98,14 +108,14 @@ def _query(answer: Any, verbose: bool) -> list[str]:
     )
     rows = [
         (
-            task["name"],
-            *((task["retry_id"],) if verbose else ()),
-            task["status"],
-            task["gpus"],
-            task["node_name"],
-            show_time(task["start_time"]),
-            show_age(task["start_time"], task["end_time"]),
-            *((task["exit_code"],) if verbose else ()),
+            task.name,
+            *((task.retry_id,) if verbose else ()),
+            task.status,
+            task.gpus,
+            task.node_name,
+            show_time(task.start_time),
+            show_age(task.start_time, task.end_time),
+            *((task.exit_code,) if verbose else ()),
         )
         for task in tasks
     ]
@@ -114,15 +124,15 @@ def _query(answer: Any, verbose: bool) -> list[str]:
     return [render_fields(fields), "", table]
 
 
-def _osmo_query(answer: Any, *, verbose: bool) -> list[str]:
+def _osmo_query(answer: WorkflowDocument, *, verbose: bool) -> list[str]:
     fields = render_fields(
         [
-            ("Workflow ID", answer["name"]),
-            ("Status", answer["status"]),
-            ("User", answer["submitted_by"]),
-            ("Submit Time", show_time(answer["submit_time"])),
-            ("Labels", answer.get("labels") or NOTHING),
-            ("Overview", answer["overview"]),
+            ("Workflow ID", answer.name),
+            ("Status", answer.status),
+            ("User", answer.submitted_by),
+            ("Submit Time", show_time(answer.submit_time)),
+            ("Labels", answer.labels or NOTHING),
+            ("Overview", answer.overview),
         ]
     )
     header = (
@@ -134,44 +144,42 @@ def _osmo_query(answer: Any, *, verbose: bool) -> list[str]:
     )
     rows = [
         (
-            task["name"],
-            *((task["retry_id"],) if verbose else ()),
-            show_time(task["start_time"]),
-            task["status"],
-            *((task.get("exit_code"),) if verbose else ()),
+            task.name,
+            *((task.retry_id,) if verbose else ()),
+            show_time(task.start_time),
+            task.status,
+            *((task.exit_code,) if verbose else ()),
         )
-        for group in answer["groups"]
-        for task in group["tasks"]
+        for group in answer.groups
+        for task in group.tasks
     ]
     return [_LINE, "", fields, "", render_table(header, rows)]
 
 
-def _messages(answer: Any, *, verbose: bool) -> list[str]:
+def _messages(answer: WorkflowDocument, *, verbose: bool) -> list[str]:
     """What is said about its tasks, where that is more than what is said about all of it."""
     told = [
         (
-            f"{task['name']} (retry {task['retry_id']})" if verbose else task["name"],
-            task["failure_message"],
+            f"{task.name} (retry {task.retry_id})" if verbose else task.name,
+            task.failure_message,
         )
-        for group in answer["groups"]
-        for task in group["tasks"]
-        if task.get("failure_message")
+        for group in answer.groups
+        for task in group.tasks
+        if task.failure_message
     ]
     waits = [
-        (group["name"], f"{group['wait_message']} ({group.get('wait_reason')})")
-        for group in answer["groups"]
-        if group.get("wait_message")
+        (group.name, f"{group.wait_message} ({group.wait_reason})")
+        for group in answer.groups
+        if group.wait_message
     ]
     ended = [
-        (group["name"], line.strip())
-        for group in answer["groups"]
-        for line in preemption_lines(group)
+        (group.name, line.strip()) for group in answer.groups for line in preemption_lines(group)
     ]
     lines: list[str] = []
-    if {message for _, message in told} - {answer.get("failure_message")}:
+    if {message for _, message in told} - {answer.failure_message}:
         lines += ["", "Messages:", *_said(told)]
     if waits:
-        name = printable(answer["name"])
+        name = printable(answer.name)
         lines += ["", f"Waiting (more: bough workflow why {name}):", *_said(waits)]
     if ended:
         lines += ["", "Preempted:", *_said(ended)]
@@ -189,27 +197,24 @@ def _said(told: list[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def render_submitted(answer: Any) -> str:
+def render_submitted(answer: Submission) -> str:
     """A workflow that was accepted."""
-    lines = ["Workflow submit successful.", f"Workflow ID        - {answer['name']}"]
-    if answer.get("overview"):
-        lines.append(f"Workflow Overview  - {answer['overview']}")
-    if answer.get("dashboard_url"):
-        lines.append(f"Workflow Dashboard - {answer['dashboard_url']}")
+    lines = ["Workflow submit successful.", f"Workflow ID        - {answer.name}"]
+    if answer.overview:
+        lines.append(f"Workflow Overview  - {answer.overview}")
+    if answer.dashboard_url:
+        lines.append(f"Workflow Dashboard - {answer.dashboard_url}")
     return "\n".join(lines)
 
 
-def render_moved(answer: Any) -> str:
+def render_moved(answer: WorkflowDocument) -> str:
     """A workflow that was moved to another pool, or got another priority."""
-    return (
-        f"Workflow {answer['name']} waits in pool {answer['pool']} with priority "
-        f"{answer['priority']}."
-    )
+    return f"Workflow {answer.name} waits in pool {answer.pool} with priority {answer.priority}."
 
 
-def render_tasks(answer: Any, *, verbose: bool) -> str:
+def render_tasks(answer: TaskList, *, verbose: bool) -> str:
     """A line for each task."""
-    found = answer["tasks"]
+    found = answer.tasks
     if not found:
         return "There are no tasks to view."
     if screen().osmo:
@@ -225,52 +230,63 @@ def render_tasks(answer: Any, *, verbose: bool) -> str:
     return render_table(header, rows, totals=totals, numbers=numbers, status=2)
 
 
-def _task(each: Any) -> list[Any]:
+def _task(each: TaskLine) -> list[Cell]:
     return [
-        each["workflow_id"],
-        each["task_name"],
-        each["status"],
-        each["pool"],
-        each["priority"],
-        each["node"],
-        show_age(each["start_time"], each.get("end_time")),
+        each.workflow_id,
+        each.task_name,
+        each.status,
+        each.pool,
+        each.priority,
+        each.node,
+        show_age(each.start_time, each.end_time),
     ]
 
 
-def _osmo_task(each: Any) -> list[Any]:
+def _osmo_task(each: TaskLine) -> list[Cell]:
     return [
-        each["user"],
-        each["workflow_id"],
-        each["task_name"],
-        each["status"],
-        each["pool"],
-        each["priority"],
-        each["node"],
-        show_time(each["start_time"]),
+        each.user,
+        each.workflow_id,
+        each.task_name,
+        each.status,
+        each.pool,
+        each.priority,
+        each.node,
+        show_time(each.start_time),
     ]
 
 
-def render_summaries(answer: Any, *, by_workflow: bool) -> str:
+def render_summaries(answer: TaskList, *, by_workflow: bool) -> str:
     """A line for each user and pool, or each workflow."""
-    if not answer["summaries"]:
+    if not answer.summaries:
         return "There are no tasks to view."
-    keys = ["user", *(["workflow_id"] if by_workflow else []), "pool", "priority"]
-    titles = {"user": "User", "workflow_id": "Workflow ID", "pool": "Pool", "priority": "Priority"}
-    rows = [[*(each.get(key) for key in keys), *_amounts(each)] for each in answer["summaries"]]
-    totals = [*([""] * len(keys)), *_sums(answer["summaries"])]
-    numbers = range(len(keys), len(keys) + len(_KEYS))
-    return render_table(
-        [*(titles[key] for key in keys), *_AMOUNTS], rows, totals=totals, numbers=numbers
-    )
+    titles = ["User", *(["Workflow ID"] if by_workflow else []), "Pool", "Priority"]
+    rows = [
+        [
+            each.user,
+            *((each.workflow_id,) if by_workflow else ()),
+            each.pool,
+            each.priority,
+            *_amounts(each),
+        ]
+        for each in answer.summaries
+    ]
+    totals = [*([""] * len(titles)), *_sums(answer.summaries)]
+    numbers = range(len(titles), len(titles) + len(_AMOUNTS))
+    return render_table([*titles, *_AMOUNTS], rows, totals=totals, numbers=numbers)
 
 
-def _amounts(each: Any) -> list[Any]:
-    return [_number(each[key]) for key in _KEYS]
+def _amounts(each: TaskLine | TaskSummary) -> list[str]:
+    return [_number(number) for number in _numbers(each)]
 
 
-def _sums(rows: Any) -> list[Any]:
-    return [_number(sum(each[key] for each in rows)) for key in _KEYS]
+def _numbers(each: TaskLine | TaskSummary) -> tuple[float, ...]:
+    """In the order of the columns."""
+    return each.storage, each.cpu, each.memory, each.gpu
 
 
-def _number(value: Any) -> str:
+def _sums(rows: Sequence[TaskLine | TaskSummary]) -> list[str]:
+    return [_number(sum(column)) for column in zip(*map(_numbers, rows), strict=True)]
+
+
+def _number(value: float) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
