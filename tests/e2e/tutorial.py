@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socket import gethostname
 from typing import NamedTuple
 
 from tests.docs.blocks import PROMPT, find_fences
@@ -29,6 +30,8 @@ PATIENCE_S = 90
 REST_S = 3
 #: The address that the page speaks of.
 ADDRESS = "http://127.0.0.1:8265"
+#: The name that the page has for the machine.
+NODE = "gpu-1"
 _SERVE = "bough serve"
 _LOOKS = re.compile(
     r"bough (pool list|queue list|usage|workflow (list|query|why|logs|events)|pool subpool (list"
@@ -40,6 +43,7 @@ _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?"), "2026-01-01T10:00:00"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?"), "2026-01-01 10:00"),
     (re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"), "2026/01/01 10:00:00"),
+    (re.compile(r"(?<= )\d+[smh](\d+[sm])?(?=\s|$)"), "5s"),
     (re.compile(r"step \d+"), "step 7"),
     (re.compile(r"\b\d+\.\d+\b"), "0.01"),
 )
@@ -132,7 +136,8 @@ class Reader:
         self._address = first.split()[-1]
 
     def _run(self, text: str) -> str:
-        return self._bash(text).stdout.replace(self._address, ADDRESS).rstrip("\n")
+        output = self._bash(text).stdout.replace(self._address, ADDRESS).rstrip("\n")
+        return re.sub(rf"\b{re.escape(gethostname())}$", NODE, output, flags=re.MULTILINE)
 
     def _bash(self, text: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

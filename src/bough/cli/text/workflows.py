@@ -101,10 +101,10 @@ def _query(answer: WorkflowDocument, verbose: bool) -> list[str]:
         *(("Retry",) if verbose else ()),
         "Status",
         "GPUs",
-        "Node",
         "Started",
         "Time",
         *(("Exit Code",) if verbose else ()),
+        "Node",
     )
     rows = [
         (
@@ -112,14 +112,14 @@ def _query(answer: WorkflowDocument, verbose: bool) -> list[str]:
             *((task.retry_id,) if verbose else ()),
             task.status,
             task.gpus,
-            task.node_name,
             show_time(task.start_time),
             show_age(task.start_time, task.end_time),
             *((task.exit_code,) if verbose else ()),
+            task.node_name,
         )
         for task in tasks
     ]
-    numbers = (1, 3, 6, 7) if verbose else (2, 5)
+    numbers = (1, 3, 5, 6) if verbose else (2, 4)
     table = render_table(header, rows, numbers=numbers, status=1 + verbose)
     return [render_fields(fields), "", table]
 
