@@ -121,8 +121,7 @@ def render_pool(pool: PoolConfig) -> str:
 def render_pool_change(answer: PoolAnswer, name: str) -> str:
     """A pool that was updated, or would be."""
     verb = "would be" if answer.planned else "is"
-    return "
-".join([f"Pool {printable(name)} {verb} updated.", *_consequences(answer)])
+    return "\n".join([f"Pool {printable(name)} {verb} updated.", *_consequences(answer)])
 
 
 def render_change(answer: SubpoolAnswer, what: str) -> str:
