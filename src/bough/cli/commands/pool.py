@@ -99,7 +99,7 @@ def create(name: str, format_type: str, **fields: str | int | None) -> None:
 @plan_option
 @format_option
 def update(name: str, plan: bool, format_type: str, **fields: str | int | None) -> None:
-    """Change fields of a pool, and name the workflows that can start only later, or never."""
+    """Change fields of a pool. Lists the workflows that can no longer start, or only later."""
     changes = _config(fields)
     if not changes:
         raise click.UsageError("Nothing to change: give at least one option.")
