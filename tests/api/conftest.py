@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bough.store import Store
 from tests.api.house import House
 from tests.store.databases import SqliteFiles, postgres_server
 
@@ -23,10 +22,10 @@ def postgres():
 @pytest.fixture
 def house(sqlite_files):
     """An empty site with 100 GPUs, an administrator, and nobody else."""
-    store = Store.open(sqlite_files.make())
-    with House(store) as made:
+    address = sqlite_files.make()
+    with House(sqlite_files.open(address)) as made:
         yield made
-    store.close()
+    sqlite_files.give_back(address)
 
 
 @pytest.fixture

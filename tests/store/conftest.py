@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bough.store import Store
 from tests.store.databases import KINDS, SqliteFiles, postgres_server
 from tests.store.world import World
 
@@ -44,10 +43,8 @@ def database(databases):
 
 
 @pytest.fixture
-def store(database):
-    opened = Store.open(database)
-    yield opened
-    opened.close()
+def store(databases, database):
+    return databases.open(database)
 
 
 @pytest.fixture

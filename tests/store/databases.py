@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from bough.store import Store
+from bough.store.database import make_engine
 from bough.store.migration import upgrade
 from bough.store.schema import METADATA
 
@@ -24,35 +25,57 @@ _NUMBERS = count()
 KINDS = os.environ.get("BOUGH_TEST_DATABASES", "sqlite").split()
 
 
-class SqliteFiles:
+class _Engines:
+    """Engines by address. One that is used again has its statements compiled already."""
+
+    def __init__(self) -> None:
+        self._engines: dict[str, sa.Engine] = {}
+
+    def open(self, address: str) -> Store:
+        """A store of a database that was made here; what is in it is given back, not closed."""
+        if address not in self._engines:
+            self._engines[address] = make_engine(address)
+        return Store(self._engines[address])
+
+
+class SqliteFiles(_Engines):
     """SQLite databases, copied from one that was migrated once."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
         self._template = folder / "template.db"
+        self._fresh: list[str] = []
         store = Store.open(self._template)
         upgrade(store)
         store.close()
 
-    def give_back(self, address: str) -> None:
-        """A database that was made here and is not used any more."""
-        for each in self._folder.glob(f"{Path(address.removeprefix('sqlite:///')).name}*"):
-            each.unlink(missing_ok=True)
-
     def make(self, *, migrated: bool = True) -> str:
+        if migrated and self._fresh:
+            return self._fresh.pop()
         path = self._folder / f"test-{next(_NUMBERS)}.db"
         if migrated:
             shutil.copyfile(self._template, path)
         return f"sqlite:///{path}"
 
+    def give_back(self, address: str) -> None:
+        """A database that was made here and is not used any more."""
+        self.open(address).close()
+        path = Path(address.removeprefix("sqlite:///"))
+        # What is still open somewhere has a log beside it, and is left alone.
+        if not path.with_name(f"{path.name}-wal").exists():
+            shutil.copyfile(self._template, path)
+            self._fresh.append(address)
 
-class PostgresServer:
+
+class PostgresServer(_Engines):
     """PostgreSQL databases, copied from one that was migrated once, and emptied to be used again.
 
     To empty one costs a tenth of what copying does.
     """
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._url = sa.make_url(url)
         self._admin = sa.create_engine(
             self._url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT"
@@ -80,7 +103,8 @@ class PostgresServer:
 
     def give_back(self, address: str) -> None:
         """A database that was made here and is not used any more."""
-        store = Store.open(address)
+        store = self.open(address)
+        store.close()
         with store.engine.begin() as connection:
             connection.exec_driver_sql(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -94,11 +118,11 @@ class PostgresServer:
             for table, rows in self._first_rows.items():
                 if rows:
                     connection.execute(sa.insert(table), rows)
-        store.close()
         self._emptied.append(address)
 
     def close(self) -> None:
-        self._admin.dispose()
+        for engine in (self._admin, *self._engines.values()):
+            engine.dispose()
 
     def _address(self, name: str) -> str:
         return self._url.set(database=name).render_as_string(hide_password=False)
