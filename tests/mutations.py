@@ -106,7 +106,7 @@ MUTATIONS = (
         "the tie-break of lines is dropped",
         "waits_since(gang, policy), gang.uid, gang.name)",
         'waits_since(gang, policy), gang.uid, "")',
-        "tests/property/test_cycle_kueue.py tests/unit/test_queue_rules.py",
+        "tests/unit/test_cycle_gangs.py -k name_decides",
     ),
     Mutation(
         "a plan for an older state is applied",

@@ -14,7 +14,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from bough.store import Store
 from tests.api.house import House
 
 #: What the pool has at most, and all GPUs, so that the nodes have a place whenever the quota has.
@@ -81,7 +80,8 @@ class GuaranteeMachine(RuleBasedStateMachine):
 
     def __init__(self, databases: Any) -> None:
         super().__init__()
-        self.store = Store.open(databases.make())
+        self.databases, self.address = databases, databases.make()
+        self.store = databases.open(self.address)
         self.house = House(self.store, gpus=GPUS)
         self.house.__enter__()
         self.house.pool("team", QUOTA)
@@ -99,7 +99,7 @@ class GuaranteeMachine(RuleBasedStateMachine):
             self._end()
         finally:
             self.house.__exit__(None, None, None)
-            self.store.close()
+            self.databases.give_back(self.address)
 
     # What people do
 

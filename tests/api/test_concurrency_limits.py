@@ -96,10 +96,10 @@ def test_templates_that_take_long_keep_the_server_from_nothing_else(
     obstacle = Obstacle()
     monkeypatch.setattr(rendering, "_TURNS", _Slow(obstacle))
     body = {"file": "# {{ 1 }}\nworkflow: {name: x, tasks: [{name: a}]}"}
-    with ThreadPoolExecutor(60) as threads:
+    with ThreadPoolExecutor(24) as threads:
         sent = [
             threads.submit(team.ask, "POST", "/api/pool/team/workflow", json=body)
-            for _ in range(60)
+            for _ in range(24)
         ]
         try:
             obstacle.expect(SUBMISSIONS)

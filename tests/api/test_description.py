@@ -46,7 +46,7 @@ def description(house):
 def test_every_answer_is_one_that_is_described(house, description, method, path):
     @given(case=description[path][method].as_strategy())
     @settings(
-        max_examples=8,
+        max_examples=5,
         deadline=None,
         derandomize=True,
         database=None,

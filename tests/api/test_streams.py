@@ -261,7 +261,7 @@ def test_many_who_watch_keep_nobody_from_being_answered(tmp_path):
                 ended.release()
 
         # More than the threads that there are for answers.
-        watchers = [threading.Thread(target=watch, daemon=True) for _ in range(60)]
+        watchers = [threading.Thread(target=watch, daemon=True) for _ in range(45)]
         for each in watchers:
             each.start()
         assert all(opened.acquire(timeout=60) for _ in watchers)

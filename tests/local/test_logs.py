@@ -221,11 +221,11 @@ def test_the_last_words_of_a_task_are_kept(bench: Bench) -> None:
     assert ["oops"] == [line.text for line in lines if line.error]
 
 
-def test_a_task_that_prints_a_gigabyte_fills_neither_disk_nor_memory(bench: Bench) -> None:
+def test_a_task_that_prints_without_end_fills_neither_disk_nor_memory(bench: Bench) -> None:
     script = (
         "import os\n"
         "chunk = (b'x' * 99 + b'\\n') * 1_000\n"
-        "for _ in range(10_000): os.write(1, chunk)\n"
+        "for _ in range(2_000): os.write(1, chunk)\n"
         "os.write(1, b'done')\n"
     )
     attempt = bench.run("/usr/bin/env", "python3", "-c", script)

@@ -266,6 +266,10 @@ def test_only_the_hash_of_a_token_is_kept_and_the_token_works(team):
     assert ("osmo-default", "osmo-team-user") == actor.roles
     assert made.secret not in repr(history.list_audit(team.site, team.admin))
     assert made.secret not in repr(tokens.list_tokens(team.site, user))
+    with team.site.store.read() as connection:
+        kept = connection.exec_driver_sql("SELECT * FROM tokens").all()
+    assert 1 == len(kept)
+    assert made.secret not in repr(kept)
     submit(team.site, actor, "team", job(1))
 
 
