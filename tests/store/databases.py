@@ -88,6 +88,8 @@ class PostgresServer(_Engines):
                 table: [row._asdict() for row in connection.execute(sa.select(table))]
                 for table in METADATA.sorted_tables
             }
+            found = connection.exec_driver_sql("SELECT version_num FROM alembic_version")
+            self._revision = found.scalar_one()
             found = connection.exec_driver_sql("SELECT sequencename FROM pg_sequences")
             self._sequences = sorted(found.scalars())
         store.close()
@@ -115,6 +117,10 @@ class PostgresServer(_Engines):
             emptied = "; ".join(f'DELETE FROM "{table.name}"' for table in self._first_rows)  # noqa: S608
             again = "; ".join(f'ALTER SEQUENCE "{each}" RESTART' for each in self._sequences)
             connection.exec_driver_sql(f"{emptied}; {again}")
+            connection.execute(
+                sa.text("UPDATE alembic_version SET version_num = :revision"),
+                {"revision": self._revision},
+            )
             for table, rows in self._first_rows.items():
                 if rows:
                     connection.execute(sa.insert(table), rows)
