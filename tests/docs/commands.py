@@ -6,12 +6,16 @@ Must not know pages.
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from bough.cli.main import run as run_program
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ("bough", "osmo")
@@ -36,6 +40,8 @@ class CommandError(Exception):
 @cache
 def run(command: tuple[str, ...]) -> Ran:
     """Run one command."""
+    if command[0] in PROGRAMS and command[-1] == "--help":
+        return _ask_for_help(command)
     done = subprocess.run(
         _resolve(command),
         cwd=ROOT,
@@ -50,6 +56,21 @@ def run(command: tuple[str, ...]) -> Ran:
     if BUG in output:
         raise CommandError(f"`{' '.join(command)}` crashed:\n{output}")
     return Ran(output, done.returncode)
+
+
+def _ask_for_help(command: tuple[str, ...]) -> Ran:
+    """In this process: there are a hundred of them, and help depends on nothing but the width."""
+    printed = io.StringIO()
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(_environment())
+    try:
+        with redirect_stdout(printed), redirect_stderr(printed):
+            code = run_program(list(command[1:]), command[0])
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return Ran(printed.getvalue(), code)
 
 
 def _resolve(command: tuple[str, ...]) -> list[str]:
