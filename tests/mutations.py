@@ -142,7 +142,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a plan comes true without its events",
-        "        record_store.add_events(self._connection, self._events)\n",
+        "    record_store.add_events("
+        "connection, [event for change in changes for event in change.events()])\n",
         "",
         "tests/store/test_scenarios_borrowing.py -k eviction",
     ),
@@ -168,7 +169,7 @@ MUTATIONS = (
         "the minimum of subgroups is ignored",
         "minimum = everything if source.minimum is None else source.minimum",
         "minimum = everything",
-        "tests/unit/test_gang_tree.py",
+        "tests/unit/test_gang_predicate.py tests/unit/test_gang_demand.py",
     ),
     Mutation(
         "what is guaranteed is reclaimed",

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bough.control.pools import pools
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
+from tests.store.usecases import pools
 from tests.store.world import World
 
 pytestmark = pytest.mark.postgresql

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bough.control.pools import cohorts, pools
-from bough.control.records import history
-from bough.control.workflows import query
 from bough.model.record import ConfigType
 from bough.model.workflow import Priority
 from bough.model.workflow import WorkflowStatus as Status
+from tests.store.usecases import cohorts, history, pools, query
 from tests.store.world import big_node, refusal
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from bough.control.config import policy
-from bough.control.config.policy import Written
-from bough.control.scheduling.explanation import Explainer
-from bough.control.workflows import query
 from bough.model.record import EventKind
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from tests.policies import written
 from tests.store.backends import grudging
+from tests.store.usecases import Explainer, Written, policy, query
 from tests.store.world import World, one_group
 
 HIGH, LOW = Priority.HIGH, Priority.LOW

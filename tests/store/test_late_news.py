@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from bough.control.config import settings
-from bough.control.scheduling import timeouts
 from bough.control.scheduling.apply_plan import apply
-from bough.control.workflows import observations, query
 from bough.core.cycle.plan import plan
 from bough.model.backend import Observation, Sight
 from bough.model.cluster import Resources
@@ -18,6 +15,7 @@ from bough.model.workflow import WorkflowStatus as Status
 from bough.store.schema import GROUPS
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later, statuses
+from tests.store.usecases import observations, query, settings, timeouts
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 T = TaskStatus

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.records import history
-from bough.control.records.event_stream import Recent
-from bough.control.workflows import query
 from bough.model.record import ConfigType
+from tests.store.usecases import Recent, history, query
 
 pytestmark = pytest.mark.postgresql
 

@@ -9,15 +9,12 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from bough.control.records import history
-from bough.control.startup import start
-from bough.control.workflows import query
 from bough.errors import Conflict, Unavailable
 from bough.model.record import AuditEntry, EventKind, StoredEvent
 from bough.model.workflow import TaskStatus, WorkflowStatus
-from bough.store import Store, records
 from bough.store.migration import FOUNDATION, current_revision, upgrade
 from bough.store.schema import METADATA
+from tests.store.usecases import Store, history, query, records, start
 from tests.store.world import START_MS, World, refusal
 
 pytestmark = pytest.mark.postgresql

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from bough.control.config import settings
-from bough.control.nodes import node_cordon, node_list
-from bough.control.workflows.submission import submit
 from bough.errors import Forbidden, NotFound
 from bough.model.access import Actor
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
-from bough.store import records as record_store
 from tests.store.scheduling import statuses
+from tests.store.usecases import node_cordon, node_list, record_store, settings, submit
 from tests.store.world import big_node, job, refusal
 
 NORMAL, LOW = Priority.NORMAL, Priority.LOW

@@ -5,17 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bough.control.people import profiles
-from bough.control.workflows import query
 from bough.errors import Unavailable
 from bough.model.access import CredentialType
 from bough.model.cluster import Resources
 from bough.model.task_template import CredentialUse, TaskTemplate
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
-from bough.store import records as record_store
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later
+from tests.store.usecases import profiles, query, record_store
 
 pytestmark = pytest.mark.postgresql
 

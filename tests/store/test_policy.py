@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.config import policy
-from bough.control.config.policy import Written
-from bough.control.recording import Note
-from bough.control.records import history
-from bough.control.scheduling.explanation import Explainer
-from bough.control.scheduling.loop import Scheduler
 from bough.errors import Forbidden, Invalid, NotFound
 from bough.formats.policy_file import policy_document
 from bough.model.access import Actor
 from bough.model.policy import KUEUE, OSMO
 from bough.model.record import SYSTEM, ConfigType
 from bough.model.workflow import Priority, WorkflowStatus
-from bough.store import settings as setting_store
 from tests.policies import dotted, said, written
 from tests.store.backends import grudging
+from tests.store.usecases import Explainer, Note, Scheduler, Written, history, policy, setting_store
 from tests.store.world import World
 
 PENDING, RUNNING = WorkflowStatus.PENDING, WorkflowStatus.RUNNING

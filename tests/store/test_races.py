@@ -15,29 +15,35 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bough.backends.virtual import VirtualBackend
-from bough.control.nodes import node_sync
-from bough.control.people.access import authenticate
-from bough.control.people.tokens import signing_key
-from bough.control.pools import pools, subpool_drain, subpools
 from bough.control.scheduling.apply_plan import apply
-from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.scheduling.snapshot import SnapshotBuilder
-from bough.control.site import Site
-from bough.control.startup import start
-from bough.control.workflows import observations, query
-from bough.control.workflows.submission import submit
 from bough.core.cycle.plan import plan
 from bough.errors import Conflict, Invalid, NotFound, Unavailable
 from bough.model.backend import Observation, Sight
 from bough.model.policy import OSMO
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import TaskStatus, WorkflowStatus
-from bough.store import Store
-from bough.store import pools as pool_store
 from bough.store.lease import Lease
 from bough.store.migration import upgrade
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
+from tests.store.usecases import (
+    Bell,
+    Scheduler,
+    Site,
+    Store,
+    VirtualBackend,
+    authenticate,
+    node_sync,
+    observations,
+    pool_store,
+    pools,
+    query,
+    signing_key,
+    start,
+    submit,
+    subpool_drain,
+    subpools,
+)
 from tests.store.world import World, big_node, job
 
 pytestmark = pytest.mark.postgresql

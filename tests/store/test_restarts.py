@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bough.control.workflows.query import get_workflow
-from bough.control.workflows.submission import restart
 from bough.errors import Invalid
 from bough.model.backend import Sight
 from bough.model.cluster import Resources
@@ -12,6 +10,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster
+from tests.store.usecases import get_workflow, restart
 from tests.store.world import refusal
 
 

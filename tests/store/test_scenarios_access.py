@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.people import access, profiles, tokens, users
-from bough.control.pools import pools, subpools
-from bough.control.records import history
-from bough.control.startup import start
-from bough.control.workflows import query
-from bough.control.workflows.submission import submit
 from bough.errors import BoughError
 from bough.model.access import (
     DEFAULT_ACTIONS,
@@ -27,7 +21,19 @@ from bough.model.pool import GpuQuota, Pool
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import WorkflowStatus
-from bough.store import pools as pool_store
+from tests.store.usecases import (
+    access,
+    history,
+    pool_store,
+    pools,
+    profiles,
+    query,
+    start,
+    submit,
+    subpools,
+    tokens,
+    users,
+)
 from tests.store.world import job, refusal
 
 pytestmark = pytest.mark.postgresql

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.pools import pools
-from bough.control.workflows import query
-from bough.control.workflows.submission import Mode, restart, submit
 from bough.errors import Refused
 from bough.model.access import Actor
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
-from bough.store.workflows import Filter
+from tests.store.usecases import Filter, Mode, pools, query, restart, submit
 from tests.store.world import job, one_group, refusal
 
 TOO_MANY = (

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import contextlib
 
-from bough.backends.virtual import VirtualBackend
-from bough.control.pools import pools
-from bough.control.scheduling.loop import Scheduler
-from bough.control.workflows import query
 from bough.errors import Unavailable
 from bough.model.backend import Launch, Start
 from bough.model.cluster import Resources
@@ -15,9 +11,8 @@ from bough.model.record import EventKind
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
-from bough.store import records as record_store
-from bough.store.workflows import Filter
 from tests.store.scheduling import cluster, later, statuses
+from tests.store.usecases import Filter, Scheduler, VirtualBackend, pools, query, record_store
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bough.control.config import settings
-from bough.control.people import profiles
-from bough.control.pools import pools, subpool_drain, subpools
-from bough.control.records import history
-from bough.control.startup import start
-from bough.control.workflows import observations, query
-from bough.control.workflows.submission import submit
 from bough.model.backend import Observation, Sight
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
-from bough.store import pools as pool_store
 from bough.store.schema import OUTBOX
-from bough.store.workflows import Filter
+from tests.store.usecases import (
+    Filter,
+    history,
+    observations,
+    pool_store,
+    pools,
+    profiles,
+    query,
+    settings,
+    start,
+    submit,
+    subpool_drain,
+    subpools,
+)
 from tests.store.world import job, one_group, refusal
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.nodes import node_list
-from bough.control.pools import pools, quotas, subpools
-from bough.control.workflows import task_list
 from bough.model.pool import PoolStatus
 from bough.model.workflow import Priority, TaskStatus
-from bough.store.task_search import TaskFilter
+from tests.store.usecases import TaskFilter, node_list, pools, quotas, subpools, task_list
 from tests.store.world import big_node, refusal
 
 pytestmark = pytest.mark.postgresql

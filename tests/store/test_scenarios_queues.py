@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from bough.control.pools import pools, quotas, subpools
-from bough.control.workflows import query
 from bough.model.gang import TopologyConstraint
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
-from bough.store import pools as pool_store
-from bough.store.workflows import Filter
+from tests.store.usecases import Filter, pool_store, pools, query, quotas, subpools
 from tests.store.world import one_group, refusal
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.config import settings
-from bough.control.workflows import query
-from bough.control.workflows.submission import submit
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
-from bough.store.workflows import Filter
 from tests.store.scheduling import cluster, later, statuses
+from tests.store.usecases import Filter, query, settings, submit
 from tests.store.world import job
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bough.control.pools import pools, subpools
-from bough.control.recording import Note
-from bough.control.records import history
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus
+from tests.store.usecases import Note, history, pools, subpools
 from tests.store.world import refusal
 
 

@@ -10,17 +10,12 @@ import sqlalchemy as sa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bough.control.nodes import node_cordon, node_sync
-from bough.control.pools import pools
-from bough.control.scheduling.explanation import Explainer
 from bough.control.scheduling.snapshot import REREAD_MS, SnapshotBuilder, SnapshotView
-from bough.control.workflows import query
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
-from bough.store import Store
-from bough.store import tasks as task_store
 from bough.store.migration import upgrade
 from bough.store.schema import WORKFLOWS
+from tests.store.usecases import Explainer, Store, node_cordon, node_sync, pools, query, task_store
 from tests.store.world import World, big_node, job
 
 pytestmark = pytest.mark.postgresql

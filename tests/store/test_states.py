@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.config import settings
-from bough.control.workflows import query
 from bough.model.backend import Sight
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later, statuses
+from tests.store.usecases import query, settings
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 T = TaskStatus

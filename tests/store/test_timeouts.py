@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from bough.control.scheduling import timeouts
 from bough.model.workflow import Priority, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store.schema import WORKFLOWS
 from tests.store.scheduling import cluster, later
+from tests.store.usecases import timeouts
 from tests.store.world import one_group
 
 pytestmark = pytest.mark.postgresql

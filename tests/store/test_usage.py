@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bough.control.pools import pools
-from bough.control.records.usage import HOUR_MS, By, get_usage
 from bough.errors import Invalid
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 from tests.store.scheduling import cluster
+from tests.store.usecases import HOUR_MS, By, get_usage, pools
 from tests.store.world import START_MS, refusal
 
 pytestmark = pytest.mark.postgresql

@@ -10,9 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from bough.errors import Conflict, Unavailable
-from bough.store import Store
-from bough.store import settings as setting_store
 from tests.store.racers import at_once
+from tests.store.usecases import Store, setting_store
 
 pytestmark = pytest.mark.postgresql
 

@@ -1,0 +1,82 @@
+"""The use cases that the stories tell of: the one list to change when a module moves.
+
+What only tests of the machinery itself need (tables, migrations, snapshots) they import themselves.
+"""
+
+from __future__ import annotations
+
+from bough.backends.virtual import VirtualBackend
+from bough.control.config import policy, settings
+from bough.control.config.policy import Written
+from bough.control.nodes import node_cordon, node_list, node_sync
+from bough.control.people import access, profiles, tokens, users
+from bough.control.people.access import authenticate
+from bough.control.people.tokens import signing_key
+from bough.control.pools import cohorts, pools, quotas, subpool_drain, subpools
+from bough.control.recording import Note
+from bough.control.records import history
+from bough.control.records.event_stream import Recent
+from bough.control.records.usage import HOUR_MS, By, get_usage
+from bough.control.scheduling import timeouts
+from bough.control.scheduling.explanation import Explainer
+from bough.control.scheduling.loop import Bell, Scheduler
+from bough.control.site import Site
+from bough.control.startup import start
+from bough.control.workflows import observations, query, task_list
+from bough.control.workflows.query import get_workflow
+from bough.control.workflows.submission import Mode, restart, submit
+from bough.store import Store, records
+from bough.store import pools as pool_store
+from bough.store import records as record_store
+from bough.store import settings as setting_store
+from bough.store import tasks as task_store
+from bough.store.task_search import TaskFilter
+from bough.store.workflows import Filter
+
+__all__ = [
+    "HOUR_MS",
+    "Bell",
+    "By",
+    "Explainer",
+    "Filter",
+    "Mode",
+    "Note",
+    "Recent",
+    "Scheduler",
+    "Site",
+    "Store",
+    "TaskFilter",
+    "VirtualBackend",
+    "Written",
+    "access",
+    "authenticate",
+    "cohorts",
+    "get_usage",
+    "get_workflow",
+    "history",
+    "node_cordon",
+    "node_list",
+    "node_sync",
+    "observations",
+    "policy",
+    "pool_store",
+    "pools",
+    "profiles",
+    "query",
+    "quotas",
+    "record_store",
+    "records",
+    "restart",
+    "setting_store",
+    "settings",
+    "signing_key",
+    "start",
+    "submit",
+    "subpool_drain",
+    "subpools",
+    "task_list",
+    "task_store",
+    "timeouts",
+    "tokens",
+    "users",
+]
