@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.config.settings import _changed, settings_document
+from bough.control.config.settings import _changed, settings_answer
 from bough.control.fields import (
     check_exit_actions,
     exit_action,
@@ -15,13 +16,15 @@ from bough.control.fields import (
     read_gpus,
     read_limit,
 )
-from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
+from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
+from bough.control.pools.pools import PoolView
 from bough.control.recording import differences
 from bough.errors import Invalid
-from bough.model.pool import GpuQuota, Pool
+from bough.model.pool import GpuQuota, Pool, PoolStatus
 from bough.model.record import Difference
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool, SubpoolState
+from bough.server.pool_documents import pool_config
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -137,16 +140,15 @@ def test_whatever_is_sent_for_a_pool_is_a_pool_or_refused(document):
 
 def test_a_subpool_is_shown_as_its_pool_with_another_name_quota_edge_and_state():
     pool = Pool("team", gpu=GpuQuota(100), description="ours")
+    subpool = Subpool("team", "a", SubpoolState.DELETING, 30)
+    whole = msgspec.to_builtins(pool_config(PoolView("team", pool, PoolStatus.ONLINE)))
+    part = msgspec.to_builtins(pool_config(PoolView("team--a", pool, PoolStatus.ONLINE, subpool)))
     own = {"name", "quota", "parent_pool", "subpool_name", "subpool_state", "resources"}
-    document = subpool_document(pool, Subpool("team", "a", SubpoolState.DELETING, 30))
 
-    inherited = {key: value for key, value in document.items() if key not in own}
-    assert inherited == {k: v for k, v in pool_document(pool).items() if k not in own}
-    assert ("team--a", 0, "DELETING") == (
-        document["name"],
-        document["quota"],
-        document["subpool_state"],
-    )
+    assert {key: part[key] for key in part if key not in own} == {
+        key: whole[key] for key in whole if key not in own
+    }
+    assert ("team--a", 0, "DELETING") == (part["name"], part["quota"], part["subpool_state"])
 
 
 def test_differences_are_told_field_by_field():
@@ -161,8 +163,8 @@ def test_differences_are_told_field_by_field():
 
 
 def test_settings_are_sent_and_shown_with_units():
-    shown = settings_document(WorkflowSettings())
-    assert ("15m", "60d") == (shown["subpool_drain_check_interval"], shown["default_exec_timeout"])
+    shown = settings_answer(WorkflowSettings())
+    assert ("15m", "60d") == (shown.subpool_drain_check_interval, shown.default_exec_timeout)
     changed = _changed(WorkflowSettings(), {"subpool_drain_check_interval": "90s"})
     assert 90 == changed.subpool_drain_check_interval_s
     for bad in (

@@ -8,9 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from bough.api.pools import (
-    AffectedWorkflow,
-    DrainingWorkflow,
-    DrainReport,
     GpuShare,
     PlatformConfig,
     PlatformSummary,
@@ -25,9 +22,8 @@ from bough.api.pools import (
 )
 from bough.control.pools.pools import PoolChange, PoolView
 from bough.control.pools.quotas import PoolRow, Usage
-from bough.control.pools.subpool_drain import Drain
 from bough.control.pools.subpools import SubpoolChange
-from bough.control.pools.waiting_work import Affected, Consequences
+from bough.control.pools.waiting_work import Consequences
 from bough.model.pool import Platform, Pool
 from bough.model.subpool import Subpool
 
@@ -63,7 +59,7 @@ def pool_config(view: PoolView, *, verbose: bool = False) -> PoolConfig:
         subpool_name=None if subpool is None else subpool.subpool,
         subpool_state=None if subpool is None else subpool.state,
         quota=None if subpool is None else subpool.counted,
-        drain=drain_report(view.drain),
+        drain=view.drain,
         parsed_resource_validations=[] if verbose else None,
         parsed_pod_template={} if verbose else None,
         parsed_group_templates=[] if verbose else None,
@@ -135,7 +131,7 @@ def pool_usage(row: PoolRow) -> PoolUsage:
         quota_total=None if row.quota_total is None else str(row.quota_total),
         can_start=str(row.can_start),
         can_start_note=row.can_start_note,
-        drain=drain_report(row.drain),
+        drain=row.drain,
     )
 
 
@@ -167,43 +163,11 @@ def _answer_fields(view: PoolView, found: Consequences) -> dict[str, Any]:
     shown = pool_config(view)
     return {
         **{name: getattr(shown, name) for name in PoolConfig.__struct_fields__},
-        "stranded": [_affected(each) for each in found.stranded],
-        "delayed": [_affected(each) for each in found.delayed],
+        "stranded": found.stranded,
+        "delayed": found.delayed,
         "stranded_count": found.stranded_count,
         "delayed_count": found.delayed_count,
     }
-
-
-def drain_report(drain: Drain | None) -> DrainReport | None:
-    """What keeps a subpool that is being deleted from being archived."""
-    if drain is None:
-        return None
-    return DrainReport(
-        workflow_count=drain.workflow_count,
-        stranded_count=drain.stranded_count,
-        workflows=[
-            DrainingWorkflow(
-                workflow_id=each.workflow_id,
-                status=each.status,
-                priority=each.priority,
-                submitted_by=each.submitted_by,
-                gpus=each.gpus,
-                message=each.message,
-            )
-            for each in drain.workflows
-        ],
-    )
-
-
-def _affected(found: Affected) -> AffectedWorkflow:
-    return AffectedWorkflow(
-        workflow_id=found.workflow_id,
-        group=found.group,
-        pool=found.pool,
-        priority=found.priority,
-        gpus=found.gpus,
-        message=found.message,
-    )
 
 
 def _resources(pool: Pool, subpool: Subpool | None) -> PoolResources:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from bough.api.configs import SettingsAnswer
 from bough.control.fields import check_exit_actions, read_duration_s
 from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
@@ -62,7 +63,7 @@ def _write(site: Site, actor: Actor, changes: Json, note: Note, *, fresh: bool) 
         before = read_workflow_settings(connection)
         after = _changed(WorkflowSettings() if fresh else before, changes)
         setting_store.put(connection, _WORKFLOW, msgspec.to_builtins(after))
-        document = settings_document(after)
+        document = msgspec.to_builtins(settings_answer(after))
         revise(connection, site, actor, ConfigType.WORKFLOW, _WORKFLOW, document, note)
         audit(connection, site, actor, "config:Update", "config/workflow", before, after)
         # A shorter interval holds for what is waited for already.
@@ -72,12 +73,21 @@ def _write(site: Site, actor: Actor, changes: Json, note: Note, *, fresh: bool) 
     return after
 
 
-def settings_document(settings: WorkflowSettings) -> dict[str, Any]:
-    """The fields of the wire."""
-    values: dict[str, Any] = msgspec.to_builtins(settings)
-    for shown, name in _DURATIONS.items():
-        values[shown] = duration_text(values.pop(name))
-    return values
+def settings_answer(found: WorkflowSettings) -> SettingsAnswer:
+    """The workflow configuration as it is sent, and kept in the history."""
+    return SettingsAnswer(
+        max_num_tasks=found.max_num_tasks,
+        max_num_workflows_per_user=found.max_num_workflows_per_user,
+        max_retry_per_task=found.max_retry_per_task,
+        max_preemption_retries=found.max_preemption_retries,
+        max_lost_retries=found.max_lost_retries,
+        vanished_node=found.vanished_node,
+        default_exit_actions=found.default_exit_actions,
+        subpool_drain_check_interval=duration_text(found.subpool_drain_check_interval_s),
+        termination_grace=duration_text(found.termination_grace_s),
+        default_exec_timeout=duration_text(found.default_exec_timeout_s),
+        default_queue_timeout=duration_text(found.default_queue_timeout_s),
+    )
 
 
 def duration_text(seconds: int) -> str:

@@ -1,7 +1,6 @@
-"""Pools as they are sent and shown: field names and old spellings of the wire, and their checks.
+"""Pools as they are sent and kept in the history: field names, old spellings, and checks.
 
-"No limit" is -1 on the wire and `None` inside. A subpool is shown as its pool with another name,
-quota, edge and state: nothing is copied.
+"No limit" is -1 on the wire and `None` inside.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import msgspec
 from bough.control.fields import check_exit_actions, read_duration_s, read_gpus, read_limit
 from bough.errors import Invalid
 from bough.model.names import plain_name_fault
-from bough.model.pool import GpuQuota, Json, Pool, PoolStatus
-from bough.model.subpool import Subpool
+from bough.model.pool import GpuQuota, Json, Pool
 from bough.store.rows import convert
 
 #: Shown, and so sent back when an answer is edited; never configured.
@@ -74,8 +72,8 @@ def merge_pool(pool: Pool, changes: Json) -> Pool:
     return read_pool(pool.name, _merged(pool_document(pool), changes))
 
 
-def pool_document(pool: Pool, status: PoolStatus | None = None) -> dict[str, Any]:
-    """A pool as it is shown."""
+def pool_document(pool: Pool) -> dict[str, Any]:
+    """A pool as it is configured, so that `read_pool` reads the same again."""
     document: dict[str, Any] = msgspec.to_builtins(pool)
     gpu = pool.gpu
     del document["gpu"]
@@ -86,24 +84,6 @@ def pool_document(pool: Pool, status: PoolStatus | None = None) -> dict[str, Any
             "weight": gpu.weight,
         }
     }
-    if status is not None:
-        document["status"] = status.value
-    return document
-
-
-def subpool_document(
-    pool: Pool, subpool: Subpool, status: PoolStatus | None = None
-) -> dict[str, Any]:
-    """A subpool as it is shown: its pool, but for name, edge, quota and state."""
-    document = pool_document(pool, status)
-    document["name"] = subpool.name
-    document["resources"]["gpu"]["guarantee"] = subpool.counted
-    document.update(
-        parent_pool=subpool.parent,
-        subpool_name=subpool.subpool,
-        subpool_state=subpool.state.value,
-        quota=subpool.counted,
-    )
     return document
 
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.api.pools import DrainReport
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects
 from bough.control.pools.pool_config import PoolConfig, read_pool_config, status_of
-from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool, subpool_document
+from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
 from bough.control.pools.quota_effects import changing
-from bough.control.pools.subpool_drain import Drain
 from bough.control.pools.waiting_work import Consequences, all_together, consequences
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
@@ -39,17 +39,7 @@ class PoolView(msgspec.Struct, frozen=True):
     status: PoolStatus
     subpool: Subpool | None = None
     #: What keeps a subpool that is being deleted from being archived, where that was asked for.
-    drain: Drain | None = None
-
-    @property
-    def document(self) -> dict[str, Json]:
-        """The fields of the wire."""
-        if self.subpool is None:
-            return pool_document(self.pool, self.status)
-        document = subpool_document(self.pool, self.subpool, self.status)
-        if self.drain is not None:
-            document["drain"] = msgspec.to_builtins(self.drain)
-        return document
+    drain: DrainReport | None = None
 
 
 class PoolChange(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from bough.api.pools import DrainReport
 from bough.control.people.access import authorise
 from bough.control.pools.pool_config import (
     PoolConfig,
@@ -17,14 +18,13 @@ from bough.control.pools.pool_config import (
     status_of,
     unallocated,
 )
-from bough.control.pools.pool_fields import pool_document, subpool_document
 from bough.control.pools.quota_tree import QueueRow, derive
 from bough.control.pools.startable import CanStart, startable
-from bough.control.pools.subpool_drain import Drain, drain_of
+from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
-from bough.model.pool import Json, OfferedNode, Pool, PoolStatus
+from bough.model.pool import OfferedNode, Pool, PoolStatus
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import TaskStatus
 from bough.store import nodes as node_store
@@ -61,14 +61,7 @@ class PoolRow(msgspec.Struct, frozen=True):
     can_start: int = 0
     can_start_note: str = ""
     #: What keeps a subpool that is being deleted from being archived.
-    drain: Drain | None = None
-
-    @property
-    def document(self) -> dict[str, Json]:
-        """The fields of the wire, without the numbers."""
-        if self.subpool is None:
-            return pool_document(self.pool, self.status)
-        return subpool_document(self.pool, self.subpool, self.status)
+    drain: DrainReport | None = None
 
 
 class NodeSet(msgspec.Struct, frozen=True):
@@ -171,7 +164,7 @@ def _rows(
 
 
 def _completed(
-    row: PoolRow, can_start: Mapping[str, CanStart], drains: Mapping[str, Drain]
+    row: PoolRow, can_start: Mapping[str, CanStart], drains: Mapping[str, DrainReport]
 ) -> PoolRow:
     found = can_start[row.name]
     return msgspec.structs.replace(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from bough.api.pools import DrainingWorkflow, DrainReport
 from bough.control.config.settings import read_workflow_settings
 from bough.control.gangs import needed_gpus
 from bough.control.pools.queue_names import PoolNames
@@ -17,7 +18,7 @@ from bough.control.pools.waiting_work import gpus_text, say_stranded
 from bough.control.recording import SYSTEM_ACTOR, subpool_changed
 from bough.control.site import Site
 from bough.model.subpool import Subpool, SubpoolState, SubpoolStep, next_state
-from bough.model.workflow import Group, Priority, Workflow, WorkflowStatus
+from bough.model.workflow import Group, Workflow
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
@@ -27,29 +28,7 @@ from bough.store import workflows as workflow_store
 MOST_NAMED = 100
 
 
-class DrainBlocker(msgspec.Struct, frozen=True):
-    """A workflow that keeps a drain open."""
-
-    workflow_id: str
-    status: WorkflowStatus
-    priority: Priority
-    submitted_by: str
-    #: What it holds or, where it holds nothing, what its largest group needs.
-    gpus: int
-    message: str
-
-
-class Drain(msgspec.Struct, frozen=True):
-    """What keeps a subpool from being archived."""
-
-    workflow_count: int
-    #: Workflows that cannot start as the pool is divided now, so that the drain does not end.
-    stranded_count: int
-    #: Those first, then the oldest.
-    workflows: tuple[DrainBlocker, ...]
-
-
-def drain_of(site: Site, connection: sa.Connection, subpool: Subpool) -> Drain:
+def drain_of(site: Site, connection: sa.Connection, subpool: Subpool) -> DrainReport:
     """What keeps a subpool that is being deleted open."""
     pool = pool_store.find_pool(connection, subpool.parent)
     quota = 0 if pool is None else pool.gpu.guarantee or 0
@@ -73,7 +52,7 @@ def drain_of(site: Site, connection: sa.Connection, subpool: Subpool) -> Drain:
         for each in workflows
     ]
     count = workflow_store.count_alive(connection, subpool.name)
-    return Drain(count, len(stranded), tuple(blockers))
+    return DrainReport(count, len(stranded), blockers)
 
 
 def arm(site: Site, connection: sa.Connection, subpool: Subpool) -> None:
@@ -132,7 +111,7 @@ def _blocker(
     groups: list[Group],
     lost: Group | None,
     shared: tuple[str, int],
-) -> DrainBlocker:
+) -> DrainingWorkflow:
     """One workflow; `shared` is the pool, and what it has for what is in no ACTIVE subpool."""
     left = [group for group in groups if not group.status.finished]
     held = sum(needed_gpus(group.spec) for group in left if group.status.holds_node)
@@ -148,7 +127,7 @@ def _blocker(
     else:
         said = next((group.wait_message for group in left if group.wait_message), None)
         text = f"waits: {PoolNames(site).in_text(said)}" if said else "waits"
-    return DrainBlocker(
+    return DrainingWorkflow(
         workflow.workflow_id,
         workflow.status,
         workflow.priority,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 import sqlalchemy as sa
 
+from bough.api.pools import AffectedWorkflow
 from bough.control.gangs import needed_gpus
 from bough.control.pools.pool_config import PoolConfig, node_sets, unallocated
 from bough.model.pool import Pool
@@ -59,24 +60,13 @@ class Part(NamedTuple):
     limited: bool = True
 
 
-class Affected(msgspec.Struct, frozen=True):
-    """A workflow that a new division would keep from starting, for ever or for longer."""
-
-    workflow_id: str
-    group: str
-    pool: str
-    priority: Priority
-    gpus: int
-    message: str
-
-
 class Consequences(msgspec.Struct, frozen=True):
     """What a new division of a pool does to those that wait; the first in line come first."""
 
     #: Workflows that cannot start any more as the pool is divided then.
-    stranded: tuple[Affected, ...] = ()
+    stranded: list[AffectedWorkflow] = []
     #: Workflows that wait until more GPUs are free than before.
-    delayed: tuple[Affected, ...] = ()
+    delayed: list[AffectedWorkflow] = []
     stranded_count: int = 0
     delayed_count: int = 0
 
@@ -92,8 +82,8 @@ def consequences(
         for part in parts_of(before, pool, used, waiters)
         for waiter, short in shortages(part)
     }
-    stranded: dict[str, Affected] = {}
-    delayed: dict[str, Affected] = {}
+    stranded: dict[str, AffectedWorkflow] = {}
+    delayed: dict[str, AffectedWorkflow] = {}
     for part in parts_of(after, pool, used, waiters):
         for waiter, short in shortages(part):
             # What waits for other groups was in no line, and so had nothing to wait for.
@@ -107,8 +97,8 @@ def consequences(
     for name in stranded:
         delayed.pop(name, None)
     return Consequences(
-        tuple(stranded.values())[:MOST_NAMED],
-        tuple(delayed.values())[:MOST_NAMED],
+        list(stranded.values())[:MOST_NAMED],
+        list(delayed.values())[:MOST_NAMED],
         len(stranded),
         len(delayed),
     )
@@ -239,8 +229,8 @@ def _in_line(waiters: Iterable[Waiter]) -> tuple[Waiter, ...]:
     return tuple(sorted(waiters, key=lambda waiter: waiter.place))
 
 
-def _affected(waiter: Waiter, message: str) -> Affected:
-    return Affected(
+def _affected(waiter: Waiter, message: str) -> AffectedWorkflow:
+    return AffectedWorkflow(
         waiter.workflow_id, waiter.group, waiter.pool, waiter.priority, waiter.gpus, message
     )
 

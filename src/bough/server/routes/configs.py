@@ -19,13 +19,11 @@ from bough.api.configs import (
 )
 from bough.api.nodes import BackendLine, BackendList
 from bough.control.config import policy, settings
-from bough.control.config.settings import duration_text
 from bough.control.nodes import node_list
 from bough.control.nodes.node_list import BackendView
 from bough.control.recording import Note
 from bough.errors import NotFound
 from bough.model.access import Action
-from bough.model.settings import WorkflowSettings
 from bough.server.declare import Visit, caller, route
 from bough.server.values import time_text
 from bough.version import VERSION
@@ -35,7 +33,7 @@ from bough.version import VERSION
 def get_settings(request: Visit) -> SettingsAnswer:
     """The workflow configuration, the interval of drain checks among it."""
     site, actor = caller(request)
-    return _settings(settings.get_workflow_settings(site, actor))
+    return settings.settings_answer(settings.get_workflow_settings(site, actor))
 
 
 @route("PUT", "/api/configs/workflow", Action.CONFIG_UPDATE)
@@ -44,7 +42,7 @@ def put_settings(request: Visit, data: JSONBody[PutSettings]) -> SettingsAnswer:
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
     changed = settings.put_workflow_settings(site, actor, data.configs, note)
-    return _settings(changed)
+    return settings.settings_answer(changed)
 
 
 @route("PATCH", "/api/configs/workflow", Action.CONFIG_UPDATE)
@@ -53,7 +51,7 @@ def patch_settings(request: Visit, data: JSONBody[PatchSettings]) -> SettingsAns
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
     changed = settings.patch_workflow_settings(site, actor, data.configs_dict, note)
-    return _settings(changed)
+    return settings.settings_answer(changed)
 
 
 @route("GET", "/api/configs/policy", Action.CONFIG_READ)
@@ -130,22 +128,6 @@ def list_backend_tests(request: Visit) -> dict[str, Json]:
     """There are none."""
     del request
     return {}
-
-
-def _settings(found: WorkflowSettings) -> SettingsAnswer:
-    return SettingsAnswer(
-        max_num_tasks=found.max_num_tasks,
-        max_num_workflows_per_user=found.max_num_workflows_per_user,
-        max_retry_per_task=found.max_retry_per_task,
-        max_preemption_retries=found.max_preemption_retries,
-        max_lost_retries=found.max_lost_retries,
-        vanished_node=found.vanished_node,
-        default_exit_actions=found.default_exit_actions,
-        subpool_drain_check_interval=duration_text(found.subpool_drain_check_interval_s),
-        termination_grace=duration_text(found.termination_grace_s),
-        default_exec_timeout=duration_text(found.default_exec_timeout_s),
-        default_queue_timeout=duration_text(found.default_queue_timeout_s),
-    )
 
 
 def _backend(view: BackendView) -> BackendLine:
