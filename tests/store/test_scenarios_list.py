@@ -134,8 +134,9 @@ def test_scenario_123_archived_subpools_are_listed_when_asked_for(divided):
     shown = subpools.list_subpools(site, admin, "team", include_archived=True)
 
     assert (["team--b", "team--c"], 3) == ([each.name for each in hidden], len(shown))
-    document = subpools.get_subpool(site, admin, "team", "a").document
-    assert "ARCHIVED" == document["subpool_state"]
+    archived = subpools.get_subpool(site, admin, "team", "a").subpool
+    assert archived is not None
+    assert "ARCHIVED" == archived.state
 
 
 def test_scenario_124_dividing_a_pool_shares_no_nodes(world):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus
+from bough.server.pool_documents import pool_config
 from tests.store.usecases import Note, history, pools, subpools
 from tests.store.world import refusal
 
@@ -12,9 +15,13 @@ from tests.store.world import refusal
 def test_scenario_044_a_new_subpool_is_active_and_knows_its_pool(team):
     change = subpools.create_subpool(team.site, team.admin, "team", "a", 30)
 
-    document = change.view.document
-    assert ("team--a", "team", "a", "ACTIVE", 30) == tuple(
-        document[key] for key in ("name", "parent_pool", "subpool_name", "subpool_state", "quota")
+    shown = pool_config(change.view)
+    assert ("team--a", "team", "a", "ACTIVE", 30) == (
+        shown.name,
+        shown.parent_pool,
+        shown.subpool_name,
+        shown.subpool_state,
+        shown.quota,
     )
     assert not change.reactivated
 
@@ -126,7 +133,8 @@ def test_scenario_061_a_subpool_shows_its_pool_as_it_is_now(divided):
     own = {"name", "parent_pool", "subpool_name", "subpool_state", "quota"}
 
     def shown(name: str) -> dict:
-        document = dict(pools.get_pool(divided.site, divided.admin, name).document)
+        view = pools.get_pool(divided.site, divided.admin, name)
+        document = msgspec.to_builtins(pool_config(view))
         gpu = document["resources"]["gpu"]
         document["resources"] = {key: gpu[key] for key in gpu if key != "guarantee"}
         return {key: value for key, value in document.items() if key not in own}

@@ -12,7 +12,7 @@ from bough.api.why import WhyAnswer
 from bough.cli.text.why import render_why
 from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
-from bough.formats.certificates import plain
+from bough.formats.certificates import certificate_answer, plain, remedy_list
 from bough.model.certificate import (
     Certificate,
     FlavorOption,
@@ -101,6 +101,19 @@ def test_a_certificate_of_a_server_can_be_printed(certificate: Certificate):
 
     assert text.startswith("w-1/g ")
     assert "osmo-pool" not in text
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES, ids=lambda each: each.reason or each.verdict)
+def test_the_type_of_a_certificate_lacks_nothing_of_it(certificate: Certificate):
+    assert plain(certificate) == json.loads(msgspec.json.encode(certificate_answer(certificate)))
+
+
+def test_remedies_are_told_without_their_steps():
+    whole = plain(REMEDIES)
+    for each in whole["found"]:
+        del each["steps"]
+
+    assert whole == json.loads(msgspec.json.encode(remedy_list(REMEDIES)))
 
 
 def test_what_follows_from_a_certificate_is_told_with_it():

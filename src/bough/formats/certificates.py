@@ -1,4 +1,7 @@
-"""Certificates, evictions and remedies as plain data, for answers of tools and of the server."""
+"""Certificates, evictions and remedies as they are sent: the one serialiser of files and servers.
+
+`bough.api.why` has the types; a field that it lacks is not sent.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,23 @@ from typing import Any, cast
 
 import msgspec
 
+from bough.api.why import CertificateAnswer, RemedyList
+from bough.model.certificate import Certificate
 from bough.model.quota import FlavorResource, TreeNode
+from bough.model.remedy import Remedies
 
 #: Properties that are told beside the fields they are made from.
 _DERIVED = ("deficit", "never", "missing", "balance", "sentence")
+
+
+def certificate_answer(found: Certificate | None) -> CertificateAnswer | None:
+    """Why a workload is where it is."""
+    return None if found is None else msgspec.convert(plain(found), CertificateAnswer)
+
+
+def remedy_list(found: Remedies) -> RemedyList:
+    """What would help, as changes of objects that people wrote; the steps stay inside."""
+    return msgspec.convert(plain(found), RemedyList)
 
 
 def plain(value: object) -> Any:

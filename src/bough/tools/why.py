@@ -1,18 +1,17 @@
-"""`bough why`: the certificate of one workload and, on request, what would help.
-
-Must not know how an answer is printed.
-"""
+"""`bough why`: the certificate of one workload and, on request, what would help."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies as find_remedies
 from bough.errors import Invalid, NotFound
-from bough.formats.certificates import plain
+from bough.formats.certificates import certificate_answer, plain, remedy_list
 from bough.formats.yaml.fields import suggest
 from bough.tools.answer import Answer, problem_answers
 from bough.tools.load_snapshot import load_scene
@@ -39,7 +38,7 @@ def why(
     found = certificate(scene.snapshot, scene.policy, name)
     evicted = eviction_certificate(scene.snapshot, scene.policy, name)
     answer: Answer = {
-        "certificate": plain(found),
+        "certificate": msgspec.to_builtins(certificate_answer(found)),
         "eviction": plain(evicted),
         "growth": plain(explain_growth(scene.snapshot, scene.policy, name)),
         "remedies": None,
@@ -47,11 +46,8 @@ def why(
     }
     if remedies:
         source = source_of(scene.snapshot, scene.written)
-        helpful = plain(find_remedies(scene.snapshot, scene.policy, name, source=source))
-        for told in helpful["found"]:
-            # The same as the changes, in the words of the core.
-            del told["steps"]
-        answer["remedies"] = helpful
+        helpful = find_remedies(scene.snapshot, scene.policy, name, source=source)
+        answer["remedies"] = msgspec.to_builtins(remedy_list(helpful))
     return answer
 
 

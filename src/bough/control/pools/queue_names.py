@@ -7,10 +7,14 @@ only.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from bough.control.site import Site
 from bough.model.names import SHARED, QueueName, canonical_name
+
+Answer = TypeVar("Answer", bound=msgspec.Struct | None)
 
 #: How the node above all pools is called.
 EVERYTHING = "the whole cluster"
@@ -47,6 +51,12 @@ class PoolNames:
         if isinstance(data, (list, tuple)):
             return [self.in_data(each) for each in data]
         return data
+
+    def in_answer(self, answer: Answer) -> Answer:
+        """The same of an answer."""
+        if answer is None:
+            return answer
+        return msgspec.convert(self.in_data(msgspec.to_builtins(answer)), type(answer))
 
     def _replace(self, found: re.Match[str]) -> str:
         shown = self._shown(found["name"])

@@ -108,8 +108,8 @@ def all_together(several: Iterable[Consequences]) -> Consequences:
     """What changes of several pools at once do."""
     several = tuple(several)
     return Consequences(
-        tuple(each for found in several for each in found.stranded)[:MOST_NAMED],
-        tuple(each for found in several for each in found.delayed)[:MOST_NAMED],
+        [each for found in several for each in found.stranded][:MOST_NAMED],
+        [each for found in several for each in found.delayed][:MOST_NAMED],
         sum(found.stranded_count for found in several),
         sum(found.delayed_count for found in several),
     )

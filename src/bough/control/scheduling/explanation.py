@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.gangs import gang_name
 from bough.control.people.access import authorise
 from bough.control.pools.pool_config import read_pool_config
@@ -30,9 +31,8 @@ from bough.core.explain.certificate import certificate
 from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies
 from bough.errors import Throttled
-from bough.formats.certificates import plain
+from bough.formats.certificates import certificate_answer, remedy_list
 from bough.model.access import Action, Actor
-from bough.model.pool import Json
 from bough.model.snapshot import Snapshot
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
 
@@ -55,9 +55,9 @@ class Explained(msgspec.Struct, frozen=True):
     alike: tuple[str, ...] = ()
     tasks: int = 0
     #: `None` where it waits for other groups, or was decided meanwhile.
-    certificate: Json = None
+    certificate: CertificateAnswer | None = None
     #: `None` unless they were asked for.
-    remedies: Json = None
+    remedies: RemedyList | None = None
     #: When it had to end for others, in order.
     preemptions: tuple[Preemption, ...] = ()
 
@@ -77,7 +77,7 @@ class Runs(msgspec.Struct, frozen=True):
     preemptible: int
     #: Tasks of an elastic group that do not run, and what a plan says about them.
     waiting_tasks: int = 0
-    certificate: Json = None
+    certificate: CertificateAnswer | None = None
     preemptions: tuple[Preemption, ...] = ()
 
 
@@ -168,18 +168,16 @@ class Explainer:
     ) -> Explained:
         snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
         found = certificate(snapshot, policy, gang, self._memo)
-        helpful: Json = None
+        helpful: RemedyList | None = None
         if with_remedies:
             source = self._source(snapshot)
             searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS, source=source)
-            helpful = plain(searched)
-            for told in helpful["found"]:
-                del told["steps"]
+            helpful = remedy_list(searched)
         return msgspec.structs.replace(
             wait,
             reason=wait.reason if found is None else found.reason,
             message=wait.message if found is None else found.sentence,
-            certificate=plain(found),
+            certificate=certificate_answer(found),
             remedies=helpful,
         )
 
@@ -189,7 +187,8 @@ class Explainer:
         if wanted is None:
             return runs
         message = f"{runs.message}: {wanted.sentence}"
-        return msgspec.structs.replace(runs, message=message, certificate=plain(wanted.certificate))
+        told = certificate_answer(wanted.certificate)
+        return msgspec.structs.replace(runs, message=message, certificate=told)
 
 
 def _is_planned(wait: Explained) -> bool:
@@ -204,8 +203,8 @@ def _in_pools(found: Explanation, names: PoolNames) -> Explanation:
             msgspec.structs.replace(
                 each,
                 message=names.in_data(each.message),
-                certificate=names.in_data(each.certificate),
-                remedies=names.in_data(each.remedies),
+                certificate=names.in_answer(each.certificate),
+                remedies=names.in_answer(each.remedies),
             )
             for each in found.groups
         ),
@@ -213,7 +212,7 @@ def _in_pools(found: Explanation, names: PoolNames) -> Explanation:
             msgspec.structs.replace(
                 each,
                 message=names.in_data(each.message),
-                certificate=names.in_data(each.certificate),
+                certificate=names.in_answer(each.certificate),
             )
             for each in found.running
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.api.why import CertificateAnswer, RemedyList, WhyAnswer, WhyGroup, WhyRunning
+from bough.api.why import WhyAnswer, WhyGroup, WhyRunning
 from bough.api.workflows import (
     Submission,
     TemplateSpec,
@@ -223,8 +223,8 @@ def _why_group(found: Explained) -> WhyGroup:
         message=found.message,
         alike=list(found.alike),
         tasks=found.tasks,
-        certificate=msgspec.convert(found.certificate, CertificateAnswer | None),
-        remedies=msgspec.convert(found.remedies, RemedyList | None),
+        certificate=found.certificate,
+        remedies=found.remedies,
         preemptions=preemption_lines(found.preemptions),
     )
 
@@ -239,7 +239,7 @@ def _why_running(found: Runs) -> WhyRunning:
         guaranteed=found.guaranteed,
         preemptible=found.preemptible,
         waiting_tasks=found.waiting_tasks,
-        certificate=msgspec.convert(found.certificate, CertificateAnswer | None),
+        certificate=found.certificate,
         preemptions=preemption_lines(found.preemptions),
     )
 
