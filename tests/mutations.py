@@ -175,7 +175,7 @@ MUTATIONS = (
         "what is guaranteed is reclaimed",
         "        return claim.preemptible and self._has_run_long_enough(claim, reach)\n",
         "        return self._has_run_long_enough(claim, reach)\n",
-        "tests/store/test_scenarios_scheduling.py -k 143",
+        "tests/unit/test_cycle_kai.py",
     ),
     Mutation(
         "the limit of users is ignored",
