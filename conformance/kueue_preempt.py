@@ -7,7 +7,7 @@ from typing import Any
 
 from bough.core.cycle.candidates import Candidates, Preemptor
 from bough.core.cycle.memo import Memo
-from bough.core.cycle.preemption import Preemption as Search
+from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing, standing_of
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.from_workload import gang_of_workload
@@ -55,7 +55,7 @@ def answer_victims(case: dict[str, Any]) -> dict[str, Any]:
         "actual": {
             "preempted": [
                 {"workload": victim.claim.name, "reason": REASONS[victim.rule]}
-                for victim in Search(copy, preemptor).victims()
+                for victim in PreemptionSearch(copy, preemptor).victims()
             ]
         }
     }

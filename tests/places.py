@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
-from bough.core.place.result import Refusal, Start
+from bough.core.place.result import GangPlacement, NoPlace
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
 from bough.model.placement import PlacePolicy
@@ -62,7 +62,7 @@ def start(
     *others: Gang,
     policy: PlacePolicy | None = None,
     later: bool = False,
-) -> Start | Refusal:
+) -> GangPlacement | NoPlace:
     placer = Placer(nodes, [TOPOLOGY], policy)
     placer.add([*others, wanted])
     tree = GangTree.of(wanted)
@@ -72,6 +72,6 @@ def start(
 def places(nodes: list[Node], wanted: Gang, *others: Gang, **options: object) -> dict[str, str]:
     """Where each pod went; nothing where the gang was refused."""
     found = start(nodes, wanted, *others, **options)  # type: ignore[arg-type]
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return {}
     return {each.pod: each.node for each in found.assignments}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bough.core.gang.tree import GangTree
-from bough.core.place.result import Refusal, Start
+from bough.core.place.result import GangPlacement, NoPlace
 from bough.model.placement import PlacePolicy
 from tests.bench import worlds_place as worlds
 from tests.bench.report import Report, cpu_seconds
@@ -96,7 +96,7 @@ def measure_gap(report: Report) -> None:
         placer = world.placer(topology=worlds.SMALL_TOPOLOGY)
         tree = GangTree.of(wanted)
         found = placer.start(tree, tree.held)
-        if isinstance(found, Refusal):
+        if isinstance(found, NoPlace):
             refused += 1
             gave_up += found.gave_up
     report.line(
@@ -129,12 +129,12 @@ def _cycle(world: World, policy: PlacePolicy | None = None) -> tuple[float, int,
     trees = [GangTree.of(gang) for gang in world.pending]
     for _ in range(3):
         placer = world.placer(policy)
-        found: list[Start | Refusal] = []
+        found: list[GangPlacement | NoPlace] = []
 
         def work() -> None:
             for tree in trees:
                 found.append(placer.start(tree, tree.held))  # noqa: B023
 
         best = min(best, cpu_seconds(work, repeat=1))
-        sizes = [len(each.assignments) for each in found if isinstance(each, Start)]
+        sizes = [len(each.assignments) for each in found if isinstance(each, GangPlacement)]
     return best, len(sizes), sum(sizes)

@@ -18,7 +18,7 @@ from bough.core.cycle.forest import Leaf
 from bough.core.cycle.judge import Judgement, Search, judge
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.preemption import Preemption
+from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import standing_of
 from bough.core.cycle.waits import is_waiting
 from bough.core.cycle.working_copy import WorkingCopy
@@ -110,7 +110,7 @@ def test_what_starts_has_room_before_any_victim_has_ended(random: Random) -> Non
 def test_no_victim_is_superfluous_and_the_victims_are_enough(random: Random) -> None:
     copy, preemptor = _search(random)
     usages = _usages(copy)
-    victims = Preemption(copy, preemptor).victims()
+    victims = PreemptionSearch(copy, preemptor).victims()
     assert usages == _usages(copy)
     if victims:
         holders = [victim.claim for victim in victims]
@@ -129,7 +129,7 @@ def test_no_victim_is_superfluous_and_the_victims_are_enough(random: Random) -> 
 @given(RANDOMS)
 def test_victims_elsewhere_are_in_queues_that_borrow_what_is_scarce(random: Random) -> None:
     copy, preemptor = _search(random)
-    for victim in Preemption(copy, preemptor).victims():
+    for victim in PreemptionSearch(copy, preemptor).victims():
         leaf = copy.forest.leaves[victim.claim.queue]
         if leaf is preemptor.leaf:
             assert EvictionRule.PREEMPT == victim.rule

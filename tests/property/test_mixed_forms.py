@@ -15,7 +15,7 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.usage import usage_of
 from bough.model.admission import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang, PodState
-from bough.model.gangrules import Line
+from bough.model.gangrules import LineOrder
 from bough.model.plan import Plan
 from bough.model.policy import KAI, KUEUE, OSMO, Heads, Judging, Policy
 from bough.model.reason import WaitReason
@@ -213,7 +213,7 @@ def check_rules(before: Snapshot, policy: Policy, decided: Plan) -> None:
 def turn(gang: Gang, policy: Policy) -> tuple[object, ...]:
     """Where a gang stands in the line of its queue: what has a guarantee may have its own."""
     in_turn = policy.judging is Judging.IN_TURN
-    second = in_turn and policy.gangs.line is Line.GUARANTEED_FIRST and gang.preemptible
+    second = in_turn and policy.gangs.line is LineOrder.GUARANTEED_FIRST and gang.preemptible
     return second, *standing_of(gang, policy)
 
 

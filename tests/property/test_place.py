@@ -13,7 +13,7 @@ from bough.core.gang.demand import needed
 from bough.core.gang.predicate import stand
 from bough.core.gang.tree import GangTree, Held, counts_of
 from bough.core.place.placer import Placer
-from bough.core.place.result import Refusal, Start
+from bough.core.place.result import GangPlacement, NoPlace
 from bough.model.cluster import Node
 from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
 from bough.model.placement import Packing, PlacePolicy
@@ -37,7 +37,9 @@ def placer_of(world: World, policy: PlacePolicy = PATIENT) -> Placer:
     return placer
 
 
-def start(world: World, policy: PlacePolicy = PATIENT, *, later: bool = False) -> Start | Refusal:
+def start(
+    world: World, policy: PlacePolicy = PATIENT, *, later: bool = False
+) -> GangPlacement | NoPlace:
     tree = GangTree.of(world.gang)
     return placer_of(world, policy).start(tree, tree.held, later=later)
 
@@ -54,28 +56,28 @@ def needs_places(world: World) -> bool:
 def test_pods_of_one_shape_are_never_refused_needlessly(world: World) -> None:
     assume(needs_places(world))
     expected = can_start(world.gang, world.running, world.nodes, TOPOLOGY)
-    assert expected == isinstance(start(world), Start)
+    assert expected == isinstance(start(world), GangPlacement)
 
 
 @given(worlds(levels=("rack",), nested=False))
 def test_pods_of_several_shapes_are_never_refused_needlessly(world: World) -> None:
     assume(needs_places(world))
     expected = can_start(world.gang, world.running, world.nodes, TOPOLOGY)
-    assert expected == isinstance(start(world), Start)
+    assert expected == isinstance(start(world), GangPlacement)
 
 
 @given(worlds())
 def test_nested_constraints_are_never_refused_needlessly_given_enough_work(world: World) -> None:
     assume(needs_places(world))
     expected = can_start(world.gang, world.running, world.nodes, TOPOLOGY)
-    assert expected == isinstance(start(world), Start)
+    assert expected == isinstance(start(world), GangPlacement)
 
 
 @given(worlds())
 def test_a_search_that_did_not_give_up_has_proved_its_refusal(world: World) -> None:
     assume(needs_places(world))
     found = start(world, PlacePolicy(work=5))
-    assume(isinstance(found, Refusal) and not found.gave_up)
+    assume(isinstance(found, NoPlace) and not found.gave_up)
     assert not can_start(world.gang, world.running, world.nodes, TOPOLOGY)
 
 
@@ -86,7 +88,7 @@ def test_a_search_that_did_not_give_up_has_proved_its_refusal(world: World) -> N
 def test_a_gang_is_never_placed_in_part(world: World, policy: PlacePolicy, later: bool) -> None:
     tree = GangTree.of(world.gang)
     found = placer_of(world, policy).start(tree, tree.held, later=later)
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return
     held = tree.held
     for unit in (found.core, *found.growth):
@@ -105,7 +107,7 @@ def test_no_pod_is_placed_beyond_what_the_gang_needs_and_each_unit_is_the_smalle
 ) -> None:
     tree = GangTree.of(world.gang)
     found = placer_of(world, policy).start(tree, tree.held)
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return
     held = tree.held
     for unit in (found.core, *found.growth):
@@ -133,7 +135,7 @@ def _broken_nodes(tree: GangTree, held: Held) -> set[str]:
 @given(worlds(), POLICIES, st.booleans())
 def test_no_node_is_overcommitted(world: World, policy: PlacePolicy, later: bool) -> None:
     found = start(world, policy, later=later)
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return
     pods = {pod.name: pod for pod in world.gang.pods}
     present = [pod for gang in (*world.running, world.gang) for pod in gang.pods if pod.node]
@@ -161,7 +163,7 @@ def _fits(node: Node, pods: list[Pod], new: list[Pod]) -> bool:
 @given(worlds(), POLICIES, st.booleans())
 def test_pods_are_only_where_they_may_be(world: World, policy: PlacePolicy, later: bool) -> None:
     found = start(world, policy, later=later)
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return
     nodes = {node.name: node for node in world.nodes}
     pods = {pod.name: pod for pod in world.gang.pods}
@@ -173,7 +175,7 @@ def test_required_domains_are_respected_by_the_core_and_by_growth(
     world: World, policy: PlacePolicy
 ) -> None:
     found = start(world, policy)
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return
     nodes = {node.name: node for node in world.nodes}
     placed = {each.pod: nodes[each.node] for each in found.assignments}
@@ -195,7 +197,7 @@ def test_required_domains_are_respected_by_the_core_and_by_growth(
 @given(worlds(), POLICIES)
 def test_either_all_pods_of_a_unit_wait_or_none(world: World, policy: PlacePolicy) -> None:
     found = start(world, policy, later=True)
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return
     for unit in (found.core, *found.growth):
         assert len({each.waits for each in unit.assignments}) <= 1
@@ -205,9 +207,9 @@ def test_either_all_pods_of_a_unit_wait_or_none(world: World, policy: PlacePolic
 @given(worlds())
 def test_a_gang_that_can_start_now_does_not_wait(world: World) -> None:
     now, later = start(world), start(world, later=True)
-    if isinstance(now, Refusal):
+    if isinstance(now, NoPlace):
         return
-    assert isinstance(later, Start)
+    assert isinstance(later, GangPlacement)
     assert now.core == later.core
 
 
@@ -221,7 +223,7 @@ def test_as_few_preferred_domains_are_used_as_possible(
     pods = tuple(msgspec.structs.replace(shape, name=f"p{number}") for number in range(size))
     gang = Gang("gang", "q", pods, minimum=size, constraint=TopologyConstraint(preferred="rack"))
     found = start(World(nodes, [], gang))
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return
     racks: dict[object, list[Node]] = {}
     for node in nodes:
@@ -265,11 +267,11 @@ def test_the_order_in_which_nodes_are_given_changes_nothing(
     assert first == _plan(many, policy, later=False)
 
 
-def _plan(many: list[World], policy: PlacePolicy, later: bool) -> list[Start | Refusal]:
+def _plan(many: list[World], policy: PlacePolicy, later: bool) -> list[GangPlacement | NoPlace]:
     """Place several gangs one after the other; now and then one that runs is told to end."""
     placer = Placer(many[0].nodes, [TOPOLOGY], policy)
     placer.add(many[0].running)
-    found: list[Start | Refusal] = []
+    found: list[GangPlacement | NoPlace] = []
     for number, world in enumerate(many):
         gang = _rename(world.gang, f"gang-{number}")
         tree = GangTree.of(gang)
@@ -303,7 +305,7 @@ def test_undo_restores_everything(many: list[World], data: st.DataObject) -> Non
         gang = _rename(world.gang, f"gang-{number}")
         tree = GangTree.of(gang)
         found = placer.start(tree, tree.held, later=True)
-        if isinstance(found, Start):
+        if isinstance(found, GangPlacement):
             for each in found.assignments:
                 if data.draw(st.booleans()):
                     placer.release(gang.name, each.pod, gone=data.draw(st.booleans()))

@@ -16,7 +16,7 @@ import pytest
 from bough.core.gang.release import next_unit
 from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
-from bough.core.place.result import Start
+from bough.core.place.result import GangPlacement
 from bough.formats.scenario_file import read_scenario
 from bough.formats.yaml.fields import Fields
 from bough.model.cluster import Node, Resources
@@ -145,7 +145,7 @@ def check_placement(gang: Gang, found: Gangs, step: Fields) -> None:
     placer.add([gang])
     tree = GangTree.of(gang)
     start = placer.start(tree, tree.held)
-    assignments = start.assignments if isinstance(start, Start) else ()
+    assignments = start.assignments if isinstance(start, GangPlacement) else ()
     assert numbers(step, "placed") == by_leaf(gang, [each.pod for each in assignments])
     if "together" in step:
         labels = step.text_map("together")

@@ -48,7 +48,9 @@ def test_every_reason_is_explained():
 
 
 MAPPED = [
-    *(f"core/{name}" for name in ("cycle", "explain", "gang", "place")),
+    "core",
+    *(f"core/{name}" for name in ("cycle", "explain", "gang", "place", "quota")),
+    "model",
     "control",
     *(
         f"control/{name}"

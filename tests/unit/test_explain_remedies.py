@@ -22,10 +22,10 @@ from bough.model.remedy import (
     AddNodes,
     Change,
     End,
+    HeldPart,
     Knob,
     LowerMinimum,
     Move,
-    Part,
     Raise,
     Remedies,
     Remedy,
@@ -291,7 +291,7 @@ def test_a_workload_of_a_stopped_queue_is_helped_by_opening_it():
     remedies_of = found(kueue_world({"red": (workload("new", 1),)}, rules=rules), "ns/new", KUEUE)
 
     assert [RemedyKind.RESUME] == list(remedies_of)
-    assert (Resume(Part.QUEUE, "red"),) == remedies_of[RemedyKind.RESUME].steps
+    assert (Resume(HeldPart.QUEUE, "red"),) == remedies_of[RemedyKind.RESUME].steps
 
 
 def test_a_workload_behind_a_stopped_local_queue_is_helped_by_opening_it():
@@ -300,7 +300,7 @@ def test_a_workload_behind_a_stopped_local_queue_is_helped_by_opening_it():
 
     remedies_of = found(kueue_world({"red": (new,)}, local_queues=doors), "ns/new", KUEUE)
 
-    assert (Resume(Part.LOCAL_QUEUE, "ns/door"),) == remedies_of[RemedyKind.RESUME].steps
+    assert (Resume(HeldPart.LOCAL_QUEUE, "ns/door"),) == remedies_of[RemedyKind.RESUME].steps
     assert (Move("blue"),) == remedies_of[RemedyKind.MOVE].steps
 
 

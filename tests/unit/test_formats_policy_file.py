@@ -20,7 +20,7 @@ from bough.formats.policy_file import (
 )
 from bough.formats.yaml.composer import compose
 from bough.formats.yaml.documents import Document
-from bough.model.gangrules import GrowthTurn, Line, VictimAge, VictimSearch
+from bough.model.gangrules import GrowthTurn, LineOrder, VictimAge, VictimSearch
 from bough.model.placement import Packing, PlacePolicy
 from bough.model.policy import (
     KAI,
@@ -91,7 +91,7 @@ def test_every_kind_of_field_can_be_written():
         gangs=msgspec.structs.replace(
             KUEUE.gangs,
             placement=PlacePolicy(packing=Packing.SPREAD, work=10),
-            line=Line.BY_WEIGHT,
+            line=LineOrder.BY_WEIGHT,
             growth=GrowthTurn.IN_LINE,
             minimum_runtime_ms=900_000,
             grace_ms=0,
@@ -209,7 +209,7 @@ def test_every_field_is_documented():
 def test_every_choice_of_a_field_is_documented():
     text = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
 
-    gangs = [*Line, *GrowthTurn, *VictimAge, *VictimSearch, *Packing]
+    gangs = [*LineOrder, *GrowthTurn, *VictimAge, *VictimSearch, *Packing]
     choices = [*Judging, *Heads, *OrderKey, *RequeuingTimestamp, *gangs]
 
     assert [] == [each.value for each in choices if f"`{each.value}`" not in text]

@@ -8,7 +8,7 @@ from bough.core.cycle.plan import plan
 from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import AdmissionRules, QueueingStrategy
 from bough.model.gang import Gang
-from bough.model.gangrules import Line
+from bough.model.gangrules import LineOrder
 from bough.model.policy import KAI, KUEUE, OSMO, Policy
 from bough.model.snapshot import Parked, Snapshot
 from bough.model.workload import Flavor
@@ -16,7 +16,7 @@ from tests.cycle_gangs import HIGH, LOW, NORMAL, cluster, gang, node, queue
 from tests.cycle_kueue import pods, waiting
 from tests.simulation import replace, started
 
-BY_WEIGHT = replace(OSMO, gangs=replace(OSMO.gangs, line=Line.BY_WEIGHT))
+BY_WEIGHT = replace(OSMO, gangs=replace(OSMO.gangs, line=LineOrder.BY_WEIGHT))
 GROWS_IN_LINE = replace(KAI, gangs=replace(KAI.gangs, hopeless_aside=True))
 policies = pytest.mark.parametrize(
     "policy", [BY_WEIGHT, GROWS_IN_LINE], ids=["by weight", "grows in line"]

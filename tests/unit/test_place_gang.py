@@ -9,7 +9,7 @@ from bough.core.gang.demand import needed
 from bough.core.gang.tree import GangTree
 from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
-from bough.core.place.result import Placement, Refusal, Start
+from bough.core.place.result import GangPlacement, NoPlace, Placement
 from bough.errors import Broken
 from bough.model.cluster import Match
 from bough.model.gang import Gang, PodState, SubGroup, SubGroupSet, TopologyConstraint
@@ -39,13 +39,13 @@ def several(count: int, gpus: int = 1, **fields: object) -> Gang:
 def test_a_gang_that_does_not_fit_takes_nothing() -> None:
     placer = Placer([node("n", 4)])
     tree = GangTree.of(several(5))
-    assert Refusal() == placer.start(tree, tree.held)
+    assert NoPlace() == placer.start(tree, tree.held)
     assert [4] == [row[0] for row in placer.index.idle]
 
 
 def test_a_gang_grows_beyond_its_minimum_while_there_is_room() -> None:
     found = start([node("n", 4)], several(6, minimum=3))
-    assert isinstance(found, Start)
+    assert isinstance(found, GangPlacement)
     assert (3, 1) == (len(found.core.assignments), len(found.growth))
 
 
@@ -60,12 +60,12 @@ def test_the_minimum_is_found_among_pods_of_which_some_do_not_fit() -> None:
 
 
 def test_a_gang_that_lacks_pods_is_refused_for_that() -> None:
-    assert Refusal(lacks_pods=True) == start([node("n")], several(2, minimum=3))
+    assert NoPlace(lacks_pods=True) == start([node("n")], several(2, minimum=3))
 
 
 def test_a_gang_that_has_what_it_needs_only_grows() -> None:
     found = start([node("n")], gang(pod("a", node="n"), pod("b"), minimum=1))
-    assert isinstance(found, Start)
+    assert isinstance(found, GangPlacement)
     assert () == found.core.assignments
     assert ["b"] == [each.pod for each in found.assignments]
 
@@ -269,7 +269,7 @@ def test_racks_with_equal_nodes_are_not_alike_when_pods_that_run_pin_one() -> No
 
 def test_a_constraint_that_cannot_be_looked_up_is_a_refusal_that_names_it() -> None:
     found = start(RACKS, several(1, constraint=TopologyConstraint(required="row")))
-    assert isinstance(found, Refusal)
+    assert isinstance(found, NoPlace)
     (unresolved,) = found.unresolved
     assert ("gang", "row") == (unresolved.subgroup, unresolved.problem.unknown)
 
@@ -290,7 +290,7 @@ def test_small_replicas_are_taken_where_the_first_ones_leave_too_little() -> Non
 
 def test_an_optional_replica_starts_whole_or_not_at_all() -> None:
     found = start([node("n", 5)], replicas([2, 2, 2], minimum=1))
-    assert isinstance(found, Start)
+    assert isinstance(found, GangPlacement)
     assert [2, 2] == [len(unit.assignments) for unit in (found.core, *found.growth)]
 
 
@@ -299,7 +299,7 @@ def test_many_equal_replicas_that_cannot_all_fit_are_refused_without_much_work()
     found = start(
         nodes, replicas([2] * 60, minimum=41, constraint=RACK), policy=PlacePolicy(work=100)
     )
-    assert Refusal() == found
+    assert NoPlace() == found
 
 
 def test_a_gang_with_very_many_subgroups_is_placed() -> None:
@@ -311,8 +311,8 @@ def test_a_search_that_is_too_long_gives_up_and_says_so() -> None:
     """Racks of 7, 6 and 5 hold 3 + 3 + ..., in no way 4 + 4 + 4 + 3 + 3: but that takes a while."""
     nodes = [node(f"n{at}", size, rack=f"a.r{at}") for at, size in enumerate((7, 6, 5))]
     wanted = replicas([4, 4, 4, 3, 3], constraint=RACK)
-    assert Refusal(gave_up=True) == start(nodes, wanted, policy=PlacePolicy(work=3))
-    assert Refusal(gave_up=False) == start(nodes, wanted)
+    assert NoPlace(gave_up=True) == start(nodes, wanted, policy=PlacePolicy(work=3))
+    assert NoPlace(gave_up=False) == start(nodes, wanted)
 
 
 # Room that is being freed
@@ -325,23 +325,23 @@ def ending(name: str, gpus: int, at: str) -> Gang:
 def test_a_gang_waits_for_room_that_is_being_freed_only_if_it_may() -> None:
     nodes = [node("a", 2), node("b", 2)]
     other = ending("other", 2, "b")
-    assert Refusal() == start(nodes, several(4), other)
+    assert NoPlace() == start(nodes, several(4), other)
     found = start(nodes, several(4), other, later=True)
-    assert isinstance(found, Start)
+    assert isinstance(found, GangPlacement)
     assert found.core.waits
 
 
 def test_where_one_pod_waits_the_whole_gang_does_and_its_growth() -> None:
     nodes = [node("a", 3), node("b", 2)]
     found = start(nodes, several(5, minimum=4), ending("other", 2, "b"), later=True)
-    assert isinstance(found, Start)
+    assert isinstance(found, GangPlacement)
     assert [True] * 5 == [each.waits for each in found.assignments]
 
 
 def test_growth_waits_only_where_its_own_room_is_not_free() -> None:
     nodes = [node("a", 2), node("b", 2)]
     found = start(nodes, several(4, minimum=1), ending("other", 2, "b"), later=True)
-    assert isinstance(found, Start)
+    assert isinstance(found, GangPlacement)
     assert [False, False, True, True] == [each.waits for each in found.assignments]
 
 
@@ -349,10 +349,10 @@ def test_room_under_a_waiting_gang_stays_free_for_nobody_else() -> None:
     placer = Placer([node("a", 4)])
     placer.add([ending("other", 2, "a")])
     first, second = (GangTree.of(several(4, name=name)) for name in ("first", "second"))
-    assert isinstance(placer.start(first, first.held, later=True), Start)
+    assert isinstance(placer.start(first, first.held, later=True), GangPlacement)
     single = GangTree.of(gang(pod("p"), name="single"))
-    assert isinstance(placer.start(single, single.held, later=True), Refusal)
-    assert isinstance(placer.start(second, second.held, later=True), Refusal)
+    assert isinstance(placer.start(single, single.held, later=True), NoPlace)
+    assert isinstance(placer.start(second, second.held, later=True), NoPlace)
 
 
 # What-ifs
@@ -364,14 +364,14 @@ def test_evicting_a_victim_makes_room_for_later_and_undo_takes_it_back() -> None
     tree = GangTree.of(several(2, 2))
     demand = needed(tree, tree.held)
     assert demand is not None
-    assert isinstance(placer.place(tree, demand, tree.held, later=True), Refusal)
+    assert isinstance(placer.place(tree, demand, tree.held, later=True), NoPlace)
     mark = placer.mark()
     placer.release("victim", "v")
     found = placer.place(tree, demand, tree.held, later=True)
     assert isinstance(found, Placement)
     assert found.waits
     placer.undo(mark)
-    assert isinstance(placer.place(tree, demand, tree.held, later=True), Refusal)
+    assert isinstance(placer.place(tree, demand, tree.held, later=True), NoPlace)
 
 
 def test_a_victim_that_is_gone_leaves_room_for_now() -> None:
@@ -379,7 +379,7 @@ def test_a_victim_that_is_gone_leaves_room_for_now() -> None:
     placer.add([gang(pod("v", 4, node="a"), name="victim")])
     placer.release("victim", "v", gone=True)
     tree = GangTree.of(several(4))
-    assert isinstance(placer.start(tree, tree.held), Start)
+    assert isinstance(placer.start(tree, tree.held), GangPlacement)
     assert placer.node_of("victim", "v") is None
 
 
@@ -423,19 +423,19 @@ def test_what_was_refused_is_tried_again_once_something_is_given_back() -> None:
     placer = Placer([node("a", 4), node("b", 4)])
     placer.add([gang(pod("v", 4, node="a"), name="victim")])
     tree = GangTree.of(several(5))
-    assert isinstance(placer.start(tree, tree.held), Refusal)
+    assert isinstance(placer.start(tree, tree.held), NoPlace)
     mark = placer.mark()
     placer.release("victim", "v", gone=True)
-    assert isinstance(placer.start(tree, tree.held), Start)
+    assert isinstance(placer.start(tree, tree.held), GangPlacement)
     placer.undo(mark)
-    assert isinstance(placer.start(tree, tree.held), Refusal)
+    assert isinstance(placer.start(tree, tree.held), NoPlace)
 
 
 def test_nodes_can_be_limited_to_a_mask() -> None:
     placer = Placer([node("a", 4), node("b", 4)])
     tree = GangTree.of(several(2))
     found = placer.start(tree, tree.held, within=0b10)
-    assert isinstance(found, Start)
+    assert isinstance(found, GangPlacement)
     assert {"b"} == {each.node for each in found.assignments}
 
 

@@ -1,1 +1,45 @@
-"""Frozen types that every layer shares: what things are, never what is decided about them."""
+"""Frozen types that every layer shares: what things are, never what is decided about them.
+
+What is decided about
+
+- snapshot: everything a decision may depend on
+- gang: the one workload type, a tree of subgroups over pods
+- cluster: nodes, what they offer, how they are wired, which pods may use them
+- quota: cohorts and queues, as they are declared
+- admission: the rules of a queue
+- policy: how a cycle decides, and the presets
+- gangrules: the part of a policy that concerns gangs with pods
+- placement: the part that concerns places
+
+What is decided
+
+- plan: starts, ends, nominations and waits
+- reason: why the quota tree refuses, and why a gang waits
+- shortage: what a gang without a place lacks
+- certificate: why a gang waits or is evicted, in full
+- remedy: what would help
+
+As people write it
+
+- podgroup: PodGroups of KAI
+- fairqueue: Queues of KAI
+- workload: Workloads, flavors and local queues of Kueue
+- organisation: all objects of Kueue together
+- problem: what is wrong with an object
+- amount: amounts as text
+
+What a server keeps
+
+- workflow: workflows, groups and tasks
+- task_template: what a task is made of where it runs
+- transitions: the statuses of tasks, groups and workflows
+- pool: pools and what is configured for them
+- subpool: subpools and their states
+- names: names of pools, subpools and queues
+- access: users, roles and what they allow
+- record: audit, history and events
+- settings: settings that can be changed while it runs
+- usage: what was held, and for how long
+- backend: what every backend meets
+- safe_regex: the rule for regular expressions that users write
+"""

@@ -171,7 +171,7 @@ class User(msgspec.Struct, frozen=True):
     created_by: str
 
 
-class Assignment(msgspec.Struct, frozen=True):
+class RoleAssignment(msgspec.Struct, frozen=True):
     """A role that a user was given."""
 
     role: str

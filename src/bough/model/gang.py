@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from bough.model.cluster import Match, Resources, Toleration
-from bough.model.workload import Admission, CheckState, PodSet, WorkloadCondition
+from bough.model.workload import Admission, CheckState, HoldsQuota, PodSet, WorkloadCondition
 
 #: Since when something waits of which that is not known: before everything else.
 LONG_AGO = -(2**62)
@@ -79,7 +79,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     unsupported: str = ""
 
 
-class Gang(msgspec.Struct, frozen=True, gc=False):
+class Gang(HoldsQuota, msgspec.Struct, frozen=True, gc=False):
     """A workload that starts whole or not at all."""
 
     name: str
@@ -126,18 +126,3 @@ class Gang(msgspec.Struct, frozen=True, gc=False):
     conditions: tuple[WorkloadCondition, ...] = ()
     checks: tuple[CheckState, ...] = ()
     annotations: dict[str, str] = {}
-
-    def has(self, condition: str) -> bool:
-        """Whether a condition of this type is true."""
-        return condition in [each.type for each in self.conditions if each.status]
-
-    def lacks(self, condition: str) -> bool:
-        """Whether a condition of this type is present and false."""
-        return condition in [each.type for each in self.conditions if not each.status]
-
-    @property
-    def holds_quota(self) -> bool:
-        """Whether its pod sets hold what they were admitted with: until it is finished."""
-        if self.admission is None:
-            return False
-        return not self.lacks("QuotaReserved") and not self.has("Finished")

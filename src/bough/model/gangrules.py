@@ -9,7 +9,7 @@ import msgspec
 from bough.model.placement import PlacePolicy
 
 
-class Line(StrEnum):
+class LineOrder(StrEnum):
     """In which order gangs are served."""
 
     #: What is guaranteed by priority and submit time; then what may borrow, by weight.
@@ -48,7 +48,7 @@ class GangRules(msgspec.Struct, frozen=True):
 
     #: How nodes are chosen.
     placement: PlacePolicy = PlacePolicy()
-    line: Line = Line.GUARANTEED_FIRST
+    line: LineOrder = LineOrder.GUARANTEED_FIRST
     growth: GrowthTurn = GrowthTurn.LAST
     #: What a gang has beyond its minimum is borrowed, whatever the gang's own rank: it may exceed
     #: the quota, and is given back for anything that is needed. Otherwise it has the gang's rank:

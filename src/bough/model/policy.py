@@ -14,7 +14,7 @@ from bough.model.admission import (
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
-from bough.model.gangrules import GangRules, GrowthTurn, Line, VictimAge, VictimSearch
+from bough.model.gangrules import GangRules, GrowthTurn, LineOrder, VictimAge, VictimSearch
 from bough.model.placement import KAI_PLACEMENT
 
 
@@ -133,7 +133,7 @@ KAI = Policy(
     ending_counts=False,
     gangs=GangRules(
         placement=KAI_PLACEMENT,
-        line=Line.BY_WEIGHT,
+        line=LineOrder.BY_WEIGHT,
         growth=GrowthTurn.IN_LINE,
         growth_borrows=False,
         subgroups_by_name=True,

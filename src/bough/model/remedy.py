@@ -56,7 +56,7 @@ class Knob(StrEnum):
     LENDING = "lending limit"
 
 
-class Part(StrEnum):
+class HeldPart(StrEnum):
     """What can be held."""
 
     QUEUE = "queue"
@@ -112,7 +112,7 @@ class Move(msgspec.Struct, frozen=True, tag="move"):
 class Resume(msgspec.Struct, frozen=True, tag="resume"):
     """Something is no longer held."""
 
-    part: Part
+    part: HeldPart
     name: str
 
 

@@ -6,6 +6,7 @@ Amounts are integers in the resource's own unit (CPU in thousandths of a core). 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Protocol
 
 import msgspec
 
@@ -116,7 +117,38 @@ class CheckState(msgspec.Struct, frozen=True, gc=False):
     since_ms: int | None = None
 
 
-class Workload(msgspec.Struct, frozen=True, gc=False):
+class _WithConditions(Protocol):
+    @property
+    def admission(self) -> Admission | None: ...
+
+    @property
+    def conditions(self) -> tuple[WorkloadCondition, ...]: ...
+
+
+class HoldsQuota(msgspec.Struct, frozen=True, gc=False):
+    """What conditions say about quota: the same of a Workload and of the gang that it becomes."""
+
+    def has(self: _WithConditions, condition: str) -> bool:
+        """Whether a condition of this type is true."""
+        return _says(self, condition, status=True)
+
+    def lacks(self: _WithConditions, condition: str) -> bool:
+        """Whether a condition of this type is present and false."""
+        return _says(self, condition, status=False)
+
+    @property
+    def holds_quota(self: _WithConditions) -> bool:
+        """Whether what it was admitted with is counted: from reservation until it is finished."""
+        if self.admission is None or _says(self, "QuotaReserved", status=False):
+            return False
+        return not _says(self, "Finished", status=True)
+
+
+def _says(found: _WithConditions, condition: str, *, status: bool) -> bool:
+    return condition in [each.type for each in found.conditions if each.status is status]
+
+
+class Workload(HoldsQuota, frozen=True, gc=False):
     """Pods that are admitted together or not at all."""
 
     name: str
@@ -149,18 +181,3 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> str:
         """Namespace and name."""
         return f"{self.namespace}/{self.name}"
-
-    def has(self, condition: str) -> bool:
-        """Whether a condition of this type is true."""
-        return condition in [each.type for each in self.conditions if each.status]
-
-    def lacks(self, condition: str) -> bool:
-        """Whether a condition of this type is present and false."""
-        return condition in [each.type for each in self.conditions if not each.status]
-
-    @property
-    def holds_quota(self) -> bool:
-        """Whether what it was admitted with is counted: from reservation until it is finished."""
-        if self.admission is None:
-            return False
-        return not self.lacks("QuotaReserved") and not self.has("Finished")

@@ -12,7 +12,15 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.access import Assignment, Credential, CredentialType, Profile, Role, Token, User
+from bough.model.access import (
+    Credential,
+    CredentialType,
+    Profile,
+    Role,
+    RoleAssignment,
+    Token,
+    User,
+)
 from bough.store.rows import read_all, read_first
 from bough.store.schema import (
     CREDENTIALS,
@@ -73,14 +81,14 @@ def delete_user(connection: sa.Connection, name: str) -> None:
     connection.execute(sa.delete(USERS).where(USERS.c.name == name))
 
 
-def assignments(connection: sa.Connection, user: str) -> list[Assignment]:
+def assignments(connection: sa.Connection, user: str) -> list[RoleAssignment]:
     """The roles of a user, by name."""
     columns = (USER_ROLES.c.role, USER_ROLES.c.assigned_by, USER_ROLES.c.assigned_ms)
     query = sa.select(*columns).where(USER_ROLES.c.user == user).order_by(USER_ROLES.c.role)
-    return [Assignment(*row) for row in connection.execute(query)]
+    return [RoleAssignment(*row) for row in connection.execute(query)]
 
 
-def assign(connection: sa.Connection, user: str, assignment: Assignment) -> None:
+def assign(connection: sa.Connection, user: str, assignment: RoleAssignment) -> None:
     """Give a user a role."""
     connection.execute(sa.insert(USER_ROLES).values(user=user, **msgspec.to_builtins(assignment)))
 

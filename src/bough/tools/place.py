@@ -14,7 +14,7 @@ from bough.core.gang.tree import GangTree
 from bough.core.place.columns import GPUS
 from bough.core.place.placer import Placer
 from bough.core.place.reasons import explain
-from bough.core.place.result import Placement, Refusal, Start, Unresolved
+from bough.core.place.result import GangPlacement, NoPlace, Placement, Unresolved
 from bough.errors import NotFound
 from bough.formats.kubernetes.nodes import read_nodes
 from bough.formats.yaml.fields import suggest
@@ -101,7 +101,7 @@ def _place(placer: Placer, gang: Gang) -> Answer:
     """Start one gang, and say where its pods went or what is in the way."""
     tree = GangTree.of(gang)
     subgroups = {pod.name: pod.subgroup for pod in gang.pods}
-    found = Start(Placement(()))
+    found = GangPlacement(Placement(()))
     if any(tree.pending):
         found = placer.start(tree, tree.held, later=True)
     answer: Answer = {
@@ -124,19 +124,19 @@ def _place(placer: Placer, gang: Gang) -> Answer:
     answer["left"] = [
         pod.name for pod in gang.pods if pod.state is PodState.PENDING and pod.name not in started
     ]
-    refused = isinstance(found, Refusal)
+    refused = isinstance(found, NoPlace)
     answer["refusal"] = _refusal_answer(placer, tree, found) if refused else None
     return answer
 
 
-def _units(found: Start | Refusal) -> list[tuple[Placement, bool]]:
+def _units(found: GangPlacement | NoPlace) -> list[tuple[Placement, bool]]:
     """What was placed, and whether the gang could do without it."""
-    if isinstance(found, Refusal):
+    if isinstance(found, NoPlace):
         return []
     return [(found.core, False), *((unit, True) for unit in found.growth)]
 
 
-def _refusal_answer(placer: Placer, tree: GangTree, refusal: Refusal) -> Answer:
+def _refusal_answer(placer: Placer, tree: GangTree, refusal: NoPlace) -> Answer:
     """Why a gang has no place; exactly one of the lists says it."""
     demand = needed(tree, tree.held)
     why = Explanation()

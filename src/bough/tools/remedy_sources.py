@@ -21,10 +21,10 @@ from bough.model.remedy import (
     AnyNodes,
     Change,
     End,
+    HeldPart,
     Knob,
     LowerMinimum,
     Move,
-    Part,
     Raise,
     RaisePriority,
     Resume,
@@ -208,11 +208,11 @@ class KueueSource(Source):
             case _:
                 yield from super().tell_cluster(step)
 
-    def tell_resume(self, part: Part, name: str) -> Change:
+    def tell_resume(self, part: HeldPart, name: str) -> Change:
         """A stop policy, or whether a Workload is active."""
-        if part is Part.WORKLOAD:
+        if part is HeldPart.WORKLOAD:
             return Change("Workload", name, fields.ACTIVE, False, True)
-        kind = "ClusterQueue" if part is Part.QUEUE else "LocalQueue"
+        kind = "ClusterQueue" if part is HeldPart.QUEUE else "LocalQueue"
         return Change(kind, name, fields.STOP_POLICY, self.stop_of(part, name), "None")
 
     def tell_raise(self, step: Raise) -> Change:

@@ -10,7 +10,7 @@ from bough.control.people.access import authorise, hash_secret
 from bough.control.recording import SYSTEM_ACTOR, audit
 from bough.control.site import Site
 from bough.errors import Conflict, Forbidden, Invalid, NotFound
-from bough.model.access import Action, Actor, Assignment, Token, User
+from bough.model.access import Action, Actor, RoleAssignment, Token, User
 from bough.model.names import plain_name_fault
 from bough.store import people as people_store
 from bough.store import settings as setting_store
@@ -109,7 +109,7 @@ def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str |
         now_ms = site.clock.now_ms()
         if people_store.find_user(connection, ADMIN) is None:
             people_store.insert_user(connection, User(ADMIN, now_ms, SYSTEM_ACTOR.name))
-        assignment = Assignment(names.admin, SYSTEM_ACTOR.name, now_ms)
+        assignment = RoleAssignment(names.admin, SYSTEM_ACTOR.name, now_ms)
         people_store.assign(connection, ADMIN, assignment)
         people_store.delete_token(connection, ADMIN, "first")
         token = Token(

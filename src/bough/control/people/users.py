@@ -12,7 +12,7 @@ from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
-from bough.model.access import Action, Actor, Assignment, Role, Statement, User
+from bough.model.access import Action, Actor, Role, RoleAssignment, Statement, User
 from bough.model.names import plain_name_fault
 from bough.model.record import ConfigType
 from bough.store import people as people_store
@@ -26,7 +26,7 @@ class UserView(msgspec.Struct, frozen=True):
     """A user with the roles that were given."""
 
     user: User
-    roles: tuple[Assignment, ...]
+    roles: tuple[RoleAssignment, ...]
 
 
 def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) -> UserView:
@@ -146,7 +146,7 @@ def _assign(
         if fault is not None:
             raise Invalid(fault)
         if role not in has:
-            assignment = Assignment(role, actor.name, site.clock.now_ms())
+            assignment = RoleAssignment(role, actor.name, site.clock.now_ms())
             people_store.assign(connection, name, assignment)
 
 

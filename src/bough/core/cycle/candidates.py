@@ -60,7 +60,7 @@ class Preemptor(NamedTuple):
     needs_room: bool = False
 
 
-class Level(NamedTuple):
+class Tier(NamedTuple):
     """A cohort above the preemptor; candidates below it, but not below the level before it."""
 
     inner: Inner
@@ -93,7 +93,7 @@ class Victim:
         self,
         claim: Claim,
         pods: tuple[Pod, ...],
-        reach: Level | None,
+        reach: Tier | None,
         rule: EvictionRule,
         level: TreeNode,
         charges: Sequence[tuple[Account, int]],
@@ -256,7 +256,7 @@ class Candidates:
             for what, amount in preemptor.amounts.items()
         )
 
-    def _elastic(self, *, borrowing: bool) -> Iterator[tuple[Claim, Level | None]]:
+    def _elastic(self, *, borrowing: bool) -> Iterator[tuple[Claim, Tier | None]]:
         if self._copy.elastic:
             yield from self._claims(leaving=False, borrowing=borrowing, elastic=True)
 
@@ -273,7 +273,7 @@ class Candidates:
 
     def _claims(
         self, *, leaving: bool, borrowing: bool, elastic: bool
-    ) -> Iterator[tuple[Claim, Level | None]]:
+    ) -> Iterator[tuple[Claim, Tier | None]]:
         """Other queues, those over which the preemptor has the advantage first; then the own."""
         for claim, reach in self._elsewhere(leaving=leaving, advantage=True):
             if self._is_candidate(claim, reach, elastic=elastic):
@@ -286,19 +286,19 @@ class Candidates:
             if self._is_candidate(claim, None, elastic=elastic):
                 yield claim, None
 
-    def _is_candidate(self, claim: Claim, reach: Level | None, *, elastic: bool) -> bool:
+    def _is_candidate(self, claim: Claim, reach: Tier | None, *, elastic: bool) -> bool:
         if elastic:
             return claim.elastic and self._may_shrink(claim, reach)
         return claim.preemptible and self._has_run_long_enough(claim, reach)
 
-    def _may_shrink(self, claim: Claim, reach: Level | None) -> bool:
+    def _may_shrink(self, claim: Claim, reach: Tier | None) -> bool:
         """Whether surplus is borrowed, whatever the gang's rank; otherwise it has that rank."""
         if self._copy.rules.growth_borrows:
             return True
         lower = claim.standing.priority < self._preemptor.standing.priority
         return claim.preemptible and (reach is not None or lower)
 
-    def _has_run_long_enough(self, claim: Claim, reach: Level | None) -> bool:
+    def _has_run_long_enough(self, claim: Claim, reach: Tier | None) -> bool:
         """Whether a gang has run for as long as it may at least before it is broken."""
         safe_for = self._safe_for_ms(claim, reach)
         if safe_for is None:
@@ -306,7 +306,7 @@ class Candidates:
         started = claim.gang.started_ms
         return not safe_for or started is None or started + safe_for <= self._copy.now_ms
 
-    def _safe_for_ms(self, claim: Claim, reach: Level | None) -> int | None:
+    def _safe_for_ms(self, claim: Claim, reach: Tier | None) -> int | None:
         """What the queue says of it; of other queues, the node below the common one says it."""
         leaf = claim.leaf
         if leaf is None or reach is None:
@@ -324,7 +324,7 @@ class Candidates:
             for leaving in (True, False)
         )
 
-    def _elsewhere(self, *, leaving: bool, advantage: bool) -> Iterator[tuple[Claim, Level]]:
+    def _elsewhere(self, *, leaving: bool, advantage: bool) -> Iterator[tuple[Claim, Tier]]:
         streams = [
             self._at(level, leaving=leaving)
             for level in self._levels
@@ -340,14 +340,14 @@ class Candidates:
             if not self._copy.is_evicted(claim):
                 yield claim, level
 
-    def _queue_turn(self, ranked: tuple[object, Claim, Level]) -> int:
+    def _queue_turn(self, ranked: tuple[object, Claim, Tier]) -> int:
         """The lower priority first, of the nodes that stand beside the preemptor's."""
         _, claim, level = ranked
         tree = self._copy.ledgers.total
         path = self._copy.path(claim.queue)
         return tree.priority(path[path.index(level.inner.node) - 1])
 
-    def _at(self, level: Level, *, leaving: bool) -> Iterator[tuple[object, Claim, Level]]:
+    def _at(self, level: Tier, *, leaving: bool) -> Iterator[tuple[object, Claim, Tier]]:
         """What is left at a level after the queue's rule, sorted."""
         preemptor = self._preemptor
         ranked = level.leaving if leaving else level.running
@@ -399,14 +399,14 @@ class Candidates:
         costs = [self._copy.cost(claim, pod) for pod in pods]
         return all(cost == costs[0] for cost in costs)
 
-    def _part(self, claim: Claim, unit: Unit, reach: Level | None) -> Victim:
+    def _part(self, claim: Claim, unit: Unit, reach: Tier | None) -> Victim:
         return self._victim(claim, unit.pods, reach, self.charges(claim, unit.pods), unit)
 
     def _victim(
         self,
         claim: Claim,
         pods: tuple[Pod, ...],
-        reach: Level | None,
+        reach: Tier | None,
         charges: Sequence[tuple[Account, int]],
         unit: Unit | None = None,
     ) -> Victim:
@@ -446,7 +446,7 @@ def is_out_of_reach(victim: Victim, scarce: tuple[FlavorResource, ...]) -> bool:
     return False
 
 
-def _levels(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Level]:
+def _levels(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
     """The cohorts from which the preemptor may reclaim, from its own up to the root."""
     leaf = preemptor.leaf
     rule = leaf.preemption.reclaim_within_cohort
@@ -462,7 +462,7 @@ def _levels(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Level]:
         leaving, running = copy.forest.reclaimable(
             inner, preemptor.scarce, only_users=not preemptor.needs_room
         )
-        yield Level(inner, advantage, skipped, leaving, running)
+        yield Tier(inner, advantage, skipped, leaving, running)
         rest = [_passed_on(account, amount) for account, amount in rest]
         advantage = advantage or _holds_all(rest)
         skipped = inner.names

@@ -35,7 +35,7 @@ class Slot(NamedTuple):
     account: Account
 
 
-class Group(NamedTuple):
+class FlavorGroup(NamedTuple):
     """A resource group of a queue."""
 
     resources: tuple[str, ...]
@@ -271,8 +271,8 @@ def _borrowing_leaves(inner: Inner, whats: tuple[FlavorResource, ...]) -> Iterat
                 yield leaf
 
 
-def _groups(leaf: Leaf) -> dict[str, Group]:
-    found: dict[str, Group] = {}
+def _groups(leaf: Leaf) -> dict[str, FlavorGroup]:
+    found: dict[str, FlavorGroup] = {}
     for declared in leaf.queue.resource_groups:
         flavors = tuple(
             (
@@ -285,7 +285,7 @@ def _groups(leaf: Leaf) -> dict[str, Group]:
             )
             for flavor in declared.flavors
         )
-        group = Group(declared.covered_resources, flavors)
+        group = FlavorGroup(declared.covered_resources, flavors)
         for resource in declared.covered_resources:
             found.setdefault(resource, group)
     return found

@@ -21,7 +21,7 @@ from bough.core.gang.demand import first_choice
 from bough.core.gang.release import core_pods
 from bough.model.admission import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang
-from bough.model.gangrules import Line
+from bough.model.gangrules import LineOrder
 from bough.model.plan import Wait
 from bough.model.policy import Judging
 from bough.model.quota import Queue
@@ -109,7 +109,7 @@ def hold_up(cycle: Cycle, claim: Claim) -> None:
 def _turn(copy: WorkingCopy, claim: Claim) -> tuple[bool, Standing]:
     """Where a gang stands in the line of its queue; what is guaranteed may have its own before."""
     in_turn = copy.policy.judging is Judging.IN_TURN
-    second = in_turn and copy.rules.line is Line.GUARANTEED_FIRST and claim.preemptible
+    second = in_turn and copy.rules.line is LineOrder.GUARANTEED_FIRST and claim.preemptible
     return second, claim.standing
 
 

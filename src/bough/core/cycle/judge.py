@@ -21,7 +21,7 @@ from bough.core.cycle.flavors import (
 )
 from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.partial import can_shrink, largest_that_fits
-from bough.core.cycle.preemption import Preemption
+from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import change_usage, potential
@@ -209,7 +209,7 @@ class Search:
         preemptor = Preemptor(
             self._leaf, self._claim.standing, amounts, scarce, excluded=self._excluded
         )
-        victims = Preemption(self._copy, preemptor).victims()
+        victims = PreemptionSearch(self._copy, preemptor).victims()
         if single is not None:
             self._found[single] = victims
         return victims

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bough.core.cycle.claim import counts_of
 from bough.core.cycle.eligibility import why_unsuitable
-from bough.core.cycle.forest import Group, Leaf, Slot
+from bough.core.cycle.forest import FlavorGroup, Leaf, Slot
 from bough.core.quota.usage import PODS
 from bough.model.gang import Gang
 from bough.model.workload import Flavor, PodSet
@@ -27,7 +27,7 @@ class Scan(NamedTuple):
 
     #: The first of those that are wanted of the group; `None`: the queue does not list it.
     resource: str
-    group: Group | None
+    group: FlavorGroup | None
     wanted: tuple[str, ...]
 
 

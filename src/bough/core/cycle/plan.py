@@ -19,7 +19,7 @@ from bough.core.cycle.start import serve_pods
 from bough.core.cycle.together import line_up, serve_judged
 from bough.core.cycle.turns import serve_guaranteed, share_idle, share_rest
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.model.gangrules import Line
+from bough.model.gangrules import LineOrder
 from bough.model.plan import Plan
 from bough.model.policy import Judging, Policy
 from bough.model.snapshot import Snapshot
@@ -49,7 +49,7 @@ def run(copy: WorkingCopy) -> Cycle:
     if copy.policy.judging is Judging.TOGETHER:
         for judgement in line_up(cycle):
             serve_judged(cycle, judgement)
-    elif copy.rules.line is Line.GUARANTEED_FIRST:
+    elif copy.rules.line is LineOrder.GUARANTEED_FIRST:
         serve_guaranteed(cycle, serve)
         share_idle(cycle, serve, grower, preemptible_only=True)
     else:

@@ -58,7 +58,7 @@ class Seeker:
         return {each.node for each in found.assignments} if isinstance(found, Placement) else set()
 
 
-class Preemption:
+class PreemptionSearch:
     """The search for victims of one preemptor; `seeker`: where it needs room on nodes as well."""
 
     def __init__(

@@ -23,7 +23,7 @@ from bough.core.place.result import Placement
 from bough.model.gang import Pod
 
 
-class Holding(NamedTuple):
+class RunningPods(NamedTuple):
     """A gang that runs, with those of its pods that were not told to end."""
 
     claim: Claim
@@ -70,10 +70,13 @@ def _foresee(copy: WorkingCopy, claim: Claim, offer: Offer) -> tuple[Placement, 
     mark = copy.log.mark()
     _forget_what_may_be_evicted(copy)
     room = room_for(copy, claim, offer.demand, offer.nodes)
-    ended: list[Holding] | None = []
+    ended: list[RunningPods] | None = []
     if not room.suffices():
         ended = search(
-            (Holding(other, copy.firm(other, other.running)) for other in _longest_running(copy)),
+            (
+                RunningPods(other, copy.firm(other, other.running))
+                for other in _longest_running(copy)
+            ),
             allowed=lambda holding: holding.claim is not claim,
             take=lambda holding: room.release(*holding),
             put_back=lambda holding: room.keep(*holding),
@@ -95,7 +98,7 @@ def _foresee(copy: WorkingCopy, claim: Claim, offer: Offer) -> tuple[Placement, 
 class _Returns:
     """What comes back to each node when some gangs have ended."""
 
-    def __init__(self, copy: WorkingCopy, ended: list[Holding]) -> None:
+    def __init__(self, copy: WorkingCopy, ended: list[RunningPods]) -> None:
         self._index = copy.placer.index
         self._rows: dict[int, Row] = {}
         for claim, pods in ended:

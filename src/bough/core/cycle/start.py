@@ -13,7 +13,7 @@ from bough.core.cycle.decide import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
 from bough.core.cycle.judge import never_fits
 from bough.core.cycle.offers import Offer, offers_of, wants_of, wants_of_shape
-from bough.core.cycle.preemption import Preemption, Seeker
+from bough.core.cycle.preemption import PreemptionSearch, Seeker
 from bough.core.cycle.reasons import (
     wait_for_place,
     wait_for_pods,
@@ -242,7 +242,7 @@ def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
         within_quota=claim.preemptible and copy.rules.reclaim_within_quota,
         needs_room=True,
     )
-    preemption = Preemption(copy, preemptor, Seeker(copy, claim, offer))
+    preemption = PreemptionSearch(copy, preemptor, Seeker(copy, claim, offer))
     victims = preemption.victims()
     if preemption.found_quota:
         tried.placeless.append(offer)

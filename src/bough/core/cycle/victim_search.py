@@ -35,7 +35,7 @@ MOST_TAKES = 2_000
 MOST_TO_EXCHANGE = 256
 
 
-class Unit(Protocol):
+class Takeable(Protocol):
     """What ends at once: a gang, or a part of it that it can do without."""
 
     @property
@@ -79,7 +79,7 @@ class Unit(Protocol):
         ...
 
 
-AnyUnit = TypeVar("AnyUnit", bound=Unit)
+AnyUnit = TypeVar("AnyUnit", bound=Takeable)
 
 
 class Actions(NamedTuple, Generic[AnyUnit]):
@@ -110,14 +110,14 @@ class Cost(NamedTuple):
     places: tuple[int, ...]
 
 
-def broken_by(units: Iterable[Unit]) -> Broken:
+def broken_by(units: Iterable[Takeable]) -> Broken:
     """What a set breaks."""
     whole = [unit for unit in units if unit.whole]
     priorities = tuple(sorted((unit.priority for unit in whole), reverse=True))
     return Broken(priorities, sum(unit.own for unit in whole))
 
 
-def cost_of(units: Sequence[Unit], places: Iterable[int]) -> Cost:
+def cost_of(units: Sequence[Takeable], places: Iterable[int]) -> Cost:
     """What a set costs of which no unit is part of another; with its places among candidates."""
     gpus: dict[int, int] = {}
     for unit in units:
@@ -166,7 +166,7 @@ def maximal(units: Sequence[AnyUnit]) -> Iterator[AnyUnit]:
             yield unit
 
 
-def _contains(one: Unit, other: Unit) -> bool:
+def _contains(one: Takeable, other: Takeable) -> bool:
     return one.gang == other.gang and one.parts > other.parts
 
 

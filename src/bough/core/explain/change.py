@@ -19,9 +19,9 @@ from bough.model.remedy import (
     AnyNodes,
     BePreemptible,
     End,
+    HeldPart,
     LowerMinimum,
     Move,
-    Part,
     RaisePriority,
     Resume,
     Step,
@@ -212,7 +212,7 @@ def _moved(snapshot: Snapshot, workload: str, queue: str) -> Snapshot:
     return change_gang(snapshot, workload, move)
 
 
-def _resumed(snapshot: Snapshot, part: Part, name: str) -> Snapshot:
+def _resumed(snapshot: Snapshot, part: HeldPart, name: str) -> Snapshot:
     def resume(queue: Queue) -> Queue:
         if queue.name != name:
             return queue
@@ -222,9 +222,9 @@ def _resumed(snapshot: Snapshot, part: Part, name: str) -> Snapshot:
         named = f"{door.namespace}/{door.name}" == name
         return replace(door, stop=StopPolicy.NONE) if named else door
 
-    if part is Part.QUEUE:
+    if part is HeldPart.QUEUE:
         return replace(snapshot, queues=tuple(map(resume, snapshot.queues)))
-    if part is Part.LOCAL_QUEUE:
+    if part is HeldPart.LOCAL_QUEUE:
         return replace(snapshot, local_queues=tuple(map(reopen, snapshot.local_queues)))
     return change_gang(snapshot, name, lambda gang: replace(gang, active=True))
 

@@ -27,7 +27,7 @@ from bough.model.snapshot import Snapshot
 replace = msgspec.structs.replace
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedGrowth(msgspec.Struct, frozen=True):
     """What a gang that runs still wants."""
 
     workload: str
@@ -43,7 +43,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 def explain_growth(
     snapshot: Snapshot, policy: Policy, name: str, decided: Plan | None = None
-) -> Wanted | None:
+) -> WantedGrowth | None:
     """Why a gang does not grow; `None` where it wants nothing more, or has not what it needs.
 
     decided:  the plan of this snapshot, where there is one already.
@@ -65,17 +65,17 @@ def explain_growth(
     return _wanted(gang, found, is_evicted=_is_evicted(decided, name))
 
 
-def _wanted(gang: Gang, found: Certificate | None, *, is_evicted: bool) -> Wanted:
+def _wanted(gang: Gang, found: Certificate | None, *, is_evicted: bool) -> WantedGrowth:
     has = sum(pod.state is PodState.RUNNING for pod in gang.pods)
     wants = sum(pod.state is PodState.PENDING for pod in gang.pods)
     begun = f"it has {has} of {has + wants} pods and wants {wants} more"
     if found is not None and found.verdict is Verdict.WAITS:
         sentence = f"{begun}: {found.sentence.replace('it needs', 'the next needs', 1)}"
-        return Wanted(gang.name, has, wants, found.reason, sentence, found)
+        return WantedGrowth(gang.name, has, wants, found.reason, sentence, found)
     if is_evicted:
         note = "others get what it must give back now"
-        return Wanted(gang.name, has, wants, str(WaitReason.NOMINATED), f"{begun}: {note}")
-    return Wanted(gang.name, has, wants, "", f"{begun}: there is room for the next of them")
+        return WantedGrowth(gang.name, has, wants, str(WaitReason.NOMINATED), f"{begun}: {note}")
+    return WantedGrowth(gang.name, has, wants, "", f"{begun}: there is room for the next of them")
 
 
 def _is_evicted(decided: Plan, name: str) -> bool:

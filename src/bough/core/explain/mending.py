@@ -11,7 +11,7 @@ from itertools import product
 import msgspec
 
 from bough.core.explain.change import HOSTNAME, most_of
-from bough.core.explain.patient import Lack, Patient, smallest
+from bough.core.explain.patient import Patient, QuotaLack, smallest
 from bough.core.gang.tree import GangTree
 from bough.core.quota.tree import QuotaTree
 from bough.model.admission import StopPolicy
@@ -23,10 +23,10 @@ from bough.model.remedy import (
     AddNodes,
     AnyNodes,
     BePreemptible,
+    HeldPart,
     Knob,
     LowerMinimum,
     Move,
-    Part,
     Raise,
     Remedy,
     RemedyKind,
@@ -51,7 +51,7 @@ FEW = 4
 TOLD_TOGETHER = 2
 
 #: What is to be raised for a refusal; `None`: nothing can be.
-Aim = Callable[[Lack], tuple[TreeNode, Knob] | None]
+Aim = Callable[[QuotaLack], tuple[TreeNode, Knob] | None]
 
 
 def raise_quota(patient: Patient) -> Iterator[Remedy]:
@@ -119,19 +119,19 @@ def held_parts(patient: Patient) -> list[Resume]:
     """What is held and keeps the workload out of the line."""
     snapshot, gang = patient.snapshot, patient.gang
     found = [
-        Resume(Part.QUEUE, queue.name)
+        Resume(HeldPart.QUEUE, queue.name)
         for queue in snapshot.queues
         if queue.name == patient.queue and queue.rules.stop is not StopPolicy.NONE
     ]
     if gang is not None:
         found += [
-            Resume(Part.LOCAL_QUEUE, f"{door.namespace}/{door.name}")
+            Resume(HeldPart.LOCAL_QUEUE, f"{door.namespace}/{door.name}")
             for door in snapshot.local_queues
             if (door.namespace, door.name) == (gang.namespace, gang.local_queue)
             and door.stop is not StopPolicy.NONE
         ]
         if not gang.active:
-            found.append(Resume(Part.WORKLOAD, gang.name))
+            found.append(Resume(HeldPart.WORKLOAD, gang.name))
     return found
 
 
@@ -184,7 +184,7 @@ def cordoned(patient: Patient) -> list[Uncordon]:
 def _aim(patient: Patient) -> Aim:
     """Quota where that refuses it, limits where they do; of Kueue's form, the queue's own quota."""
 
-    def aim(lack: Lack) -> tuple[TreeNode, Knob] | None:
+    def aim(lack: QuotaLack) -> tuple[TreeNode, Knob] | None:
         node = lack.refusal.node
         if patient.counted:
             return TreeNode(NodeKind.QUEUE, lack.refusal.queue), Knob.QUOTA
@@ -200,7 +200,7 @@ def _aim(patient: Patient) -> Aim:
 def _aim_at_limits(patient: Patient) -> Aim:
     tree = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues)
 
-    def aim(lack: Lack) -> tuple[TreeNode, Knob] | None:
+    def aim(lack: QuotaLack) -> tuple[TreeNode, Knob] | None:
         node = lack.refusal.node
         if node is None or lack.guaranteed or tree.parent(node) is None:
             return None
@@ -269,7 +269,7 @@ def _mend(
 def _raise_more(
     patient: Patient,
     raised: dict[tuple[TreeNode, FlavorResource, Knob], Raise],
-    lack: Lack,
+    lack: QuotaLack,
     aim: Aim,
 ) -> Raise | None:
     """The next raise; `None` where there is nothing that could be."""

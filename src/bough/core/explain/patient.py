@@ -17,7 +17,7 @@ from bough.model.reason import Refusal, RefusalKind, WaitReason
 from bough.model.remedy import Remedy, RemedyKind, Step
 
 
-class Lack(NamedTuple):
+class QuotaLack(NamedTuple):
     """The violated inequality that keeps a workload from starting."""
 
     refusal: Refusal
@@ -73,7 +73,7 @@ class Patient:
             exact=not self.gave_up,
         )
 
-    def lack(self, decision: Decision) -> Lack | None:
+    def lack(self, decision: Decision) -> QuotaLack | None:
         """The violated inequality that keeps it from starting."""
         if self.counted:
             found = refusal_of(decision.snapshot, self.policy, decision.plan, self.name)
@@ -84,7 +84,7 @@ class Patient:
             guaranteed = wait is not None and wait.reason == WaitReason.QUOTA
         if found is None or found.kind is not RefusalKind.OVER_QUOTA or found.node is None:
             return None
-        return Lack(found, guaranteed)
+        return QuotaLack(found, guaranteed)
 
     def leading_wait(self, decision: Decision) -> Wait | None:
         """What it waits for; if it is behind another, what the other waits for."""

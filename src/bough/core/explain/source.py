@@ -37,10 +37,10 @@ from bough.model.remedy import (
     BePreemptible,
     Change,
     End,
+    HeldPart,
     Knob,
     LowerMinimum,
     Move,
-    Part,
     Raise,
     RaisePriority,
     Resume,
@@ -216,15 +216,15 @@ class Source:
             str(what),
         )
 
-    def tell_resume(self, part: Part, name: str) -> Change:
+    def tell_resume(self, part: HeldPart, name: str) -> Change:
         """What it means that something is no longer held."""
-        if part is Part.WORKLOAD:
+        if part is HeldPart.WORKLOAD:
             return Change("workload", name, "active", False, True)
         return Change(part.value, name, "stop", self.stop_of(part, name), str(StopPolicy.NONE))
 
-    def stop_of(self, part: Part, name: str) -> Value:
+    def stop_of(self, part: HeldPart, name: str) -> Value:
         """How a queue, or a local queue, is held now."""
-        if part is Part.QUEUE:
+        if part is HeldPart.QUEUE:
             stops = (each.rules.stop for each in self.snapshot.queues if each.name == name)
         else:
             doors = self.snapshot.local_queues

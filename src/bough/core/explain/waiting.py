@@ -16,8 +16,7 @@ from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.holders import Holders
 from bough.core.explain.sentences import name_some, say_places, say_refusal, say_shortage
 from bough.core.place.reasons import explain
-from bough.core.place.result import Refusal as NoPlace
-from bough.core.place.result import Unresolved
+from bough.core.place.result import NoPlace, Unresolved
 from bough.model.certificate import Certificate, FlavorOption, Holder, Ledger, Missing, Verdict
 from bough.model.plan import Wait
 from bough.model.reason import RefusalKind, WaitReason

@@ -13,7 +13,7 @@ from bough.core.gang.order import Precedence, precedence
 from bough.core.gang.tree import Counts, GangNode, GangTree, counts_of
 
 
-class Standing(msgspec.Struct, frozen=True):
+class TreeCounts(msgspec.Struct, frozen=True):
     """How far every node of a tree is, for some counts."""
 
     tree: GangTree
@@ -48,7 +48,7 @@ class Shortage(msgspec.Struct, frozen=True):
     needed: int
 
 
-def stand(tree: GangTree, counts: Counts) -> Standing:
+def stand(tree: GangTree, counts: Counts) -> TreeCounts:
     """Apply the predicate to every node, from the leaves up."""
     reached = [0] * len(tree.nodes)
     pods = [0] * len(tree.nodes)
@@ -59,7 +59,7 @@ def stand(tree: GangTree, counts: Counts) -> Standing:
             pods[node.position] += pods[child.position]
             if reached[child.position] >= child.minimum:
                 reached[node.position] += 1
-    return Standing(tree=tree, reached=reached, pods=pods)
+    return TreeCounts(tree=tree, reached=reached, pods=pods)
 
 
 def is_sufficient(tree: GangTree, counts: Counts) -> bool:

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from bough.core.gang.predicate import Standing, stand
+from bough.core.gang.predicate import TreeCounts, stand
 from bough.core.gang.tree import Counts, GangNode, GangTree, Held, counts_of, pods_of
 from bough.model.gang import Pod
 
@@ -134,7 +134,7 @@ def can_spare(tree: GangTree, held: Held, unit: Unit) -> bool:
     return _is_spare(standing, unit.parent, unit.node)
 
 
-def _surplus_of_leaves(standing: Standing, node: GangNode, held: Held) -> Iterator[Unit]:
+def _surplus_of_leaves(standing: TreeCounts, node: GangNode, held: Held) -> Iterator[Unit]:
     """Pods of leaves with more than they need: of the last leaf in order the last pod first."""
     if node.is_leaf:
         if _has_surplus(standing, node):
@@ -145,7 +145,7 @@ def _surplus_of_leaves(standing: Standing, node: GangNode, held: Held) -> Iterat
         yield from _surplus_of_leaves(standing, child, held)
 
 
-def _surplus_replicas(standing: Standing, node: GangNode, held: Held) -> Iterator[Unit]:
+def _surplus_replicas(standing: TreeCounts, node: GangNode, held: Held) -> Iterator[Unit]:
     """Children that their satisfied parents do not need: the deepest, there the last in order.
 
     A replica that is in pieces is of no use: it goes before one that runs.
@@ -161,11 +161,11 @@ def _surplus_replicas(standing: Standing, node: GangNode, held: Held) -> Iterato
             yield Unit(kind=UnitKind.REPLICA, node=child, pods=pods, parent=node)
 
 
-def _has_surplus(standing: Standing, leaf: GangNode) -> bool:
+def _has_surplus(standing: TreeCounts, leaf: GangNode) -> bool:
     return standing.reached[leaf.position] > leaf.minimum
 
 
-def _is_spare(standing: Standing, parent: GangNode, child: GangNode) -> bool:
+def _is_spare(standing: TreeCounts, parent: GangNode, child: GangNode) -> bool:
     if not standing.pods[child.position] or not standing.satisfied(parent):
         return False
     return not standing.satisfied(child) or standing.reached[parent.position] > parent.minimum

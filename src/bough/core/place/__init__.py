@@ -27,6 +27,6 @@ The search
 - layout: which constraints need not be tried, and what is proof
 - outlook: whether it can be worth while to go on
 - kinds: nodes and domains that are alike for a demand
-- bags: pods that share one set of nodes
-- filling: the pods of a bag onto nodes
+- pod_bundles: pods that share one set of nodes
+- filling: the pods of a bundle onto nodes
 """

@@ -1,4 +1,4 @@
-"""Puts the contents of a bag onto nodes, greedily: in the given order, then the largest pods first.
+"""Puts the contents of a bundle onto nodes: in the given order, then the largest pods first.
 
 Where one preferred domain was not enough, as few of them as possible are used.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bough.core.place.bags import Bag, Wanted, contents
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.index import Index
 from bough.core.place.options import Spread
 from bough.core.place.parts import Run
+from bough.core.place.pod_bundles import PodBundle, Wanted, contents
 from bough.core.place.shapes import Shape
 
 #: So many domains are tried for pods of several shapes before these are taken apart.
@@ -27,22 +27,24 @@ class Taken(NamedTuple):
 
 
 class Filler:
-    """Fills bags in one index."""
+    """Fills bundles in one index."""
 
     def __init__(self, index: Index, chooser: Chooser, *, later: bool) -> None:
         self._index = index
         self._chooser = chooser
         self._later = later
 
-    def fill(self, bag: Bag | None, within: int, spread: Spread | None) -> tuple[Taken, ...] | None:
+    def fill(
+        self, bundle: PodBundle | None, within: int, spread: Spread | None
+    ) -> tuple[Taken, ...] | None:
         """Place everything; or change nothing, and say `None`."""
-        if bag is None:
+        if bundle is None:
             return ()
-        shape = bag.shape
-        if shape is not None and not self._index.has_room(shape, within, bag.pods):
+        shape = bundle.shape
+        if shape is not None and not self._index.has_room(shape, within, bundle.pods):
             return None
         mark = self._index.log.mark()
-        for wanted in _orders(contents(bag)):
+        for wanted in _orders(contents(bundle)):
             for thrift in (None,) if spread is None else (spread, None):
                 pouring = _Pouring(wanted)
                 if thrift is None:

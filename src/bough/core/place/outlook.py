@@ -5,15 +5,15 @@ Never gives up what could be placed.
 
 from __future__ import annotations
 
-from bough.core.place.bags import Bag
 from bough.core.place.index import Index
 from bough.core.place.parts import Part
+from bough.core.place.pod_bundles import PodBundle
 
 
 def hopeful(
-    index: Index, part: Part, first: int, missing: int, nodes: int, bag: Bag | None
+    index: Index, part: Part, first: int, missing: int, nodes: int, bundle: PodBundle | None
 ) -> bool:
-    """Whether so many of the children from `first` on may fit, beside what is in the bag."""
+    """Whether so many of the children from `first` on may fit, beside what is in the bundle."""
     left = part.children[first:]
     if len(left) < missing:
         return False
@@ -21,10 +21,10 @@ def hopeful(
         # Nothing has changed since the first one was chosen.
         return True
     smallest = sorted(child.least.gpus for child in left)[:missing]
-    gpus = sum(smallest) + (bag.gpus if bag else 0)
+    gpus = sum(smallest) + (bundle.gpus if bundle else 0)
     if gpus > free_gpus(index, nodes, gpus):
         return False
-    return _fits_by_count(index, part, first, missing, nodes, bag) and (
+    return _fits_by_count(index, part, first, missing, nodes, bundle) and (
         first > 0 or _fits_by_domains(index, part, missing, nodes)
     )
 
@@ -40,7 +40,7 @@ def free_gpus(index: Index, nodes: int, enough: int) -> int:
 
 
 def _fits_by_count(
-    index: Index, part: Part, first: int, missing: int, nodes: int, bag: Bag | None
+    index: Index, part: Part, first: int, missing: int, nodes: int, bundle: PodBundle | None
 ) -> bool:
     """Pods of one shape can be counted."""
     left = part.children[first:]
@@ -48,8 +48,8 @@ def _fits_by_count(
     if shape is None or any(child.least.shape is not shape for child in left):
         return True
     pods = sum(sorted(child.least.pods for child in left)[:missing])
-    if bag is not None and bag.shape is shape:
-        pods += bag.pods
+    if bundle is not None and bundle.shape is shape:
+        pods += bundle.pods
     return index.has_room(shape, nodes, pods)
 
 

@@ -17,7 +17,7 @@ from bough.core.place.cluster import Cluster, Hold, Holding
 from bough.core.place.filling import Taken
 from bough.core.place.layout import Layout
 from bough.core.place.parts import Compiler, Part, Run, leaf_part
-from bough.core.place.result import Assignment, Placement, Refusal, Start, Unresolved
+from bough.core.place.result import GangPlacement, NoPlace, PlacedPod, Placement, Unresolved
 from bough.core.place.search import Search
 from bough.core.place.shapes import Shape, is_alike
 from bough.core.undo import UndoLog
@@ -41,7 +41,7 @@ class Placer(Cluster):
 
     def start(
         self, tree: GangTree, held: Held, *, later: bool = False, within: int | None = None
-    ) -> Start | Refusal:
+    ) -> GangPlacement | NoPlace:
         """Take places for what a gang lacks to run, and then for all growth that fits.
 
         A gang that lacks nothing only grows.
@@ -49,14 +49,16 @@ class Placer(Cluster):
         demand = needed(tree, held)
         core = Placement(())
         if demand is None and not is_sufficient(tree, counts_of(held)):
-            return Refusal(lacks_pods=True)
+            return NoPlace(lacks_pods=True)
         if demand is not None:
             found = self.place(tree, demand, held, later=later, within=within)
-            if isinstance(found, Refusal):
+            if isinstance(found, NoPlace):
                 return found
             core = found
             held = tree.with_pods(held, core.pods)
-        return Start(core, self._grow(tree, held, later=later, within=within, waits=core.waits))
+        return GangPlacement(
+            core, self._grow(tree, held, later=later, within=within, waits=core.waits)
+        )
 
     def place(
         self,
@@ -67,7 +69,7 @@ class Placer(Cluster):
         later: bool = False,
         within: int | None = None,
         waits: bool = False,
-    ) -> Placement | Refusal:
+    ) -> Placement | NoPlace:
         """Take places for one demand of a gang that holds some pods already: all, or nothing.
 
         later:   room that is being freed may be used, where there is no other.
@@ -75,17 +77,17 @@ class Placer(Cluster):
         waits:   the pods are to wait even where their room is free, because the gang does.
         """
         part = self.compile(tree, demand, held)
-        if isinstance(part, Refusal):
+        if isinstance(part, NoPlace):
             return part
         nodes = self._nodes(within)
         gave_up = False
         for with_ending in (False, True) if later and self.index.anything_ends else (False,):
             mark = self.log.mark()
             found = self.find(part, nodes, later=with_ending)
-            if not isinstance(found, Refusal):
+            if not isinstance(found, NoPlace):
                 return self._settle(tree.root.name, _seats(found), mark, waits=waits)
             gave_up = gave_up or found.gave_up
-        return Refusal(gave_up=gave_up)
+        return NoPlace(gave_up=gave_up)
 
     def could_take(self, demand: Demand, within: int) -> bool:
         """Whether enough pods of each of its leaves would have room if all nodes were empty.
@@ -107,7 +109,7 @@ class Placer(Cluster):
             first = last
         return able >= demand.count
 
-    def compile(self, tree: GangTree, demand: Demand, held: Held) -> Part | Refusal:
+    def compile(self, tree: GangTree, demand: Demand, held: Held) -> Part | NoPlace:
         """Prepare a demand for the search; refused are constraints that cannot be looked up."""
         self.index.shapes.forget_some()
         node = demand.node
@@ -129,18 +131,18 @@ class Placer(Cluster):
         part = compiler.part(demand)
         if not compiler.unknown:
             return part
-        return Refusal(
+        return NoPlace(
             unresolved=tuple(Unresolved(node.name, why) for node, why in compiler.unknown)
         )
 
-    def find(self, part: Part, nodes: int, *, later: bool) -> list[Taken] | Refusal:
+    def find(self, part: Part, nodes: int, *, later: bool) -> list[Taken] | NoPlace:
         """Take room for a part: search greedily, then exactly where that may find more."""
         if part.open and len(part.runs) == 1:
             return self._find_anywhere(part.runs[0], part.count, nodes, later=later)
         key = (part.signature, nodes, later)
         gave_up = self._refused[0].get(key)
         if gave_up is not None:
-            return Refusal(gave_up=gave_up)
+            return NoPlace(gave_up=gave_up)
         gave_up = False
         layout = Layout.of(part)
         for exact in (False,) if layout.countable else (False, True):
@@ -151,15 +153,15 @@ class Placer(Cluster):
         # That a search was given up is no proof, but it would be as long the next time.
         if gave_up or self.index.policy.remember:
             self.log.put_key(self._refused[0], key, gave_up)
-        return Refusal(gave_up=gave_up)
+        return NoPlace(gave_up=gave_up)
 
     def _find_anywhere(
         self, run: Run, count: int, nodes: int, *, later: bool
-    ) -> list[Taken] | Refusal:
+    ) -> list[Taken] | NoPlace:
         """The same for pods that are alike, and that nothing keeps together."""
         key = (run.shape, count, nodes, later)
         if key in self._refused[0]:
-            return Refusal()
+            return NoPlace()
         if count == 1 or self.index.has_room(run.shape, nodes, count):
             mark = self.log.mark()
             spots = self.chooser.fill(run.shape, nodes, count, later=later)
@@ -168,7 +170,7 @@ class Placer(Cluster):
             self.log.undo(mark)
         if self.index.policy.remember:
             self.log.put_key(self._refused[0], key, value=False)
-        return Refusal()
+        return NoPlace()
 
     def _grow(
         self, tree: GangTree, held: Held, *, later: bool, within: int | None, waits: bool
@@ -202,10 +204,10 @@ class Placer(Cluster):
         if unit is None:
             return ()
         part = self.compile(tree, unit.demand, held)
-        if isinstance(part, Refusal):
+        if isinstance(part, NoPlace):
             return ()
         runs = part.run_of_pod or (0,) * len(unit.demand.pods)
-        assigned: list[Assignment] = []
+        assigned: list[PlacedPod] = []
         full: set[int] = set()
         for number, together in groupby(zip(runs, unit.demand.pods, strict=True), key=_run_of):
             if number in full:
@@ -230,13 +232,13 @@ class Placer(Cluster):
             self.log.undo(mark)
             for shape, _, spot in seats:
                 self.index.take(spot.at, shape.times(spot.pods), waits=True)
-        assigned: list[Assignment] = []
+        assigned: list[PlacedPod] = []
         for shape, pods, spot in seats:
             node = self.index.nodes[spot.at].name
             holding = Holding(spot.at, shape.request, Hold.WAITS if waits else Hold.FIRM)
             for pod in pods:
                 self._hold((gang, pod.name), holding)
-                assigned.append(Assignment(pod.name, node, waits))
+                assigned.append(PlacedPod(pod.name, node, waits))
         return Placement(tuple(assigned))
 
     def _nodes(self, within: int | None) -> int:

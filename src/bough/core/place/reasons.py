@@ -12,11 +12,11 @@ import msgspec
 
 from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangTree, Held
-from bough.core.place.bags import in_order
 from bough.core.place.bits import positions
 from bough.core.place.parts import Part, Zone
 from bough.core.place.placer import Placer
-from bough.core.place.result import Refusal
+from bough.core.place.pod_bundles import in_order
+from bough.core.place.result import NoPlace
 from bough.core.place.shapes import Shape
 from bough.model.shortage import (
     Cause,
@@ -43,7 +43,7 @@ def explain(
 ) -> Explanation:
     """Why a demand has no place; empty where it has a constraint that cannot be looked up."""
     part = placer.compile(tree, demand, held)
-    if isinstance(part, Refusal):
+    if isinstance(part, NoPlace):
         return Explanation()
     mark = placer.mark()
     nodes = placer.index.everything if within is None else within
@@ -69,7 +69,7 @@ class _Inquiry:
     def visit(self, part: Part, nodes: int, together: Together | None) -> bool:
         """Place a part; or find out what it lacks, and leave its room to the next."""
         nodes, together = self._confine(part, nodes, together)
-        if not isinstance(self._placer.find(part, nodes, later=self._later), Refusal):
+        if not isinstance(self._placer.find(part, nodes, later=self._later), NoPlace):
             return True
         if part.zone is not None and part.zone.scope.required is not None:
             nodes, together = self._best_domain([part], part.zone, nodes)

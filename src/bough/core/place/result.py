@@ -7,7 +7,7 @@ import msgspec
 from bough.core.place.domains import UnknownTopology
 
 
-class Assignment(msgspec.Struct, frozen=True):
+class PlacedPod(msgspec.Struct, frozen=True):
     """One pod has a place."""
 
     pod: str
@@ -19,7 +19,7 @@ class Assignment(msgspec.Struct, frozen=True):
 class Placement(msgspec.Struct, frozen=True):
     """Everything that was asked for has a place."""
 
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[PlacedPod, ...]
 
     @property
     def pods(self) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ class Placement(msgspec.Struct, frozen=True):
         return bool(self.assignments) and self.assignments[0].waits
 
 
-class Start(msgspec.Struct, frozen=True):
+class GangPlacement(msgspec.Struct, frozen=True):
     """A gang has what it needs, and perhaps more."""
 
     #: What it lacked; nothing where it had what it needs.
@@ -41,7 +41,7 @@ class Start(msgspec.Struct, frozen=True):
     growth: tuple[Placement, ...] = ()
 
     @property
-    def assignments(self) -> tuple[Assignment, ...]:
+    def assignments(self) -> tuple[PlacedPod, ...]:
         """Every pod that was placed."""
         return sum((unit.assignments for unit in self.growth), self.core.assignments)
 
@@ -53,7 +53,7 @@ class Unresolved(msgspec.Struct, frozen=True):
     problem: UnknownTopology
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class NoPlace(msgspec.Struct, frozen=True):
     """There is no place for all of it, so nothing has one. `reasons.explain` says why."""
 
     #: What is missing cannot be had from the pods that there are.

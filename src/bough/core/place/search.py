@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from bough.core.place.bags import Bag, Wanted, contents, in_order, selections
 from bough.core.place.bits import mask_of
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.filling import Filler, Taken
@@ -27,6 +26,7 @@ from bough.core.place.options import (
 )
 from bough.core.place.outlook import hopeful
 from bough.core.place.parts import Part
+from bough.core.place.pod_bundles import PodBundle, Wanted, contents, in_order, selections
 
 #: So many pods placed in vain, or nodes looked at in vain, are as much work as one choice.
 _PODS_FOR_ONE = 8
@@ -74,10 +74,10 @@ class Choose(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """Place what is in the bag; then go on with the bag of what is around."""
+    """Place what is in the bundle; then go on with the bundle of what is around."""
 
     area: Area
-    around: Bag | None
+    around: PodBundle | None
 
 
 class Put(NamedTuple):
@@ -105,7 +105,7 @@ class State(NamedTuple):
     """What is still to be done, and what waits for a place in the current domain."""
 
     todo: Todo | None
-    bag: Bag | None
+    bundle: PodBundle | None
 
 
 class Search:
@@ -167,31 +167,31 @@ class Search:
 
     def _ways(self, state: State) -> Iterator[State]:
         """The ways to meet the next goal. Each is made good in the index when it is asked for."""
-        todo, bag = state
+        todo, bundle = state
         if todo is None:
             return iter(())
         match todo.goal:
             case Enter():
-                return self._enter(todo.goal, todo.rest, bag)
+                return self._enter(todo.goal, todo.rest, bundle)
             case Confine():
-                return self._confine(todo.goal, todo.rest, bag)
+                return self._confine(todo.goal, todo.rest, bundle)
             case Choose():
-                return self._choose(todo.goal, todo.rest, bag)
+                return self._choose(todo.goal, todo.rest, bundle)
             case Fill():
-                return self._fill(todo.goal, todo.rest, bag)
+                return self._fill(todo.goal, todo.rest, bundle)
             case Put():
-                return self._put(todo.goal, todo.rest, bag)
+                return self._put(todo.goal, todo.rest, bundle)
 
-    def _enter(self, goal: Enter, rest: Todo | None, bag: Bag | None) -> Iterator[State]:
+    def _enter(self, goal: Enter, rest: Todo | None, bundle: PodBundle | None) -> Iterator[State]:
         part, area = goal
         if not part.children:
             narrow = _confined(part, area)
             if narrow is not area:
                 area = narrow
-                rest = Todo(Fill(area, bag), rest)
-                bag = None
+                rest = Todo(Fill(area, bundle), rest)
+                bundle = None
         if part.zone is None:
-            yield from self._inside(part, area, rest, bag)
+            yield from self._inside(part, area, rest, bundle)
             return
         if self._exact:
             found = required_options(self._index, part.zone, area.nodes)
@@ -202,17 +202,17 @@ class Search:
                 found = nearest_first(found, area.spread, used & area.nodes)
         for option in self._distinct(found):
             chosen = Area(option.nodes, option.spread, area.limits)
-            yield from self._inside(part, chosen, Todo(Fill(chosen, bag), rest), None)
+            yield from self._inside(part, chosen, Todo(Fill(chosen, bundle), rest), None)
 
     def _inside(
-        self, part: Part, area: Area, rest: Todo | None, bag: Bag | None
+        self, part: Part, area: Area, rest: Todo | None, bundle: PodBundle | None
     ) -> Iterator[State]:
         """A part whose domain is chosen."""
         if part.children:
-            yield State(Todo(Confine(part, area, 0), rest), bag)
+            yield State(Todo(Confine(part, area, 0), rest), bundle)
             return
         for wanted in selections(part) if self._exact else self._selections(part, area):
-            yield State(rest, Bag.of(wanted, bag))
+            yield State(rest, PodBundle.of(wanted, bundle))
 
     def _selections(self, part: Part, area: Area) -> Iterator[tuple[Wanted, ...]]:
         """The first pods of a leaf; then the first of those whose shape fits at all."""
@@ -229,10 +229,12 @@ class Search:
             if second is not None and second != first:
                 yield second
 
-    def _confine(self, goal: Confine, rest: Todo | None, bag: Bag | None) -> Iterator[State]:
+    def _confine(
+        self, goal: Confine, rest: Todo | None, bundle: PodBundle | None
+    ) -> Iterator[State]:
         part, area, number = goal
         if number == len(part.sets):
-            yield State(Todo(Choose(part, area, 0, part.count), rest), bag)
+            yield State(Todo(Choose(part, area, 0, part.count), rest), bundle)
             return
         zone, leaves = part.sets[number]
         ways = required_options if self._exact else options
@@ -241,47 +243,47 @@ class Search:
             found = True
             limits = (*area.limits, Limit(leaves, option.nodes, option.spread))
             chosen = Confine(part, area._replace(limits=limits), number + 1)
-            yield State(Todo(chosen, rest), bag)
+            yield State(Todo(chosen, rest), bundle)
         if not found and not zone.least.pods:
             # No domain at all, and no leaf of the set that every choice takes: the others may do.
             limits = (*area.limits, Limit(leaves, 0, None))
-            yield State(Todo(Confine(part, area._replace(limits=limits), number + 1), rest), bag)
+            yield State(Todo(Confine(part, area._replace(limits=limits), number + 1), rest), bundle)
 
-    def _choose(self, goal: Choose, rest: Todo | None, bag: Bag | None) -> Iterator[State]:
+    def _choose(self, goal: Choose, rest: Todo | None, bundle: PodBundle | None) -> Iterator[State]:
         part, area, first, missing = goal
         if not missing:
-            yield State(rest, bag)
+            yield State(rest, bundle)
             return
         children = part.children
-        if not hopeful(self._index, part, first, missing, area.nodes, bag):
+        if not hopeful(self._index, part, first, missing, area.nodes, bundle):
             return
         taken = Choose(part, area, first + 1, missing - 1)
-        yield State(Todo(Enter(children[first], area), Todo(taken, rest)), bag)
+        yield State(Todo(Enter(children[first], area), Todo(taken, rest)), bundle)
         other = first + 1
         if not area.limits:
             # Where this child cannot be had, neither can those that are like it.
             while other < len(children) and children[other].signature == children[first].signature:
                 other += 1
         if len(children) - other >= missing:
-            yield State(Todo(Choose(part, area, other, missing), rest), bag)
+            yield State(Todo(Choose(part, area, other, missing), rest), bundle)
 
-    def _fill(self, goal: Fill, rest: Todo | None, bag: Bag | None) -> Iterator[State]:
+    def _fill(self, goal: Fill, rest: Todo | None, bundle: PodBundle | None) -> Iterator[State]:
         area, around = goal
         if self._exact:
-            wanted = sorted(contents(bag), key=lambda want: want.run.shape.request, reverse=True)
+            wanted = sorted(contents(bundle), key=lambda want: want.run.shape.request, reverse=True)
             yield State(Todo(Put(tuple(wanted), area.nodes, 0, 0, 0), rest), around)
             return
-        taken = self._filler.fill(bag, area.nodes, area.spread)
+        taken = self._filler.fill(bundle, area.nodes, area.spread)
         if taken is None:
-            self._work(bag.pods // _PODS_FOR_ONE if bag else 0)
+            self._work(bundle.pods // _PODS_FOR_ONE if bundle else 0)
             return
         self.taken.extend(taken)
         yield State(rest, around)
 
-    def _put(self, goal: Put, rest: Todo | None, bag: Bag | None) -> Iterator[State]:
+    def _put(self, goal: Put, rest: Todo | None, bundle: PodBundle | None) -> Iterator[State]:
         wanted, nodes, number, placed, first_node = goal
         if number == len(wanted):
-            yield State(rest, bag)
+            yield State(rest, bundle)
             return
         run, pods = wanted[number]
         for at in self._kinds.different(run.shape, nodes, first_node, later=self._later):
@@ -293,7 +295,7 @@ class Search:
             else:
                 alike = number + 1 < len(wanted) and wanted[number + 1].run.shape is run.shape
                 following = Put(wanted, nodes, number + 1, 0, at if alike else 0)
-            yield State(Todo(following, rest), bag)
+            yield State(Todo(following, rest), bundle)
         # To find nothing more is as much work as there are nodes to look at.
         self._work((run.shape.possible & nodes).bit_count() // _NODES_FOR_ONE)
 

@@ -1,1 +1,17 @@
-"""Shared quota: the edges of the tree, the accounts of its nodes, shares, effects of changes."""
+"""Shared quota: the edges of the tree, the accounts of its nodes, shares, effects of changes.
+
+Declared cohorts and queues enter by `tree.QuotaTree.of`; refusals with their inequality leave.
+Modules in the order in which to read them:
+
+- account: the arithmetic of one node, flavor and resource
+- edges: parents, children, implicit cohorts, cycles
+- tree: nodes and accounts together: admission, usage, changes while work is running
+- guarantee: the tree of what is guaranteed, in which nothing is borrowed and promises are kept
+- usage: what an admission counts against its queue
+- share: the weighted share of a node
+- effects: what a change of the tree would do, before it is made
+- fairtree: queues with quota, limit and weight as nodes of the same tree
+- validation: which cohorts and queues may be declared
+- workload_rules: which flavors, local queues and workloads may be declared
+- references: whether declared objects fit together
+"""

@@ -26,7 +26,7 @@ replace = msgspec.structs.replace
 _OVERTAKEN = ("QuotaReserved", "Evicted", "Preempted")
 
 
-class Turn(NamedTuple):
+class HeadTurn(NamedTuple):
     """The cycle that decided about a gang, or the last one before nothing changed any more."""
 
     snapshot: Snapshot
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
     wait: Wait | None = None
 
 
-def find_turn(snapshot: Snapshot, policy: Policy, name: str, most: int) -> Turn:
+def find_turn(snapshot: Snapshot, policy: Policy, name: str, most: int) -> HeadTurn:
     """Plan until something is decided about a gang that waits, at most so many times."""
     lines = Lines(policy, snapshot.cohorts, snapshot.queues)
     for queue in sorted(snapshot.gangs):
@@ -49,7 +49,7 @@ def find_turn(snapshot: Snapshot, policy: Policy, name: str, most: int) -> Turn:
     number = 1
     while True:
         decided = plan(state, policy, memo)
-        turn = Turn(state, decided, number)
+        turn = HeadTurn(state, decided, number)
         if starts(decided, name) or any(each.workload == name for each in decided.nominations):
             return turn
         lines.settle(decided)

@@ -1,6 +1,6 @@
 """Pods that share one set of nodes: which of a leaf's pods are chosen, and what is chosen together.
 
-A bag collects what was chosen inside one domain; it is filled when everything with a narrower
+A bundle collects what was chosen inside one domain; it is filled when everything with a narrower
 constraint has its place.
 """
 
@@ -23,11 +23,11 @@ class Wanted(NamedTuple):
     pods: int
 
 
-class Bag(NamedTuple):
+class PodBundle(NamedTuple):
     """The latest choice, and those before it."""
 
     wanted: tuple[Wanted, ...]
-    before: Bag | None
+    before: PodBundle | None
     #: Of all choices together.
     pods: int
     gpus: int
@@ -35,8 +35,8 @@ class Bag(NamedTuple):
     shape: Shape | None
 
     @classmethod
-    def of(cls, wanted: tuple[Wanted, ...], before: Bag | None) -> Bag:
-        """Add a choice to a bag."""
+    def of(cls, wanted: tuple[Wanted, ...], before: PodBundle | None) -> PodBundle:
+        """Add a choice to a bundle."""
         pods = sum(want.pods for want in wanted)
         gpus = sum(want.pods * want.run.shape.gpus for want in wanted)
         shape = wanted[0].run.shape if len(wanted) == 1 else None
@@ -47,12 +47,12 @@ class Bag(NamedTuple):
         return cls(wanted, before, pods, gpus, shape)
 
 
-def contents(bag: Bag | None) -> list[Wanted]:
+def contents(bundle: PodBundle | None) -> list[Wanted]:
     """All choices, the first one first."""
     choices: list[tuple[Wanted, ...]] = []
-    while bag is not None:
-        choices.append(bag.wanted)
-        bag = bag.before
+    while bundle is not None:
+        choices.append(bundle.wanted)
+        bundle = bundle.before
     return [want for wanted in reversed(choices) for want in wanted]
 
 
