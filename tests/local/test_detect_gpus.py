@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from bough.backends.local import detect_gpus as gpus_module
 from bough.backends.local.detect_gpus import MEBIBYTE, Gpu, find_gpus
 from bough.backends.local.detect_nodes import (
-    CPU_MILLI_PER_GPU,
-    MEMORY_PER_GPU,
-    find_machine,
+    find_nodes,
     host_name,
     number_gpus,
 )
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import read_hierarchies
+from bough.backends.offered_gpus import CPU_MILLI_PER_GPU, MEMORY_PER_GPU
 from bough.model.names import plain_name_fault
 from bough.model.pool import OfferedNode
 
@@ -116,7 +115,7 @@ def test_whatever_the_program_writes_is_read(text: str):
 def test_the_machine_is_one_node_with_what_it_has(nvidia_smi, tmp_path):
     nvidia_smi("echo '0, GPU-a, NVIDIA A100, 10 MiB'")
 
-    (machine,), warnings = find_machine(LocalOptions(tmp_path / "not" / "yet" / "there"))
+    (machine,), warnings = find_nodes(LocalOptions(tmp_path / "not" / "yet" / "there"))
 
     assert () == warnings
     assert (host_name(), 1) == (machine.name, machine.gpus)
@@ -128,7 +127,7 @@ def test_the_machine_is_one_node_with_what_it_has(nvidia_smi, tmp_path):
 
 
 def test_gpus_that_are_offered_come_with_cpus_and_memory_and_a_warning(tmp_path):
-    (machine,), (warning,) = find_machine(LocalOptions(tmp_path, gpus=100))
+    (machine,), (warning,) = find_nodes(LocalOptions(tmp_path, gpus=100))
 
     assert (100, 100 * CPU_MILLI_PER_GPU, 100 * MEMORY_PER_GPU) == (
         machine.gpus,
@@ -141,20 +140,20 @@ def test_gpus_that_are_offered_come_with_cpus_and_memory_and_a_warning(tmp_path)
 
 
 def test_gpus_are_offered_where_there_are_none(nvidia_smi, tmp_path):
-    options = LocalOptions(tmp_path, gpus_if_none=8)
+    options = LocalOptions(tmp_path)
     nvidia_smi("true")
-    (machine,), (warning,) = find_machine(options)
+    (machine,), (warning,) = find_nodes(options)
     assert (8, True) == (machine.gpus, warning.startswith("8 GPUs are offered"))
 
     nvidia_smi("echo '0, GPU-a, NVIDIA A100, 10 MiB'")
-    (machine,), warnings = find_machine(options)
+    (machine,), warnings = find_nodes(options)
     assert (1, ()) == (machine.gpus, warnings)
 
 
 def test_no_gpus_are_made_up_where_those_that_are_there_cannot_be_asked(nvidia_smi, tmp_path):
     nvidia_smi("echo driver mismatch >&2; exit 18")
 
-    (machine,), (warning,) = find_machine(LocalOptions(tmp_path, gpus_if_none=8))
+    (machine,), (warning,) = find_nodes(LocalOptions(tmp_path))
 
     assert 0 == machine.gpus
     assert "nvidia-smi failed with exit code 18: no GPUs were found (driver mismatch)" == warning
@@ -166,7 +165,7 @@ def test_nodes_that_are_told_are_offered_as_they_are(tmp_path):
     assert (
         nodes,
         ("2 nodes are offered as told, whatever this machine has; tasks run here",),
-    ) == find_machine(LocalOptions(tmp_path, nodes=nodes))
+    ) == find_nodes(LocalOptions(tmp_path, nodes=nodes))
 
 
 def test_the_name_of_the_host_is_made_a_valid_name(monkeypatch):

@@ -89,7 +89,7 @@ def test_a_task_runs_as_its_user_who_owns_its_folders(tmp_path):
         ("no-such-user", SANDBOX, "this machine has no user 'no-such-user'"),
         ("", SANDBOX, "this machine has no user ''"),
         ("a\0b", SANDBOX, "this machine has no user"),
-        ("root", SANDBOX, "'root' is the superuser of this machine, as whom no task runs"),
+        ("root", SANDBOX, "'root' is the superuser of this machine, as which no task runs"),
         ("nobody", None, "only possible with a private view of the machine"),
     ],
 )

@@ -1,11 +1,14 @@
-"""YAML that other people write into model types; old spellings end here.
+"""YAML that people write into model types; old spellings end here.
 
-    composer    one YAML stream into plain values that know their lines, within limits
-    documents   files, folders and standard input into documents
-    quantity    `500m`, `16Gi` and `1e3` into integers
-    fields      a typed cursor over a document that reports what is wrong and what is unknown
-    metadata    what every Kubernetes object says of itself
-    kueue, ...  one reader for each family of objects
+Text enters by `yaml.documents`; readers go through it with `yaml.fields`, and give model types and
+a list of problems with file and line. Which values make sense is decided elsewhere.
 
-Must not know what is decided about the objects, nor which rules they must obey.
+    yaml/           text into documents and typed fields that know their lines
+    kubernetes/     what objects of Kueue and KAI share: metadata, pods, nodes
+    kueue/          Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload
+    kai/            PodGroup, Queue, Topology, Pod
+    workflow/       workflows and their templates
+    policy_file     the policy file
+    remedy_fields   where a remedy is written in objects of KAI and Kueue
+    certificates    certificates as plain data
 """

@@ -22,8 +22,6 @@ from bough.server.settings import Settings
 
 LOCAL = "local"
 VIRTUAL = "virtual"
-#: GPUs that are offered where the settings do not say how many, and none are found.
-DEFAULT_GPUS = 8
 #: How nice the server's session is to others, from -20 to 19.
 GO_FIRST = "-10"
 
@@ -64,7 +62,6 @@ def _local(
     options = LocalOptions(
         folder=settings.data / "local",
         gpus=settings.gpus,
-        gpus_if_none=DEFAULT_GPUS,
         nodes=() if settings.nodes is None else _offered(settings.nodes),
         hidden=_hidden(settings),
         private=settings.private,
@@ -122,11 +119,9 @@ def _go_first() -> None:
 def _virtual(settings: Settings, now_ms: Callable[[], int]) -> Host:
     from bough.backends.virtual import VirtualBackend, make_nodes  # noqa: PLC0415
 
-    if settings.nodes is not None:
-        offered = _offered(settings.nodes)
-    else:
-        offered = make_nodes(DEFAULT_GPUS if settings.gpus is None else settings.gpus)
-    return Host(VirtualBackend(offered, now_ms))
+    told = settings.nodes
+    nodes = make_nodes(settings.gpus) if told is None else _offered(told)
+    return Host(VirtualBackend(nodes, now_ms))
 
 
 def _offered(path: Path) -> tuple[OfferedNode, ...]:

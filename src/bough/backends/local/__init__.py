@@ -1,1 +1,24 @@
-"""The local backend: tasks are processes of this machine."""
+"""The local backend: tasks are processes of this machine that outlive the server.
+
+A start enters by `LocalBackend.start`, which writes the attempt's files and asks the fork server
+for a supervisor. The supervisor prepares the tasks, runs them in their sandboxes, writes their logs
+and their end. `LocalBackend.observe` and `read_log` read what it wrote. The server and supervisors
+share nothing but files, so either can be of another version.
+
+    backend             the Backend protocol: start, stop, observe, forget, read_log
+    attempt_view        one attempt as the server sees it
+    finished_attempts   keeping and deleting attempts whose end is recorded
+    gpu_slots           which attempt has which GPU
+    detect_nodes        the nodes, CPUs, memory and disk that the machine offers
+    detect_gpus         the GPUs that nvidia-smi lists
+    supervisor/         the processes that run tasks
+    preparation/        from a task's spec to a command
+    sandbox/            what a task sees and how much it can use
+    data/               copying and removing files of tasks
+    logs/               writing and reading logs
+    attempt_folder      where the files of attempts are
+    attempt_state       the state file, shared by server and supervisor
+    command             a prepared task, in plain values
+    options             the settings
+    errors              what can go wrong with one task
+"""

@@ -1,13 +1,16 @@
-"""Where everything of an attempt is on the disk. Must not know what is in the files.
+"""Where the files of attempts are on the disk.
 
-attempts/<attempt>/          one folder each, for as long as it is kept
-    state                    see state.py
-    launch.json, secrets.json  what is to run; the secrets only until it is prepared
-    log.<offset>             see logs.py
+attempts/<attempt>/          one folder for each attempt
+    state                    see attempt_state
+    launch.json, secrets.json  what to run; the secrets only until it is prepared
+    log.<offset>             see logs.log_writer
     task/                    everything that the task itself can see
-open/<attempt>               a mark for each attempt whose end is not yet written down elsewhere
-past/<day>/<attempt>         a mark for each other, by the day on which that was done
-news                         a pipe on which supervisors say that something happened
+open/<attempt>               an empty file for each attempt whose end is not yet recorded
+past/<day>/<attempt>         an empty file for each other, by the day of that
+news                         a pipe to which supervisors write the names of changed attempts
+trash/                       what is being deleted
+
+Supervisors of an older version may still run, so these names and formats stay as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from bough.errors import Invalid
 
 _ATTEMPT = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,200})/([0-9]{1,9})")
 
-#: What a start may need for itself, apart from the data of its tasks.
+#: The room that a start needs, apart from the data of its tasks.
 _ROOM_BYTES = 2**20
 _ROOM_FILES = 256
 
@@ -43,12 +46,12 @@ class AttemptFolder(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> Path:
-        """What is known of it."""
+        """Its state."""
         return self.path / "state"
 
     @property
     def launch(self) -> Path:
-        """What is to run."""
+        """What to run."""
         return self.path / "launch.json"
 
     @property
@@ -58,12 +61,12 @@ class AttemptFolder(msgspec.Struct, frozen=True):
 
     @property
     def group(self) -> Path:
-        """What enforces its limits."""
+        """Its control group, which enforces its limits."""
         return self.path / "group.json"
 
     @property
     def cleaning(self) -> Path:
-        """The program that ends it where its processes are not all: its container."""
+        """The command that removes its container."""
         return self.path / "cleaning.json"
 
     @property
@@ -73,7 +76,7 @@ class AttemptFolder(msgspec.Struct, frozen=True):
 
 
 class Folders:
-    """All that the local backend keeps."""
+    """All folders and files of the local backend."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,13 +86,13 @@ class Folders:
         self.trash = root / "trash"
         self.events_pipe = root / "news"
         self.log = root / "keepers.log"
-        #: Held for a moment by a supervisor while it takes what it is to keep.
+        #: Locked for a moment by a supervisor while it takes its attempts.
         self.taking = root / "taking.lock"
-        #: Held by the one server that uses all this.
+        #: Locked by the one server that uses the folder.
         self.server = root / "server.lock"
 
     def make(self, mode: int) -> None:
-        """Make what is missing; the mode decides who can pass through to the tasks' folders."""
+        """Make what is missing; the mode decides which users can reach the tasks' folders."""
         self.root.mkdir(mode=mode, parents=True, exist_ok=True)
         self.attempts.mkdir(mode=mode, exist_ok=True)
         for each in (self.open, self.finished, self.trash):
@@ -100,7 +103,7 @@ class Folders:
     def has_room(self) -> bool:
         """Whether the disk has room for the files of another start."""
         found = os.statvfs(self.root)
-        # Some file systems do not count files, and say that there can be none.
+        # Some file systems do not count files, and report a maximum of 0.
         files = found.f_favail >= _ROOM_FILES or not found.f_files
         return files and found.f_bavail * found.f_frsize >= _ROOM_BYTES
 

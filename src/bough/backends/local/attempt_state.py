@@ -1,8 +1,8 @@
-"""What is known of an attempt, in one small file whose room is reserved before anything starts.
+"""The state of an attempt: one small file, whose room on the disk is reserved before it starts.
 
-The file has a page for each thing that can be known, each written by one side alone: so an end can
-be written down when the disk is full, and two writers never wait for each other. Whoever holds
-the lock on the file keeps the attempt. Must not know what a task is, nor how it runs.
+The file has a page for each event of an attempt's life, each written by one side alone. So the end
+can be recorded when the disk is full, and two writers never wait for each other. The supervisor of
+an attempt holds a lock on the file.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from typing import Any
 import msgspec
 
 PAGE = 4_096
-#: What people read of an end; the rest of a page is for everything else.
+#: The longest message of an end; the rest of its page is for everything else.
 MESSAGE_CHARACTERS = 600
 _LOCK = "hhqqi4x"
 
 
 class Acceptance(msgspec.Struct, frozen=True):
-    """The server took it on. Page 0, with which the file appears."""
+    """The server accepted it. Page 0, with which the file appears."""
 
     attempt: str
     node: str
     accepted_ms: int
-    #: Of the machine's run, from its start to its shutdown.
+    #: The kernel's id of the boot, to notice restarts of the machine.
     boot: str
     gpu_indices: tuple[int, ...] = ()
 
 
 class StopRequest(msgspec.Struct, frozen=True):
-    """It was told to end. Page 1, written by the server."""
+    """It must end. Page 1, written by the server."""
 
     reason: str
     grace_s: int
@@ -43,19 +43,19 @@ class StopRequest(msgspec.Struct, frozen=True):
 
 
 class SupervisorProcess(msgspec.Struct, frozen=True):
-    """A supervisor has it. Page 2, written by the supervisor."""
+    """The process that supervises it. Page 2, written by the supervisor."""
 
     pid: int
-    #: When that process started, as the kernel counts: a number that was given again is noticed.
+    #: When that process started, by the kernel's count, because process ids are reused.
     pid_since: int
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """It may have run. Page 3, written by the supervisor before the task goes on."""
+    """It may have run. Page 3, written by the supervisor before the program starts."""
 
     pid: int
     pid_since: int
-    #: Since when it surely runs.
+    #: When its program was started.
     started_ms: int | None = None
 
 
@@ -68,7 +68,7 @@ class AttemptEnd(msgspec.Struct, frozen=True):
     exit_code: int | None = None
     signal: int | None = None
     message: str = ""
-    #: Lines of its log that could not be written, and that the log does not tell of.
+    #: Lines of its log that could not be written, and that the log does not mention.
     lost_lines: int = 0
 
 
@@ -85,13 +85,13 @@ class AttemptState(msgspec.Struct, frozen=True):
 _KINDS = (Acceptance, StopRequest, SupervisorProcess, Begun, AttemptEnd)
 _NAMES = AttemptState.__struct_fields__
 _PAGES: dict[type[msgspec.Struct], int] = {kind: number for number, kind in enumerate(_KINDS)}
-# Made here, and not when first used: several threads may read states at once.
+# Made here and not on first use, because several threads read states at once.
 _DECODERS = tuple(msgspec.json.Decoder(kind) for kind in _KINDS)
 _ENCODER = msgspec.json.Encoder()
 
 
 def create_state(path: Path, accepted: Acceptance, *more: StopRequest | AttemptEnd) -> None:
-    """Make the file, whole or not at all, with room for everything that may come."""
+    """Make the file, whole or not at all, with room for all pages."""
     part = path.with_suffix(".part")
     descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -104,7 +104,7 @@ def create_state(path: Path, accepted: Acceptance, *more: StopRequest | AttemptE
 
 
 def read_state(path: Path) -> AttemptState | None:
-    """Everything that is known; `None`: there is no such attempt."""
+    """Read all pages; `None`: there is no such attempt."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def write_state(path: Path, each: StopRequest | AttemptEnd) -> None:
 
 
 def look(path: Path) -> tuple[AttemptState | None, bool]:
-    """Everything that is known, and whether a supervisor holds it now."""
+    """Read all pages, and whether a supervisor has the attempt now."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def look(path: Path) -> tuple[AttemptState | None, bool]:
             state = _get(descriptor)
             if held or state is None or state.supervisor is None:
                 return state, held
-            # One that came meanwhile has written that, too; it is there, or has ended since.
+            # One that came in between has written its page; it is there, or has exited since.
             if not _held(descriptor) and _get(descriptor) == state:
                 return state, False
     finally:
@@ -145,13 +145,13 @@ def look(path: Path) -> tuple[AttemptState | None, bool]:
 
 
 class AttemptLock:
-    """The right to keep an attempt, as long as this process (or a copy of it) lives."""
+    """The lock of an attempt's supervisor, held while this process or a fork of it lives."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def take(self) -> bool:
-        """Have the right, if nobody else has it."""
+        """Take the lock, if it is free."""
         lock = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         try:
             fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, lock)
@@ -162,22 +162,22 @@ class AttemptLock:
         return True
 
     def read(self) -> AttemptState | None:
-        """Everything that is known."""
+        """Read all pages."""
         return _get(self._descriptor)
 
     def write(self, each: SupervisorProcess | Begun | AttemptEnd, *, durably: bool = False) -> None:
-        """Write one page; if durably, the machine itself may fail after that."""
+        """Write one page; if durably, it survives a crash of the machine."""
         _put(self._descriptor, each)
         if durably:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Give the right up."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
 def _held(descriptor: int) -> bool:
-    """Whether somebody holds the lock, without taking it even for a moment."""
+    """Whether the lock is held, without taking it even for a moment."""
     asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked)
     return struct.unpack(_LOCK, found)[0] != fcntl.F_UNLCK
@@ -193,7 +193,7 @@ def _reserve(descriptor: int, size: int) -> None:
 
 
 def _put(descriptor: int, each: msgspec.Struct) -> None:
-    """A page is a sum, the record, and nothing else: what was half written is as if it were not."""
+    """A page is a checksum and the record: a half-written page counts as empty."""
     text = _ENCODER.encode(_shortened(each))
     page = b"%08x%s\n" % (zlib.crc32(text), text)
     if len(page) > PAGE:

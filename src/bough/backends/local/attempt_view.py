@@ -1,7 +1,4 @@
-"""What the server makes of an attempt's files: how far it is, and what to do if nobody keeps it.
-
-Must not know the other attempts, nor who asks.
-"""
+"""One attempt as its files show it; kills what is left of it if its supervisor died."""
 
 from __future__ import annotations
 
@@ -16,24 +13,24 @@ from bough.backends.local.supervisor.processes import kill_all, left_of
 from bough.model.backend import Observation, Sight
 
 _RESTARTED = "The machine was restarted while it was there."
-_GONE = "What kept the task on this machine is gone, and the task was ended."
+_GONE = "The supervisor of the task on this machine is gone, and the task was ended."
 _UNSTARTED = "It was told to end before it was started."
 _DELETED = "Its folder is gone."
 
 
 class AttemptView(msgspec.Struct):
-    """An attempt whose end is not yet written down elsewhere."""
+    """An attempt whose end the server has not yet recorded."""
 
     folder: AttemptFolder
     state: AttemptState
-    #: Whether a supervisor had it when it was looked at last.
+    #: Whether a supervisor had it when it was read last.
     held: bool = False
-    #: When a supervisor was asked for, by the monotonic clock, and for which others with it.
+    #: When a supervisor was requested, by the monotonic clock, and for which attempts together.
     asked_at: float | None = None
     together: tuple[str, ...] = ()
-    #: Why none was asked for yet, in words.
+    #: Why none was requested yet, in words.
     waits: str = ""
-    #: Ends what is left of it and is not its process.
+    #: Removes its container.
     cleaner: subprocess.Popen[bytes] | None = None
 
     @property
@@ -43,12 +40,12 @@ class AttemptView(msgspec.Struct):
 
     @property
     def unstarted(self) -> bool:
-        """Whether it is to be started, and nobody has begun to."""
+        """Whether it must still be started, and no supervisor has it."""
         state = self.state
         return not (self.held or state.begun or state.stop_request or state.end)
 
     def look(self, boot: str, now_ms: int) -> None:
-        """Read its files again, and end what is left of it if nobody keeps it any more."""
+        """Read its files again, and kill what is left of it if its supervisor died."""
         if self.state.end is not None:
             return
         state, self.held = look(self.folder.state)
@@ -65,7 +62,7 @@ class AttemptView(msgspec.Struct):
                 self.state = msgspec.structs.replace(state, end=end)
 
     def observation(self) -> Observation:
-        """How far it is."""
+        """What `observe` reports of it."""
         end, begun = self.state.end, self.state.begun
         if end is not None:
             return Observation(
@@ -82,7 +79,7 @@ class AttemptView(msgspec.Struct):
         return Observation(self.attempt, Sight.STARTING, since, message=self.waits)
 
     def _judge(self, state: AttemptState, boot: str, now_ms: int) -> AttemptEnd | None:
-        """What became of an attempt without a supervisor; `None`: nothing yet."""
+        """How an attempt without a supervisor ended; `None`: it has not, or not yet."""
         if state.accepted.boot != boot:
             return AttemptEnd(Sight.LOST.value, now_ms, message=_RESTARTED)
         if state.begun is not None:
@@ -94,7 +91,7 @@ class AttemptView(msgspec.Struct):
         return None
 
     def _end_left(self) -> bool:
-        """End what still lives of it; whether nothing did, for which it is looked at again."""
+        """Kill its processes; true once none was left."""
         begun = self.state.begun
         pid, since = (0, 0) if begun is None else (begun.pid, begun.pid_since)
         left = left_of(self.attempt, pid, since)
@@ -102,7 +99,7 @@ class AttemptView(msgspec.Struct):
         return not left and self._clear()
 
     def _clean(self) -> bool:
-        """Run the program that ends what is not its process; whether that is done."""
+        """Run the command that removes its container; whether that is done."""
         if self.cleaner is None:
             try:
                 argv = msgspec.json.decode(self.folder.cleaning.read_bytes(), type=tuple[str, ...])
@@ -113,12 +110,12 @@ class AttemptView(msgspec.Struct):
                     stderr=subprocess.DEVNULL,
                 )
             except (OSError, msgspec.DecodeError):
-                # There is none, or it is not there any more.
+                # There is no such command.
                 return True
         return self.cleaner.poll() is not None
 
     def _clear(self) -> bool:
-        """End what is in its control group, and remove that; whether nothing is left of it."""
+        """Kill what is in its control group, and remove the group; whether that is done."""
         try:
             group = msgspec.json.decode(self.folder.group.read_bytes(), type=Cgroup)
         except (OSError, msgspec.DecodeError):

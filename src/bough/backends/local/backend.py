@@ -1,8 +1,7 @@
-"""The local backend: tasks are processes of this machine that go on without the server.
+"""The local backend: tasks are processes of this machine that outlive the server.
 
-Everything that it knows stands in files; each attempt has a folder, and while it runs a supervisor,
-which is a process of its own. So a server that starts anew finds everything as it is. Must not
-know why a task runs.
+All state is in files: each attempt has a folder and, while it runs, a supervisor, which is a
+process of its own. So a new server finds everything as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from bough.backends.local.attempt_state import (
 )
 from bough.backends.local.attempt_view import AttemptView
 from bough.backends.local.detect_gpus import find_gpus
-from bough.backends.local.detect_nodes import find_machine, number_gpus
+from bough.backends.local.detect_nodes import find_nodes, number_gpus
 from bough.backends.local.finished_attempts import FinishedAttempts
 from bough.backends.local.gpu_slots import GpuSlots
 from bough.backends.local.logs.log_reader import AttemptLogReader
@@ -48,23 +47,23 @@ from bough.model.pool import OfferedNode
 
 LOG = logging.getLogger(__name__)
 
-#: How often everything is looked at again, whatever was heard; and how much of the time at most.
+#: How often all attempts are read again, events or not; and at most this fraction of the time.
 _LOOK_S = 1.0
 _LOOK_SHARE = 20
-#: How long a supervisor may take to appear before another one is asked for.
+#: How long a supervisor can take to appear before another one is requested.
 _ASK_S = 5.0
-#: How long to wait for the server before this one to end.
+#: How long to wait for the previous server to exit.
 _LOCK_S = 5.0
 _NO_ROOM = "The disk of the machine is full: tasks are started when there is room again."
 _ROOM_AGAIN = "There is room on the disk again: tasks are started."
 
 
 def _nothing() -> None:
-    """Wake nobody."""
+    """The default of `wake`."""
 
 
 class LocalBackend:
-    """Runs tasks as processes. All calls may come from any thread."""
+    """Runs tasks as processes. Any thread can call it."""
 
     def __init__(
         self,
@@ -82,27 +81,27 @@ class LocalBackend:
         self._folder_mode = 0o711 if options.as_user else 0o700
         self._boot = boot_id()
         gpus = find_gpus()
-        self._machines, about_machine = find_machine(options, gpus)
+        self._nodes, about_nodes = find_nodes(options, gpus)
         sandbox, about_sandbox = choose_sandbox(options)
         limits, about_limits = choose_limits(options)
-        #: What this machine cannot do, for the one who starts the server.
+        #: What this machine cannot do, for the administrator.
         self.warnings: tuple[str, ...] = (
-            *about_machine,
+            *about_nodes,
             *about_sandbox,
             *about_limits,
             *account_warnings(options, sandbox),
         )
-        self._gpu_slots = GpuSlots(number_gpus(self._machines, gpus[0]))
+        self._gpu_slots = GpuSlots(number_gpus(self._nodes, gpus[0]))
         self._finished = FinishedAttempts(self._folders, options)
         self._lock = threading.RLock()
         #: By the name of the folder.
         self._views: dict[str, AttemptView] = {}
         self._look_at = 0.0
         self._has_room = True
-        self._server_lock = _occupy(self._folders, self._folder_mode)
+        self._server_lock = _lock_folder(self._folders, self._folder_mode)
         self._find_all()
         if limits is not None:
-            self._end_strays(find_groups(limits))
+            self._kill_strays(find_groups(limits))
         self._fork_server = ForkServer(Setup(options, sandbox, limits), self._folders.log)
         self._fork_server.start()
         self._events = SupervisorEvents(self._folders.events_pipe, wake)
@@ -113,8 +112,8 @@ class LocalBackend:
         return self._name
 
     def nodes(self) -> tuple[OfferedNode, ...]:
-        """The nodes that this machine is, or is to be taken for."""
-        return self._machines
+        """The nodes that this machine offers."""
+        return self._nodes
 
     def start(self, start: Start) -> None:
         """Start tasks together; those that are known already are left alone."""
@@ -122,47 +121,47 @@ class LocalBackend:
             names: list[str] = []
             for launch in start.launches:
                 name = folder_name(launch.attempt)
-                view = self._recall(name)
+                view = self._find(name)
                 if view is None:
                     view = self._accept(name, StartOrder(start.workflow_id, start.group, launch))
                 elif view.unstarted and view.asked_at is None:
-                    # An earlier server took it on; the secrets may have been removed since.
+                    # An earlier server accepted it; its secrets may have been removed since.
                     self._write_secrets(view.folder, launch)
                 if view.unstarted and view.asked_at is None:
                     names.append(name)
-            self._ask(names)
+            self._request_supervisor(names)
 
     def stop(self, stop: Stop) -> None:
-        """End attempts; those that are unknown count as ended."""
+        """Stop attempts; those that are unknown count as ended."""
         with self._lock:
             stop_request = StopRequest(stop.reason[:200], stop.grace_s, self._now_ms())
             for attempt in stop.attempts:
                 name = folder_name(attempt)
-                view = self._recall(name)
+                view = self._find(name)
                 if view is None:
                     end = AttemptEnd(Sight.ENDED.value, self._now_ms())
                     self._write(
                         name, Acceptance(attempt, "", self._now_ms(), self._boot), stop_request, end
                     )
                 else:
-                    self._tell(view, stop_request)
+                    self._request_stop(view, stop_request)
 
     def observe(self) -> tuple[Observation, ...]:
-        """All attempts that it knows, also those that ended, until they are forgotten."""
+        """All attempts, finished ones included, until they are forgotten."""
         with self._lock:
             begun = time.monotonic()
             for name in self._events.take():
                 view = self._views.get(name)
                 if view is not None:
-                    self._look(view)
+                    self._refresh(view)
             if begun >= self._look_at:
-                self._look_at_all()
+                self._refresh_all()
                 now = time.monotonic()
                 self._look_at = now + max(_LOOK_S, (now - begun) * _LOOK_SHARE)
             return tuple(each.observation() for each in self._views.values())
 
     def forget(self, attempts: tuple[str, ...]) -> None:
-        """The end of these was written down; what they wrote can still be read, for a while."""
+        """The server has recorded the end of these; their logs can still be read for some days."""
         with self._lock:
             now_ms = self._now_ms()
             for attempt in attempts:
@@ -176,7 +175,7 @@ class LocalBackend:
     def read_log(
         self, attempt: str, position: int = 0, *, last_lines: int | None = None
     ) -> LogPart | None:
-        """What an attempt wrote, from a position on, or its last lines; `None`: nothing is kept."""
+        """The log of an attempt from a position on, or its last lines; `None`: there is none."""
         folder = self._folders.of(folder_name(attempt))
         state = read_state(folder.state)
         if state is None:
@@ -187,45 +186,45 @@ class LocalBackend:
         return reader.read(position) if last_lines is None else reader.read_last(last_lines)
 
     def close(self) -> None:
-        """The server ends; everything that runs goes on."""
+        """Let go of everything; all tasks go on."""
         self._events.close()
         self._fork_server.close()
         os.close(self._server_lock)
 
-    # What is known.
+    # What there is.
 
     def _find_all(self) -> None:
-        """Read all that earlier servers have left."""
+        """Read the attempts of earlier servers."""
         for name in sorted(os.listdir(self._folders.open)):
             folder = self._folders.of(name)
             state = read_state(folder.state)
             if state is None:
-                # It was never taken on: the server ended in the middle of it.
+                # It was never accepted: the server died in the middle of that.
                 self._finished.discard(name)
                 (self._folders.open / name).unlink()
                 continue
             self._remember(name, folder, state)
         self._finished.empty_trash()
 
-    def _end_strays(self, groups: dict[str, Cgroup]) -> None:
-        """End what is in the groups of attempts that are over, or of which nobody knows."""
+    def _kill_strays(self, groups: dict[str, Cgroup]) -> None:
+        """Kill what is in control groups of finished or unknown attempts."""
         live = {each.attempt for each in self._views.values() if each.state.end is None}
         for attempt, group in groups.items():
             if attempt not in live:
                 group.kill()
                 group.remove()
 
-    def _recall(self, name: str) -> AttemptView | None:
-        """What is known of an attempt, also of one that was forgotten."""
+    def _find(self, name: str) -> AttemptView | None:
+        """The view of an attempt, also of one that was forgotten; `None`: it is unknown."""
         view = self._views.get(name)
         if view is not None:
-            self._look(view)
+            self._refresh(view)
             return view
         folder = self._folders.of(name)
         state = read_state(folder.state)
         if state is None:
             return None
-        # Its end is told again, for somebody does not know of it.
+        # Its end is reported again, because the caller does not know of it.
         self._mark(name)
         return self._remember(name, folder, state)
 
@@ -234,35 +233,35 @@ class LocalBackend:
         accepted = state.accepted
         if state.end is None:
             self._gpu_slots.hold(accepted.node, accepted.gpu_indices, name)
-            self._look(view)
+            self._refresh(view)
         return view
 
-    def _look(self, view: AttemptView) -> None:
+    def _refresh(self, view: AttemptView) -> None:
         if view.state.end is None:
             view.look(self._boot, self._now_ms())
             if view.state.end is not None:
                 accepted = view.state.accepted
                 self._gpu_slots.free(accepted.node, accepted.gpu_indices, view.folder.path.name)
 
-    def _look_at_all(self) -> None:
-        """Look at everything, and ask for supervisors that have not come."""
+    def _refresh_all(self) -> None:
+        """Read everything again, and request supervisors that did not appear."""
         now = time.monotonic()
         waiting: dict[tuple[str, ...], None] = {}
         for view in list(self._views.values()):
-            self._look(view)
+            self._refresh(view)
             late = view.asked_at is not None and view.asked_at + _ASK_S < now
             if view.unstarted and (late or (view.together and not self._fork_server.alive)):
                 waiting[view.together] = None
         for names in waiting:
-            self._ask([each for each in names if each in self._views])
+            self._request_supervisor([each for each in names if each in self._views])
 
-    # What is to be done.
+    # What changes it.
 
     def _accept(self, name: str, order: StartOrder) -> AttemptView:
-        """Take an attempt on: its files are there before anything else happens."""
+        """Accept an attempt: its files are written before anything else happens."""
         launch = order.launch
         now_ms = self._now_ms()
-        fault, gpus = self._give(name, launch)
+        fault, gpus = self._take_gpus(name, launch)
         accepted = Acceptance(launch.attempt, launch.node, now_ms, self._boot, gpus)
         end = None
         if launch.started_ms is not None:
@@ -276,8 +275,8 @@ class LocalBackend:
             self._gpu_slots.free(launch.node, gpus, name)
             raise
 
-    def _give(self, name: str, launch: Launch) -> tuple[str, tuple[int, ...]]:
-        """The numbers of the GPUs that it gets, or what is wrong."""
+    def _take_gpus(self, name: str, launch: Launch) -> tuple[str, tuple[int, ...]]:
+        """The indices of the GPUs that it gets, or what is wrong."""
         if launch.started_ms is not None:
             return "", ()
         if not self._gpu_slots.has(launch.node):
@@ -316,8 +315,8 @@ class LocalBackend:
         flags = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
         os.close(os.open(self._folders.open / name, flags, 0o600))
 
-    def _ask(self, names: list[str]) -> None:
-        """Ask for a supervisor; where the disk is full, only when there is room again."""
+    def _request_supervisor(self, names: list[str]) -> None:
+        """Request one supervisor for these; if the disk is full, once there is room again."""
         if not names:
             return
         room = self._folders.has_room()
@@ -332,8 +331,8 @@ class LocalBackend:
             view.asked_at, view.together = now, tuple(names)
             view.waits = "" if room else _NO_ROOM
 
-    def _tell(self, view: AttemptView, stop_request: StopRequest) -> None:
-        """Have it written that an attempt is to end, and wake its supervisor."""
+    def _request_stop(self, view: AttemptView, stop_request: StopRequest) -> None:
+        """Record that an attempt must end, and wake its supervisor."""
         state = view.state
         if state.end is not None:
             return
@@ -346,14 +345,14 @@ class LocalBackend:
             write_state(view.folder.state, stop_request)
         supervisor = state.supervisor
         if view.held and supervisor is not None:
-            # Somebody may have made it stand still.
+            # The supervisor may have been stopped by SIGSTOP.
             for number in (signal.SIGUSR1, signal.SIGCONT):
                 send_signal(supervisor.pid, supervisor.pid_since, number)
-        self._look(view)
+        self._refresh(view)
 
 
-def _occupy(folders: Folders, mode: int) -> int:
-    """Be the only server that uses the folder; one that is about to end is waited for."""
+def _lock_folder(folders: Folders, mode: int) -> int:
+    """Be the only server that uses the folder; wait a while for one that is exiting."""
     try:
         folders.make(mode)
         descriptor = os.open(folders.server, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -8,11 +8,11 @@ import msgspec
 
 
 class SandboxKind(StrEnum):
-    """How a task is given a view of its own."""
+    """How a sandbox is made."""
 
-    #: By the server itself, which is root.
+    #: By our own code, for a server that is root.
     NAMESPACES = "namespaces"
-    #: Likewise, in a namespace of users, where the kernel lets everybody have one.
+    #: By our own code in a user namespace, where the kernel allows these to all users.
     USER_NAMESPACES = "user namespaces"
     BUBBLEWRAP = "bubblewrap"
 
@@ -34,48 +34,48 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class Sandbox(msgspec.Struct, frozen=True):
-    """What a task sees of the machine: everything read-only, but for what is mounted here."""
+    """What a task sees of the machine: everything read-only, except for these mounts."""
 
-    #: The folder that is to be the task's `/tmp`.
+    #: The folder that becomes the task's `/tmp`.
     temporary: str
-    #: An empty folder, over which its `/` is put together.
+    #: An empty folder, over which its `/` is mounted.
     root: str
     kind: SandboxKind = SandboxKind.NAMESPACES
     mounts: tuple[Mount, ...] = ()
-    #: Folders and files that are empty for it: the server's data.
+    #: Folders and files that look empty to it, such as the server's data.
     hidden: tuple[str, ...] = ()
 
 
 class TaskLimits(msgspec.Struct, frozen=True):
-    """What a task may use where the machine can enforce it; `None`: as much as there is."""
+    """Limits of a task, where the machine can enforce them; `None`: no limit."""
 
     cpu_milli: int | None = None
     memory_bytes: int | None = None
-    #: With all their threads.
+    #: Threads count, too.
     processes: int | None = None
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How much is copied at once at most."""
+    """Limits on one copy."""
 
     files: int = 100_000
     bytes: int = 2**40
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """Files that are copied before, while or after a task runs."""
+    """Files to copy before, while or after a task runs."""
 
     source: str
     target: str
     #: Only files whose path below the source matches.
     regex: str | None = None
-    #: Again and again while it runs; `None`: once.
+    #: Repeatedly while it runs; `None`: once.
     every_s: int | None = None
-    #: A folder keeps its name below the target; else what is in it goes there. A file always does.
+    #: Whether a folder keeps its name below the target; a file always does.
     named: bool = False
-    #: Nothing is wrong if there is no such source.
+    #: It is no error if the source does not exist.
     optional: bool = False
-    #: The folder itself becomes the target, in place of what was there.
+    #: Rename the folder to the target, and replace what was there.
     move: bool = False
     bounds: Bounds = Bounds()
 
@@ -87,18 +87,18 @@ class Command(msgspec.Struct, frozen=True):
     name: str
     argv: tuple[str, ...]
     environment: dict[str, str]
-    #: Where it starts, as it sees it.
+    #: The folder in which it starts, by the path that it sees.
     working_folder: str
     #: `None`: it sees the machine as it is.
     sandbox: Sandbox | None = None
     limits: TaskLimits = TaskLimits()
     #: `None`: the server's own.
     account: UserAccount | None = None
-    #: Before it starts; what fails here is a failure to start.
+    #: Before it starts; if one fails, the task does not start.
     inputs: tuple[Copy, ...] = ()
-    #: While it runs and once when it has ended, however it did.
+    #: While it runs, and once after its end, however that was.
     checkpoints: tuple[Copy, ...] = ()
-    #: When it has ended well, in this order.
+    #: After it has ended with exit code 0, in this order.
     outputs: tuple[Copy, ...] = ()
-    #: To be run when it was killed, where that does not end everything: its container.
+    #: The command that removes its container, for after it was killed.
     clean_up: tuple[str, ...] = ()

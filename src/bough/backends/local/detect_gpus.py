@@ -1,7 +1,7 @@
-"""The GPUs of this machine, as nvidia-smi tells them. Must not know who gets them.
+"""The GPUs of this machine, as nvidia-smi lists them.
 
-A machine without the program has no GPUs, which is no fault; a program that fails, hangs or
-writes what nobody understands is one, and is told as a warning.
+A machine without the program has no GPUs, which is fine; a program that fails, hangs or prints
+something unexpected gives a warning.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _SHOWN = 200
 class Gpu(msgspec.Struct, frozen=True):
     """One GPU."""
 
-    #: Its number in the order of the bus, as in CUDA_VISIBLE_DEVICES.
+    #: Its index in the order of the bus, as in CUDA_VISIBLE_DEVICES.
     index: int
     uuid: str
     name: str
-    #: `None`: it is not told, as where memory is shared with the machine.
+    #: `None`: not known, as where memory is shared with the CPU.
     memory_bytes: int | None = None
 
 
 def find_gpus(timeout_s: float = _TIMEOUT_S) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
-    """The GPUs that are there, by their number, and what went wrong while looking."""
+    """The GPUs, in the order of their indices, and warnings about what went wrong."""
     program = shutil.which(_PROGRAM)
     if program is None:
         return (), ()
@@ -89,6 +89,6 @@ def _read_memory(text: str) -> int | None:
 
 
 def _shown(text: str) -> str:
-    """A foreign text for a message, on one line and not too long."""
+    """Output of a program for a message, on one line and not too long."""
     plain = "".join(each if each.isprintable() else " " for each in text)
     return plain if len(plain) <= _SHOWN else plain[:_SHOWN] + "…"

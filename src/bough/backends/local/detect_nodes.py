@@ -1,7 +1,7 @@
-"""What this machine has for tasks: its nodes, with GPUs, CPUs, memory and disk.
+"""The nodes that this machine offers, with GPUs, CPUs, memory and disk.
 
-What is offered (by an option) is taken at its word: GPUs for trying things out, with as many CPUs
-and as much memory as people usually ask for with them. Must not know what runs.
+Nodes and GPUs that an option names are offered whatever the machine has. Where no number of GPUs
+is given and none are found, some are made up, so that everything can be tried.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ import msgspec
 from bough.backends.local.detect_gpus import Gpu, find_gpus
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import CPU, MEMORY, controlling, find_hierarchies
+from bough.backends.offered_gpus import (
+    CPU_MILLI_PER_GPU,
+    DEFAULT_GPUS,
+    MEMORY_PER_GPU,
+    STORAGE_PER_GPU,
+)
 from bough.model.pool import OfferedNode
-
-#: What is offered with each GPU that is offered: enough for what people usually ask.
-CPU_MILLI_PER_GPU = 32_000
-MEMORY_PER_GPU = 256 * 2**30
-STORAGE_PER_GPU = 2**40
 
 _MEMORY = Path("/proc/meminfo")
 _LABEL = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def find_machine(
+def find_nodes(
     options: LocalOptions, found: tuple[tuple[Gpu, ...], tuple[str, ...]] | None = None
 ) -> tuple[tuple[OfferedNode, ...], tuple[str, ...]]:
-    """The nodes to offer, and what the one who started the server should know about them.
+    """The nodes to offer, and warnings about them.
 
-    `found`: the GPUs of this machine, for those who have looked for them already.
+    `found`: the GPUs of this machine, if they were looked for already.
     """
     if options.nodes:
         count = len(options.nodes)
         told = f"{count} nodes are offered as told" if count > 1 else "a node is offered as told"
         return options.nodes, (f"{told}, whatever this machine has; tasks run here",)
-    machine = OfferedNode(
+    node = OfferedNode(
         name=host_name(),
         cpu_milli=count_cpu_milli(),
         memory_bytes=count_memory(),
@@ -48,24 +49,24 @@ def find_machine(
         labels={"kubernetes.io/hostname": host_name()},
     )
     if options.gpus is not None:
-        return _offer(machine, options.gpus)
+        return _offer(node, options.gpus)
     gpus, warnings = find_gpus() if found is None else found
-    if not gpus and not warnings and options.gpus_if_none:
-        # Where GPUs are there and only cannot be asked, nobody should think that they can be used.
-        return _offer(machine, options.gpus_if_none)
-    labels = machine.labels | _product(gpus)
-    return (msgspec.structs.replace(machine, gpus=len(gpus), labels=labels),), warnings
+    if not gpus and not warnings:
+        # Only where nothing went wrong: real GPUs that cannot be queried are not replaced.
+        return _offer(node, DEFAULT_GPUS)
+    labels = node.labels | _product(gpus)
+    return (msgspec.structs.replace(node, gpus=len(gpus), labels=labels),), warnings
 
 
 def number_gpus(
-    machines: Iterable[OfferedNode], found: tuple[Gpu, ...] = ()
+    offered: Iterable[OfferedNode], found: tuple[Gpu, ...] = ()
 ) -> dict[str, tuple[int, ...]]:
-    """The numbers of each node's GPUs for CUDA_VISIBLE_DEVICES, by the name of the node.
+    """The indices of each node's GPUs for CUDA_VISIBLE_DEVICES, by the name of the node.
 
-    GPUs that were found are shared out between the nodes in order. Where there are not so many,
-    they are only offered, and each node counts its own from 0 as if it were a machine.
+    GPUs that were found are divided between the nodes in order. If more are offered than were
+    found, each node counts its own from 0.
     """
-    nodes = tuple(machines)
+    nodes = tuple(offered)
     real = [each.index for each in found]
     if sum(each.gpus for each in nodes) > len(real):
         return {each.name: tuple(range(each.gpus)) for each in nodes}
@@ -76,7 +77,7 @@ def number_gpus(
 
 
 def host_name() -> str:
-    """The name of this machine, made a valid name of a node."""
+    """The host name, made a valid name of a node."""
     name = _LABEL.sub("-", socket.gethostname())[:63].strip("-._")
     if not name:
         return "localhost"
@@ -84,7 +85,7 @@ def host_name() -> str:
 
 
 def count_cpu_milli() -> int:
-    """The CPUs that this process may use, in thousandths."""
+    """The CPUs that this process can use, in thousandths."""
     count = len(os.sched_getaffinity(0)) * 1_000
     tree = controlling(find_hierarchies(), CPU)
     quotas = () if tree is None else (_cpu_quota(each) for each in tree.ancestors())
@@ -92,7 +93,7 @@ def count_cpu_milli() -> int:
 
 
 def count_memory() -> int:
-    """The memory that this process may use."""
+    """The memory that this process can use."""
     total = next(
         int(line.split()[1]) * 1024
         for line in _MEMORY.read_text().splitlines()
@@ -103,13 +104,13 @@ def count_memory() -> int:
     return min([total, *(each for each in limits if each is not None)])
 
 
-def _offer(machine: OfferedNode, gpus: int) -> tuple[tuple[OfferedNode, ...], tuple[str, ...]]:
+def _offer(node: OfferedNode, gpus: int) -> tuple[tuple[OfferedNode, ...], tuple[str, ...]]:
     offered = msgspec.structs.replace(
-        machine,
+        node,
         gpus=gpus,
-        cpu_milli=max(machine.cpu_milli, gpus * CPU_MILLI_PER_GPU),
-        memory_bytes=max(machine.memory_bytes, gpus * MEMORY_PER_GPU),
-        storage_bytes=max(machine.storage_bytes, gpus * STORAGE_PER_GPU),
+        cpu_milli=max(node.cpu_milli, gpus * CPU_MILLI_PER_GPU),
+        memory_bytes=max(node.memory_bytes, gpus * MEMORY_PER_GPU),
+        storage_bytes=max(node.storage_bytes, gpus * STORAGE_PER_GPU),
     )
     warning = (
         f"{gpus} GPUs are offered, whatever this machine has, with "
@@ -119,20 +120,20 @@ def _offer(machine: OfferedNode, gpus: int) -> tuple[tuple[OfferedNode, ...], tu
 
 
 def _product(gpus: tuple[Gpu, ...]) -> dict[str, str]:
-    """The label for the kind of the GPUs, where all are of one kind."""
+    """The label with the GPU model, if all have the same."""
     names = {_LABEL.sub("-", each.name)[:63].strip("-._") for each in gpus}
     return {"nvidia.com/gpu.product": names.pop()} if len(names) == 1 and "" not in names else {}
 
 
 def _count_storage(folder: Path) -> int:
-    """The disk that the backend's folder is, or will be, on."""
+    """The size of the disk with the backend's folder, which need not exist yet."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return shutil.disk_usage(folder).total
 
 
 def _cpu_quota(group: Path) -> int | None:
-    """What a group may use of the CPUs, in thousandths; `None`: as much as there is."""
+    """The CPU quota of a control group, in thousandths; `None`: no limit."""
     both = _read(group / "cpu.max").split()
     if len(both) != 2:
         both = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]

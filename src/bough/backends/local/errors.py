@@ -1,4 +1,4 @@
-"""What can go wrong with one task where it runs, in words for the person who submitted it."""
+"""What can go wrong with one task on this machine, in words for the user who submitted it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 
 from bough.errors import BoughError, Invalid
 
-#: Why a task whose limit is tiny cannot be started.
+#: Why a task with a tiny memory limit cannot be started.
 TOO_LITTLE_MEMORY = "that alone takes more memory than it may use"
 
 
@@ -19,11 +19,11 @@ class CopyFailed(BoughError):
 
 
 class NoRoom(BoughError):
-    """The disk was full: no fault of the task, which can be started when there is room again."""
+    """The disk was full: not the task's fault, so it is started once there is room again."""
 
 
 def lacks_room(error: BaseException | None) -> bool:
-    """Whether something went wrong because the disk was full, however it is told."""
+    """Whether an error, or one that caused it, was a full disk."""
     while error is not None:
         if isinstance(error, NoRoom):
             return True

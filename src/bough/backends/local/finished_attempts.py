@@ -1,7 +1,4 @@
-"""Attempts whose end is written down elsewhere: kept for some days, then deleted.
-
-Their logs can be read that long. Must not know what they were.
-"""
+"""Attempts whose end the server has recorded: kept for some days with their logs, then deleted."""
 
 from __future__ import annotations
 
@@ -21,14 +18,14 @@ from bough.backends.local.data.removal import remove
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.supervisor.instructions import decode_order
 
-#: Deleted at once at most, so that nobody waits for it.
+#: How many are deleted in one call, which a caller waits for.
 _AT_ONCE = 50
-#: There may be other files, of the file system or of somebody who looked there.
+#: The folder can hold other files, such as `lost+found`.
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class FinishedAttempts:
-    """The folders of attempts that are over."""
+    """The folders of finished attempts."""
 
     def __init__(self, folders: Folders, options: LocalOptions) -> None:
         self._folders = folders
@@ -38,14 +35,14 @@ class FinishedAttempts:
         self._thread: threading.Thread | None = None
 
     def add(self, name: str, now_ms: int) -> None:
-        """From now on it is one of them."""
+        """Add an attempt, on the day on which its end was recorded."""
         day = self._folders.finished / _day(now_ms)
         day.mkdir(mode=0o700, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             (self._folders.open / name).rename(day / name)
 
     def expire(self, now_ms: int) -> int:
-        """Begin to delete what is too old, some at a time; how many."""
+        """Begin to delete what is too old, some at a time; how many attempts that were."""
         last_ms = now_ms - self._keep // timedelta(milliseconds=1)
         last = _day(last_ms)
         names = (each for each in os.listdir(self._folders.finished) if _DAY.fullmatch(each))
@@ -63,30 +60,30 @@ class FinishedAttempts:
         return count
 
     def discard(self, name: str) -> None:
-        """Delete an attempt, in a while."""
+        """Delete an attempt, in the background."""
         with contextlib.suppress(FileNotFoundError):
             self._folders.of(name).path.rename(self._throw(name))
         self.empty_trash()
 
     def _discard_results(self, name: str, last_ms: int) -> None:
-        """Delete what the task of an attempt has made, unless a later attempt has made it anew."""
+        """Delete the results of an attempt's task, unless a later attempt has replaced them."""
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             order = decode_order(self._folders.of(name).launch.read_bytes())
             made = results_folder(self._options, order.workflow_id, order.launch.name)
-            # Of all times of a folder this is the one that its task cannot have set.
+            # The change time is the only time of a folder that its task cannot set.
             if made.stat().st_ctime * 1_000 < last_ms:
                 made.rename(self._throw(name))
                 made.parent.rmdir()
 
     def empty_trash(self) -> None:
-        """Delete what was thrown away, beside everything else."""
+        """Delete what is in the trash, in the background."""
         with self._lock:
             if self._thread is None and any(self._folders.trash.iterdir()):
                 self._thread = threading.Thread(target=self._empty, name="local trash", daemon=True)
                 self._thread.start()
 
     def _throw(self, name: str) -> Path:
-        """A place for what is thrown away, whatever is there already."""
+        """A new path in the trash."""
         return self._folders.trash / f"{name}.{secrets.token_hex(4)}"
 
     def _empty(self) -> None:
@@ -100,7 +97,7 @@ class FinishedAttempts:
                 try:
                     remove(each)
                 except OSError:
-                    # Something in it cannot be deleted; the next server tries again.
+                    # Something cannot be deleted; the next server tries again.
                     return
 
 

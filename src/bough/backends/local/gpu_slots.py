@@ -1,4 +1,4 @@
-"""Which GPU of a node which attempt has. Must not know what an attempt is."""
+"""Which attempt has which GPU of a node."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 
 
 class GpuSlots:
-    """The GPUs of all nodes, by number; each is given to one holder at a time."""
+    """The GPUs of all nodes, by index; each has at most one holder."""
 
     def __init__(self, numbers: Mapping[str, tuple[int, ...]]) -> None:
         self._numbers = dict(numbers)
         self._holders: dict[tuple[str, int], str] = {}
 
     def take(self, node: str, count: int, holder: str) -> tuple[int, ...] | None:
-        """The lowest free ones; `None`: there are not so many."""
+        """Take the lowest free ones; `None`: not enough are free."""
         free = [each for each in self._numbers.get(node, ()) if (node, each) not in self._holders]
         if len(free) < count:
             return None
@@ -21,12 +21,12 @@ class GpuSlots:
         return tuple(free[:count])
 
     def hold(self, node: str, numbers: Iterable[int], holder: str) -> None:
-        """Have it that a holder has these already."""
+        """Record that a holder has these already."""
         for each in numbers:
             self._holders[node, each] = holder
 
     def free(self, node: str, numbers: Iterable[int], holder: str) -> None:
-        """Take back what a holder has, if it does."""
+        """Free those of these that a holder has."""
         for each in numbers:
             if self._holders.get((node, each)) == holder:
                 del self._holders[node, each]

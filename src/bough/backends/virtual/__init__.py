@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from bough.backends.offered_gpus import (
+    CPU_MILLI_PER_GPU,
+    DEFAULT_GPUS,
+    MEMORY_PER_GPU,
+    STORAGE_PER_GPU,
+)
 from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import OfferedNode
 
-#: What a made-up node has for each of its GPUs: enough for what people usually ask.
-CPU_MILLI_PER_GPU = 32_000
-MEMORY_PER_GPU = 256 * 2**30
-STORAGE_PER_GPU = 2**40
 GPUS_PER_NODE = 8
 
 
@@ -106,8 +108,9 @@ class VirtualBackend:
         del attempt, position, last_lines
 
 
-def make_nodes(gpus: int, per_node: int = GPUS_PER_NODE) -> tuple[OfferedNode, ...]:
-    """Nodes with so many GPUs together, the last one with what is left."""
+def make_nodes(gpus: int | None, per_node: int = GPUS_PER_NODE) -> tuple[OfferedNode, ...]:
+    """Nodes with so many GPUs together, the last one with the rest."""
+    gpus = DEFAULT_GPUS if gpus is None else gpus
     sizes = [per_node] * (gpus // per_node) + ([gpus % per_node] if gpus % per_node else [])
     width = len(str(max(0, len(sizes) - 1)))
     return tuple(

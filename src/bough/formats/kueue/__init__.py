@@ -1,1 +1,6 @@
-"""Objects of Kueue."""
+"""Objects of Kueue.
+
+organisation    finds the reader of each object
+quota           Cohort, ClusterQueue, ResourceFlavor
+workload        LocalQueue, Workload
+"""

@@ -1,1 +1,10 @@
-"""Workflows, as people write them."""
+"""Workflows, as people write them.
+
+templates       templates, before they are YAML
+inline_files    local files that are sent along
+workflow        the whole file, and the order of its groups
+group           one group, and its gang
+task            one task
+resources       what tasks ask for, and their topology
+values          names, labels, paths, URLs
+"""

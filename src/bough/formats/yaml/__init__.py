@@ -1,1 +1,9 @@
-"""YAML into typed values that know their lines."""
+"""YAML into typed values that know their lines.
+
+documents   files, folders and standard input into documents
+composer    one YAML stream into values that know their lines, within limits
+scalars     what a plain scalar means
+fields      a typed cursor over a mapping, which collects problems
+quantity    `500m`, `16Gi` and `1e3` into integers
+times       dates and durations into integers
+"""

@@ -1,1 +1,8 @@
-"""Files of tasks: where they are kept, and how they are copied and removed."""
+"""Files of tasks: where they are kept, and how they are copied and removed.
+
+locations   the folders of results and of URLs
+copying     copies files, bounded and whole
+matching    which file names match a user's regular expression
+removal     removes folders, however deep
+paths       opens users' paths without following links
+"""

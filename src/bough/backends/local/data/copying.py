@@ -1,10 +1,9 @@
-"""Copying files for tasks: bounded, whole files only, and nothing but files, folders and links.
+"""Copying files of tasks: bounded, whole files only, and nothing but files, folders and links.
 
 A file appears under its name when it is whole. A file that changes while it is read does not
-replace an older copy: its next copy will. What was copied before and has not changed is not copied
-again. Symbolic links are never followed; those that can only lead down are kept as links, all
-others are left out, as is everything that is neither file nor folder. Must not know what the files
-are for.
+replace an older copy: its next copy will. What has not changed since the last copy is not copied
+again. Symbolic links are never followed: those that can only lead down are copied as links, all
+others are skipped, like everything that is neither a file nor a folder.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from bough.backends.local.data.paths import made, make_below, open_below, opened
 from bough.backends.local.data.removal import remove_from
 from bough.backends.local.errors import CopyFailed
 
-#: Names of files that are being written; never copied themselves.
+#: Prefix of files that are being written; these are never copied.
 UNFINISHED = ".bough-part-"
 _REPLACED = ".bough-old-"
 _DEEPEST = 100
@@ -33,23 +32,23 @@ _NOTED = 20
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
-#: What a file system says that has no files without a name.
-_KNOWN_NOWHERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
+#: Errors of file systems without nameless files (O_TMPFILE).
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Copied(msgspec.Struct, frozen=True):
-    """What was done."""
+    """What a copy did."""
 
-    #: Copied now; what was there already does not count.
+    #: Copied now; unchanged files do not count.
     files: int = 0
     bytes: int = 0
-    #: What was left out, and why: the first ones.
+    #: What was skipped, and why: the first ones.
     skipped: tuple[str, ...] = ()
 
 
 def copy_files(copy: Copy) -> Copied:
-    """Copy, or move, what is told; what cannot be done is an error that says why."""
+    """Copy or move files; an error says why that is not possible."""
     try:
         if copy.move:
             return _move(Path(copy.source), Path(copy.target))
@@ -87,20 +86,20 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class _CopyRun:
-    """One copy while it goes on."""
+    """One copy in progress."""
 
     def __init__(self, copy: Copy, target: int) -> None:
         self._copy = copy
         self._target = target
         self.found: list[_Found] = []
-        #: Of everything below the source, also what is not copied.
+        #: Everything below the source, copied or not.
         self._seen = 0
         self.files = 0
         self.bytes = 0
         self.skipped: list[str] = []
 
     def find(self, folder: int, above: tuple[str, ...]) -> None:
-        """Note all files and links below a folder, in the order of their names; closes it."""
+        """Find all files and links below a folder, in the order of their names; closes it."""
         try:
             if len(above) > _DEEPEST:
                 raise CopyFailed(f"{self._copy.source} has folders deeper than {_DEEPEST}")
@@ -119,7 +118,7 @@ class _CopyRun:
             os.close(source)
 
     def _list(self, folder: int) -> list[str]:
-        """What is in a folder, in order; too much is refused before all of it is in memory."""
+        """The names in a folder, in order; too many are refused before all are in memory."""
         names: list[str] = []
         with os.scandir(folder) as entries:
             for each in entries:
@@ -231,9 +230,9 @@ class _CopyRun:
 
 
 class _NewFile:
-    """A file that has no name until it is whole: nothing is left of it if who writes is killed.
+    """A file that has no name until it is whole, so that nothing is left if the writer is killed.
 
-    Where a file system knows no such files, it has the name of something unfinished.
+    On file systems without such files it has the name of an unfinished file.
     """
 
     def __init__(self, folder: int) -> None:
@@ -242,7 +241,7 @@ class _NewFile:
         try:
             self.descriptor = os.open(".", _NAMELESS, 0o600, dir_fd=folder)
         except OSError as error:
-            if error.errno not in _KNOWN_NOWHERE:
+            if error.errno not in _UNSUPPORTED:
                 raise
             self._name = UNFINISHED + secrets.token_hex(8)
             self.descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=folder)
@@ -257,7 +256,7 @@ class _NewFile:
                 os.unlink(self._name, dir_fd=self._folder)
 
     def keep(self, name: str) -> None:
-        """Let it have a name from now on, in place of what has it."""
+        """Give it its name, and replace what has that name."""
         if self._name is None:
             unfinished = UNFINISHED + secrets.token_hex(8)
             os.link(f"/proc/self/fd/{self.descriptor}", unfinished, dst_dir_fd=self._folder)
@@ -267,7 +266,7 @@ class _NewFile:
 
 
 def _copy_bytes(source: int, target: int, size: int) -> int:
-    """Copy so many bytes, or as many as there are; what is a hole and takes no room stays one."""
+    """Copy up to so many bytes; holes, which take no room on the disk, stay holes."""
     done = 0
     while done < size:
         start = _seek(source, done, os.SEEK_DATA, size)
@@ -284,12 +283,12 @@ def _copy_bytes(source: int, target: int, size: int) -> int:
 
 
 def _seek(file: int, position: int, what: int, size: int) -> int:
-    """Where data, or a hole, begins; the size where there is none before it."""
+    """Where the next data or hole begins; the size if there is none."""
     try:
         return min(size, os.lseek(file, position, what))
     except OSError as error:
         if error.errno == errno.EINVAL:
-            # A file system that knows of no holes: all is data.
+            # A file system without holes: all is data.
             return position if what == os.SEEK_DATA else size
         if error.errno != errno.ENXIO:
             raise
@@ -308,7 +307,7 @@ def _is_same(source: os.stat_result, target: int, name: str) -> bool:
 
 
 def _move(source: Path, target: Path) -> Copied:
-    """Let a folder become another one; that it was done before is no error."""
+    """Rename a folder; it is no error if that was done before."""
     with opened(source.parent) as above, made(target.parent, 0o755) as below:
         if not _is_folder(source.name, above):
             if _is_folder(target.name, below):

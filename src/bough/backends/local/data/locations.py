@@ -1,16 +1,14 @@
-"""Where the data of tasks is kept on this machine: results, and what URLs name.
+"""Where the data of tasks is on this machine: their results, and what URLs name.
 
-Results: when a task is completed, its output folder becomes `results/<workflow>/<task>`, from
-where later tasks get it.
+Results: when a task has completed, its output folder becomes `results/<workflow>/<task>`, where
+later tasks find it.
 
 URLs: this backend talks to no object store. `s3://bucket/path`, `gs://…`, `swift://…` and every
 other scheme stand for `data/<scheme>/<bucket>/<path>` in the folder of the backend, so that a
 workflow that was written for a cluster runs here as it is: what one task writes to a URL, a
 later task, attempt or workflow reads there. All users share it, as they would share a bucket.
-`file:///path` is a path of this machine, and only below the folders that an option names; who
-may submit may read and write there.
-
-Must not know how data is copied.
+`file:///path` is a path of this machine, only below the folders that an option names; every user
+who can submit can read and write there.
 """
 
 from __future__ import annotations
@@ -28,18 +26,18 @@ from bough.backends.local.options import LocalOptions
 RESULTS, DATA = "results", "data"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,31})://(.*)\Z", re.DOTALL)
 _LONGEST_URL = 2_048
-#: Leaves room for what is added to a name while it is written.
+#: Leaves room for the suffix of unfinished files.
 _LONGEST_NAME = 200
 _PLAIN = " !$&'()+,;=@~"
 
 
 def results_folder(options: LocalOptions, workflow_id: str, task: str) -> Path:
-    """Where the results of a completed task are kept."""
+    """The folder of a completed task's results."""
     return options.folder.resolve() / RESULTS / safe_name(workflow_id) / safe_name(task)
 
 
 def url_folder(options: LocalOptions, url: str, what: str) -> Path:
-    """What a URL stands for on this machine; `what` says in messages what it is for."""
+    """The folder for a URL; `what` names the field in messages."""
     found = _URL.match(url)
     if found is None or len(url) > _LONGEST_URL:
         raise Unstartable(
@@ -59,7 +57,7 @@ def url_folder(options: LocalOptions, url: str, what: str) -> Path:
 
 
 def safe_name(name: str) -> str:
-    """A name for a file or folder that stands for a text: one for each, whatever it contains."""
+    """A safe file name for any text, different for different texts."""
     if name in {".", ".."}:
         return name.replace(".", "%2E")
     safe = quote(name, safe=_PLAIN, errors="surrogatepass")
@@ -72,11 +70,11 @@ def safe_name(name: str) -> str:
 
 
 def _allowed(options: LocalOptions, url: str, rest: str, what: str) -> Path:
-    """A path of this machine, if it is in one of the folders that are allowed."""
+    """A path of this machine, if it is in an allowed folder."""
     if not options.data_folders:
         raise Unstartable(
             f"{what}: {shown(url)} names a path of this machine, and no folder is allowed for "
-            "that; whoever runs the server can allow some"
+            "that; the administrator can allow some (--data-folder)"
         )
     _, fault = split_path(rest)
     if fault is not None or not rest.startswith("/"):
@@ -84,7 +82,7 @@ def _allowed(options: LocalOptions, url: str, rest: str, what: str) -> Path:
             f"{what}: {shown(url)} is not possible: "
             f"{fault or 'after file:// comes an absolute path'}"
         )
-    # Links that lead to each other are left as they are, and never followed later on.
+    # Circular links are left as they are, and never followed later on.
     path = Path(os.path.realpath(rest))
     allowed = (os.path.realpath(each) for each in options.data_folders)
     if not any(path.is_relative_to(each) for each in allowed):

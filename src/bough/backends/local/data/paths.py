@@ -1,7 +1,7 @@
-"""Paths that others wrote: read strictly, and opened without ever following a symbolic link.
+"""Paths from users: parsed strictly, and opened without ever following a symbolic link.
 
-The server may be root and the folders may be a task's, so nothing here trusts what lies in them:
-every step down is taken from an open folder, and a link on the way is an error.
+The server may be root and the folders may belong to a task, so nothing in them is trusted: every
+step down starts at an open folder, and a link on the way is an error.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def split_path(path: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def shown(text: str) -> str:
-    """A text of somebody else for a message, quoted, however long or odd it is."""
+    """A user's text for a message: quoted, shortened, and safe to print."""
     kept = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return '"' + "".join(each if each.isprintable() else "\ufffd" for each in kept) + '"'
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """A folder, from the root of the machine down."""
+    """Open a folder by its absolute path."""
     descriptor = open_below("/", path.parts[1:])
     try:
         yield descriptor
@@ -56,7 +56,7 @@ def opened(path: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def made(path: Path, mode: int = 0o755, account: UserAccount | None = None) -> Iterator[int]:
-    """A folder, which is made if it is not there, with those above it."""
+    """Open a folder, and make it with its parents if it does not exist."""
     descriptor = make_below("/", path.parts[1:], mode, account)
     try:
         yield descriptor
@@ -65,7 +65,7 @@ def made(path: Path, mode: int = 0o755, account: UserAccount | None = None) -> I
 
 
 def open_below(base: str | int, parts: tuple[str, ...]) -> int:
-    """Open the folder that is so many steps below another one."""
+    """Open a folder below another one."""
     current = _open_base(base)
     try:
         for part in parts:
@@ -79,7 +79,7 @@ def open_below(base: str | int, parts: tuple[str, ...]) -> int:
 def make_below(
     base: str | int, parts: tuple[str, ...], mode: int = 0o755, account: UserAccount | None = None
 ) -> int:
-    """Open the folder that is so many steps below another one; what is missing is made."""
+    """Open a folder below another one, and make what is missing."""
     current = _open_base(base)
     try:
         for part in parts:
@@ -100,7 +100,7 @@ def write_new(
     mode: int,
     account: UserAccount | None = None,
 ) -> None:
-    """Write a file that is not there yet, so many steps below a folder."""
+    """Write a new file below a folder."""
     with opened(base) as descriptor:
         folder = make_below(descriptor, parts[:-1], account=account)
     try:
@@ -115,8 +115,8 @@ def write_new(
 
 
 def give(name: str, folder: int, mode: int, account: UserAccount | None) -> None:
-    """Set the mode of what was just made in a folder, and hand it to its user."""
-    # Whoever may write there could have put something in its place that would let us wait.
+    """Set the mode and owner of what was just made in a folder."""
+    # A user who can write there may have replaced it by a pipe, which would block.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(name, flags, dir_fd=folder)
     try:
@@ -128,7 +128,7 @@ def give(name: str, folder: int, mode: int, account: UserAccount | None) -> None
 
 
 def is_folder(path: Path) -> bool | None:
-    """Whether a path is a folder, or a file; `None`: neither, or a link is on the way to it."""
+    """Whether a path is a folder or a file; `None`: neither, or there is a link on the way."""
     try:
         with opened(path.parent) as parent:
             mode = os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode

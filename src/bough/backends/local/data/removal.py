@@ -1,7 +1,7 @@
-"""Removing what tasks left behind: however deep it is, and whether or not it may be listed.
+"""Removing folders of tasks, however deep they are and whatever their permissions.
 
-No link is followed. Folders are taken out of each other before they are emptied, so that no depth
-needs more memory, more open files or a longer path than another. Must not know whose it was.
+Links are never followed. Nested folders are moved to the top before they are emptied, so that depth
+costs no memory, open files or long paths.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TAKEN_OUT = ".bough-out-"
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link, or a folder with all that is in it; it may be gone already."""
-    # Where it is may be named by way of a link; what is removed is never found by one.
+    """Remove a file, a link or a folder with everything in it; it may be gone already."""
+    # The path to it can contain links; what is removed is never found through one.
     above = Path(os.path.realpath(path.parent))
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), opened(above) as parent:
         remove_from(parent, path.name)
@@ -42,7 +42,7 @@ def remove_from(parent: int, name: str) -> None:
 
 
 def _remove_folders(top: int) -> bool:
-    """Remove all files, and each folder with all of its files; whether there may be more."""
+    """Remove all files, and each folder with its files; whether there may be more."""
     found = False
     with os.scandir(top) as entries:
         for entry in entries:
@@ -60,20 +60,20 @@ def _remove_folders(top: int) -> bool:
 
 
 def _clear(folder: int, top: int) -> None:
-    """Remove the files of a folder, and take its folders out of it."""
+    """Remove the files of a folder, and move its folders to the top."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=folder)
                 continue
-            # What cannot be changed by its owner cannot be moved either.
+            # Made writable first, or it cannot be moved.
             os.close(_open(entry.name, folder))
             name = _TAKEN_OUT + secrets.token_hex(8)
             os.rename(entry.name, name, src_dir_fd=folder, dst_dir_fd=top)
 
 
 def _open(name: str, parent: int) -> int:
-    """A folder to be listed; whoever made it may have forbidden that."""
+    """Open a folder for listing, even if its permissions forbid that."""
     found = os.open(name, _FOLDER, dir_fd=parent)
     try:
         if os.fstat(found).st_mode & stat.S_IRWXU != stat.S_IRWXU:

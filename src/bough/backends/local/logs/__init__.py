@@ -1,1 +1,5 @@
-"""What tasks write, on the disk and back."""
+"""Logs of attempts.
+
+log_writer  output of a task into records on the disk, by the supervisor
+log_reader  records into lines for the server
+"""

@@ -1,7 +1,4 @@
-"""Reading a log in parts that fit into memory, as text that does no harm to a terminal.
-
-Must not know how a log is written, but for its segments and records.
-"""
+"""Reading the log of an attempt in parts that fit into memory, as text that is safe to print."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ from pathlib import Path
 from bough.backends.local.logs.log_writer import find_segments, lost_text, segment_path
 from bough.model.backend import LogLine, LogPart
 
-#: What one answer has at most, as it is on the disk.
+#: The largest part, in bytes on the disk.
 PART_BYTES = 256 * 1024
-#: Where the last lines are looked for.
+#: How much of the end is searched for the last lines.
 LAST_BYTES = 1024 * 1024
 _HARMLESS = "\N{REPLACEMENT CHARACTER}"
 #: Sequences that move a terminal's cursor, colour its text or set its title.
@@ -28,7 +25,7 @@ class AttemptLogReader:
 
     def __init__(self, folder: Path, *, finished: bool, lost_lines: int = 0) -> None:
         self._folder = folder
-        #: Nothing more will be written; known before the segments are looked at.
+        #: Nothing more will be written; read before the segments are listed.
         self._finished = finished
         self._lost_lines = lost_lines
         self._segments = find_segments(folder)
@@ -48,7 +45,7 @@ class AttemptLogReader:
         return self._part(lines, position)
 
     def read_last(self, count: int) -> LogPart:
-        """The last lines, as many as are asked for and fit."""
+        """The last lines, as many as requested and as fit."""
         end = self._end()
         start = max(self._segments[0] if self._segments else 0, end - LAST_BYTES)
         content = b""
@@ -66,7 +63,7 @@ class AttemptLogReader:
         end = self._end()
         complete = self._finished and position >= end
         if complete and self._lost_lines:
-            # What could not be written down stands after everything else, and is told once.
+            # Lost lines are mentioned once, after everything else.
             if position <= end:
                 at_ms = lines[-1].at_ms if lines else self._last_time()
                 lines.append(LogLine(at_ms, lost_text(self._lost_lines), error=True))
@@ -74,7 +71,7 @@ class AttemptLogReader:
         return LogPart(tuple(lines), position, complete)
 
     def _content(self, position: int, limit: int) -> tuple[bytes, int]:
-        """Whole records from a position on, and where the next one starts."""
+        """Complete records from a position on, and where the next one starts."""
         starts = [each for each in self._segments if each <= position]
         if not starts:
             return b"", position
@@ -87,7 +84,7 @@ class AttemptLogReader:
                 continue
             skipped = 0
             if offset and content[:1] != b"\n":
-                # A position within a record: the next one is meant.
+                # A position inside a record means the next one.
                 skipped = content.find(b"\n") + 1 or len(content)
             elif offset:
                 skipped = 1
@@ -114,7 +111,7 @@ class AttemptLogReader:
 
 
 def parse(content: bytes) -> list[LogLine]:
-    """The lines of whole records."""
+    """The lines of complete records."""
     text = content.decode(errors="replace")
     if "\x1b" in text:
         text = _SEQUENCES.sub("", text)
@@ -133,7 +130,7 @@ def _time(content: bytes) -> int:
 
 
 def _read(path: Path, offset: int, limit: int) -> bytes:
-    """From one byte before the offset on, so that it is seen whether a record starts there."""
+    """Read from one byte before the offset, which shows whether a record starts there."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(descriptor, limit, max(0, offset - 1))

@@ -1,8 +1,8 @@
-"""What a task wrote, line by line, with the time: bounded on the disk and in memory.
+"""Writing the log of an attempt, line by line with times: bounded on the disk and in memory.
 
-A record is `<milliseconds> <o or e> <bytes of the line>`. Records follow each other in segments,
-each named by where it starts in all that was ever written; so a position stays true when the
-oldest segments are dropped. Must not know who writes, nor who reads.
+A record is `<milliseconds> <o or e> <bytes of the line>`. Records are in segments, each named by
+the offset at which it starts in everything ever written, so positions stay valid when the oldest
+segments are dropped.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-#: What is longer is cut into pieces.
+#: Longer lines are split.
 LINE_BYTES = 16_384
-#: Of which a log consists at most; the oldest is dropped as a whole.
+#: How many segments a log can have; the oldest is dropped as a whole.
 SEGMENTS = 8
 SEGMENT_BYTES_MIN = 65_536
 OUT, ERROR = b"o", b"e"
@@ -20,21 +20,21 @@ _CONTINUES = 0b1000_0000
 
 
 class LineCutter:
-    """Cuts what comes out of one stream into records."""
+    """Splits the output of one stream into records."""
 
     def __init__(self, stream: bytes) -> None:
         self._stream = stream
         self._rest = b""
 
     def feed(self, chunk: bytes, now_ms: int) -> bytes:
-        """The records of all lines that are whole now."""
+        """The records of all lines that are complete now."""
         data = self._rest + chunk
         held = b""
         if b"\r" in data:
             if data.endswith(b"\r"):
-                # It may be the first half of a line's end.
+                # It may be the first half of a line ending.
                 data, held = data[:-1], b"\r"
-            # What draws over its own line, such as a progress bar, writes a line each time.
+            # A progress bar that overwrites its line writes a new line each time.
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         end = data.rfind(b"\n") + 1
         whole, rest = data[:end], data[end:]
@@ -45,12 +45,12 @@ class LineCutter:
         return self._records(whole, now_ms)
 
     def finish(self, now_ms: int) -> bytes:
-        """The record of a last line without an end."""
+        """The record of a last line without a line ending."""
         rest, self._rest = self._rest.removesuffix(b"\r"), b""
         return self._records(rest + b"\n" if rest else b"", now_ms)
 
     def _records(self, whole: bytes, now_ms: int) -> bytes:
-        """The records of lines, each of which has its end."""
+        """The records of complete lines."""
         if not whole:
             return b""
         if _has_long_line(whole):
@@ -61,7 +61,7 @@ class LineCutter:
 
 
 class LogWriter:
-    """Appends records, drops the oldest, and counts what could not be written."""
+    """Appends records, drops the oldest, and counts lost lines."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         self._folder = folder
@@ -70,12 +70,12 @@ class LogWriter:
         self._segments = find_segments(folder)
         self._descriptor: int | None = None
         self._size = 0
-        #: Lines that could not be written, and that the log does not tell of yet.
+        #: Lines that could not be written, and that the log does not mention yet.
         self.lost_lines = 0
         self._reason = ""
 
     def write(self, records: bytes, now_ms: int) -> None:
-        """Append records. Nothing that the disk does is an error here."""
+        """Append records; errors of the disk only lose lines."""
         if self.lost_lines:
             self.tell_lost(now_ms)
         while records:
@@ -86,19 +86,19 @@ class LogWriter:
             self.lost_lines += part.count(b"\n") if self.lost_lines else self._append(part)
 
     def tell_lost(self, now_ms: int) -> None:
-        """Say how many lines were lost, if any were and that can be written."""
+        """Write how many lines were lost, if any were and it can be written."""
         text = f"{now_ms} e {lost_text(self.lost_lines)} ({self._reason})\n"
         if self.lost_lines and self._append(text.encode()) == 0:
             self.lost_lines = 0
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Close the segment."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def _append(self, part: bytes) -> int:
-        """Write records, as many as can be; how many could not."""
+        """Write as many records as possible; how many could not be written."""
         try:
             if self._descriptor is None or self._size + len(part) > self._segment_bytes:
                 self._turn()
@@ -111,12 +111,12 @@ class LogWriter:
         if written < len(part):
             self._reason = "the disk is full"
             if self._descriptor is not None:
-                # No reader has taken what does not end a line, so that much can be taken back.
+                # Readers ignore incomplete lines, so the partial one can be removed.
                 os.ftruncate(self._descriptor, self._size)
         return part.count(b"\n", whole)
 
     def _turn(self) -> None:
-        """Begin another segment, and drop the oldest if there are too many."""
+        """Begin a new segment, and drop the oldest if there are too many."""
         start = self._segments[-1] + self._size if self._descriptor is not None else self._end()
         path = segment_path(self._folder, start)
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
@@ -136,7 +136,7 @@ class LogWriter:
 
 
 def find_segments(folder: Path) -> list[int]:
-    """Where each segment that is kept starts, in order."""
+    """The offsets of all segments, in order."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -150,12 +150,12 @@ def segment_path(folder: Path, start: int) -> Path:
 
 
 def lost_text(lines: int) -> str:
-    """What is said in place of lines that could not be written."""
+    """The text in place of lost lines."""
     return f"[{lines} {'line was' if lines == 1 else 'lines were'} lost here]"
 
 
 def _has_long_line(whole: bytes) -> bool:
-    """Whether a line is too long; looks at few places only, as there can be millions of lines."""
+    """Whether a line is too long; looks at few places, because there can be millions of lines."""
     start = 0
     while len(whole) - start > LINE_BYTES:
         end = whole.rfind(b"\n", start, start + LINE_BYTES + 1)
@@ -166,7 +166,7 @@ def _has_long_line(whole: bytes) -> bool:
 
 
 def _pieces(line: bytes) -> list[bytes]:
-    """A line in pieces that are short enough; no character is cut."""
+    """Split a line into short pieces, without splitting a character."""
     pieces: list[bytes] = []
     start = 0
     while len(line) - start > LINE_BYTES:

@@ -1,4 +1,4 @@
-"""Users of this machine, for tasks that run as the one who submitted them."""
+"""User accounts of this machine, for tasks that run as the user who submitted them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bough.backends.local.options import LocalOptions
 
 _AS_ROOT = (
     "tasks run as root, and can read every file of this machine that is not hidden; let them run "
-    "as their users if not everybody may do that"
+    "as their users if not every user may do that"
 )
 
 
 def account_warnings(options: LocalOptions, sandbox: SandboxKind | None) -> tuple[str, ...]:
-    """What is to be said at the start about tasks that are to run as their users."""
+    """Warnings about the accounts that tasks run as."""
     if not options.as_user and os.geteuid() == 0:
         return (_AS_ROOT,)
     if not options.as_user:
@@ -40,7 +40,7 @@ def find_account(user: str) -> UserAccount:
     if entry.pw_uid == 0:
         raise Unstartable(
             f"tasks run as the user who submitted them, and {user!r} is the superuser of this "
-            "machine, as whom no task runs; submit it as somebody else"
+            "machine, as which no task runs; submit it as another user"
         )
     groups = tuple(sorted({*os.getgrouplist(entry.pw_name, entry.pw_gid)}))
     return UserAccount(entry.pw_uid, entry.pw_gid, groups)

@@ -1,7 +1,7 @@
-"""Running an image with a container runner, as docker or podman. Must not know what is in it.
+"""The command that runs an image with a container runner such as docker or podman.
 
-Variables are told in a file and not as arguments, which everybody on a machine can read; the
-runner itself gets none of them, since some would change what it does.
+Variables are passed in a file and not as arguments, which every user of a machine can read; the
+runner itself gets none of them, because some would change what it does.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _OWN = frozenset({"HOME", "PATH", "PWD", "USER", "LOGNAME", "LANG"})
 
 
 class Containment(msgspec.Struct, frozen=True):
-    """How an image is to be run."""
+    """How to run an image."""
 
     runner: str
-    #: Its command and its args override what the image runs by itself, where they are there.
+    #: Its command and args override those of the image, if it has them.
     template: TaskTemplate
     mounts: tuple[Mount, ...]
     gpus: tuple[int, ...]
     layout: TaskLayout
-    #: What the spec itself says; of all others the image decides where it is one of its own.
+    #: Variables of the spec; others that images usually set are left to the image.
     given: frozenset[str] = frozenset()
 
 
 def contain(command: Command, containment: Containment) -> Command:
-    """The command that runs an image, in place of one that runs a program of this machine."""
+    """Replace a command by one that runs it in its image."""
     image, program, args = _wanted(containment.template)
     name = container_name(command.attempt)
     argv = (
@@ -78,14 +78,14 @@ def contain(command: Command, containment: Containment) -> Command:
 
 
 def container_name(attempt: str) -> str:
-    """The name of an attempt's container: the same one each time, and no other attempt's."""
+    """The name of an attempt's container, which no other attempt has."""
     digest = hashlib.sha256(attempt.encode()).hexdigest()[:12]
     readable = re.sub(r"[^a-zA-Z0-9_.-]+", "-", attempt)[:60].strip("-._")
     return f"bough-{readable}-{digest}" if readable != attempt else f"bough-{attempt}"
 
 
 def _wanted(template: TaskTemplate) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The image, what replaces its program, and the arguments."""
+    """The image, the options that replace its program, and the arguments."""
     image = template.image or ""
     if not _IMAGE.match(image):
         raise Unstartable(f"image: {shown(image)} is not the name of an image")
@@ -105,7 +105,7 @@ def _mount_options(mounts: tuple[Mount, ...]) -> tuple[str, ...]:
 
 
 def _variable_options(variables: dict[str, str], containment: Containment) -> tuple[str, ...]:
-    """A file with the variables; those whose values have line breaks do not fit into one."""
+    """A file with the variables; values with line breaks become arguments."""
     told = {
         name: value
         for name, value in variables.items()
@@ -124,7 +124,7 @@ def _variable_options(variables: dict[str, str], containment: Containment) -> tu
 
 
 def _gpu_options(containment: Containment) -> tuple[str, ...]:
-    """What gives GPUs to a container; none where GPUs are only offered."""
+    """The options for GPUs; none where GPUs are made up."""
     if not containment.gpus or not _DRIVER.exists():
         return ()
     if "podman" in Path(containment.runner).name:

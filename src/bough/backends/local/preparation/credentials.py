@@ -1,4 +1,4 @@
-"""Credentials that a task may see, as files or as variables. No value is ever in a message."""
+"""Credentials of a task, as files or as variables. Messages never contain a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Secrets = Mapping[str, Mapping[str, str]]
 
 
 def find_variables(uses: tuple[CredentialUse, ...], secrets: Secrets) -> dict[str, str]:
-    """The environment variables that credentials give."""
+    """The environment variables from credentials."""
     found: dict[str, str] = {}
     for use in uses:
         values = _find(use, secrets)
@@ -37,7 +37,7 @@ def write_credentials(
     layout: TaskLayout,
     account: UserAccount | None,
 ) -> tuple[Mount, ...]:
-    """Write credentials as files, one for each key, and say where the task is to see them."""
+    """Write credentials as files, one for each key; the mounts by which the task sees them."""
     mounts: dict[str, Mount] = {}
     for use in uses:
         if use.mount is None:

@@ -1,7 +1,6 @@
 """The environment and the arguments of a task.
 
-There is nothing of the server's own in them, and nothing that the kernel would refuse. Must not
-know where anything runs.
+They contain nothing of the server's own environment, and nothing that the kernel would refuse.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.layout import TaskLayout
 from bough.model.backend import Launch
 
-#: The kernel takes no longer single text; more of them together leave room for it.
+#: Limits of the kernel for one text, and for all together with some room to spare.
 LONGEST_TEXT, LONGEST_TEXTS = 128 * 1024 - 1, 1024 * 1024
 
 
 def usual_environment(options: LocalOptions, launch: Launch, layout: TaskLayout) -> dict[str, str]:
-    """What every task has, unless it says otherwise."""
+    """The variables of every task, which its spec can override."""
     user = launch.user if options.as_user else "bough"
     return {
         "HOME": layout.seen_work(),
@@ -35,7 +34,7 @@ def usual_environment(options: LocalOptions, launch: Launch, layout: TaskLayout)
 def identify(
     launch: Launch, layout: TaskLayout, workflow_id: str, gpus: tuple[int, ...]
 ) -> dict[str, str]:
-    """What tells a task who it is and its GPUs, whatever it says itself; no GPUs: an empty text."""
+    """The variables that identify a task and its GPUs, which its spec cannot override."""
     return {
         "BOUGH_ATTEMPT": launch.attempt,
         "BOUGH_OUTPUT": layout.seen_output(),
@@ -89,7 +88,7 @@ def _check_sum(what: str, texts: Iterable[str]) -> None:
 
 
 def _is_text(text: str) -> bool:
-    """Whether a process can have it: without zero bytes and without halves of characters."""
+    """Whether a process can have it: no zero bytes, no lone surrogates."""
     try:
         return "\0" not in text and bool(text.encode() or True)
     except UnicodeEncodeError:

@@ -5,10 +5,10 @@
     <attempt>/output    what it leaves behind     /osmo/data/output
     <attempt>/input/0   what it was given         /osmo/data/input/0
     <attempt>/root      all other new folders     /
-    <attempt>/view      empty; for its own view
+    <attempt>/view      empty; the root of its sandbox is mounted there
     <attempt>/secrets   its credentials           where the spec says
 
-A task without a view of its own sees the places as they are. Must not know what is in the files.
+A task without a sandbox sees the places as they are.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ OWN_FOLDERS = frozenset({"osmo", "tmp"})
 
 
 class Surroundings(StrEnum):
-    """What is around a task."""
+    """Where a task runs."""
 
     #: The machine as it is.
     MACHINE = "machine"
-    #: The machine, but with folders of its own.
+    #: A sandbox: the machine, with some folders of its own.
     SANDBOX = "view"
     #: The files of an image.
     CONTAINER = "container"
@@ -44,7 +44,7 @@ class Surroundings(StrEnum):
 class TaskPath(msgspec.Struct, frozen=True):
     """A file or folder of a task."""
 
-    #: A folder that the server made, and the way down from it.
+    #: A folder that the server made, and the path below it.
     base: Path
     parts: tuple[str, ...]
     #: The path that the task sees.
@@ -84,7 +84,7 @@ class TaskLayout(msgspec.Struct, frozen=True):
 
     @property
     def sandbox(self) -> Path:
-        """An empty folder for its own view."""
+        """An empty folder for the root of its sandbox."""
         return self.folder / "view"
 
     @property
@@ -113,7 +113,7 @@ class TaskLayout(msgspec.Struct, frozen=True):
         return str(self.input(number)) if self._plain else f"{SEEN_INPUT}/{number}"
 
     def locate(self, path: str, what: str) -> TaskPath:
-        """Find the place for a path that a spec names; `what` says in messages what it is for."""
+        """Find the place for a path of a spec; `what` names the field in messages."""
         parts, fault = split_path(path)
         if fault is not None:
             raise Unstartable(f"{what}: the path {shown(path)} is not possible: {fault}")

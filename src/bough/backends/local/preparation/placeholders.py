@@ -1,12 +1,12 @@
-"""Placeholders in what people write for a task: `{{output}}` and the like.
+"""Placeholders in a task's spec, such as `{{output}}`.
 
-    {{output}}        the folder whose files are kept when the task is completed
+    {{output}}        the folder whose files are kept when the task has completed
     {{input:0}}       the folder of an input, by its number
     {{host:task}}     where another task of the group can be reached
     {{workflow_id}}   the identifier of the workflow
 
-Blanks are allowed within the braces. What is none of these is left as it is: it may be meant for
-somebody else. Must not know where the folders are.
+Blanks are allowed within the braces. Anything else in braces is left as it is, because another
+program may use it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _PLACEHOLDER = re.compile(
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """What the placeholders of one task stand for."""
+    """The values of the placeholders of one task."""
 
     workflow_id: str
     output: str
     inputs: tuple[str, ...] = ()
-    #: Every task of the group runs on this machine.
+    #: All tasks of the group run on this machine.
     host: str = "127.0.0.1"
 
     def fill(self, text: str) -> str:
-        """The text with every placeholder filled in, once: what is filled in is not read again."""
+        """The text with every placeholder replaced; values are not searched for placeholders."""
         return _PLACEHOLDER.sub(self._replace, text) if "{{" in text else text
 
     def fill_template(self, template: TaskTemplate) -> TaskTemplate:
-        """A recipe with every placeholder filled in; bytes in base64 are left as they are."""
+        """A task template with every placeholder replaced; base64 contents are left as they are."""
         change = msgspec.structs.replace
         return change(
             template,

@@ -1,10 +1,7 @@
-"""From a launch to a command: what a task is made of, written down where it is to run.
+"""Prepares a task: from a launch to a command that can be run.
 
-Fills in placeholders, writes files and credentials, and decides what the task sees. Must not know
-how it is run.
-
-Everything is written into the attempt's own folder before anything of the task runs, and nothing
-outside of it.
+Fills in placeholders, writes files and credentials, and decides what the task sees. Everything is
+written into the attempt's own folder, before anything of the task runs.
 """
 
 from __future__ import annotations
@@ -54,18 +51,18 @@ _FILE = 0o644
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a task is to run."""
+    """Where a task will run."""
 
     options: LocalOptions
     #: `None`: it sees the machine as it is.
     sandbox: SandboxKind | None
-    #: Of this attempt alone, and empty.
+    #: An empty folder for this attempt.
     folder: Path
     workflow_id: str
 
 
 def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command:
-    """Make everything ready for a task, or say what is wrong with it."""
+    """Prepare a task, or say what is wrong with it."""
     try:
         return _prepare(place, launch, gpus)
     except OSError as error:
@@ -75,7 +72,7 @@ def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command
 
 
 def clean_up(folder: Path) -> None:
-    """Remove what only a running task needs; once nothing of it runs any more."""
+    """Remove what only a running task needs, after its end."""
     for name in ("secrets", "root", "tmp", "work", "input", "view"):
         with contextlib.suppress(OSError):
             remove(folder / name)
@@ -122,7 +119,7 @@ def _surroundings(place: Place, launch: Launch) -> Surroundings:
 def _fill(place: Place, launch: Launch, layout: TaskLayout) -> TaskTemplate:
     template = launch.spec
     if template is None:
-        # Nothing is to run, so the GPUs are held for as long as was said.
+        # There is nothing to run, so the GPUs are held for the given time.
         hold = "infinity" if launch.hold_s is None else str(launch.hold_s)
         return TaskTemplate(command=("sleep", hold))
     seen = tuple(layout.seen_input(number) for number in range(len(template.inputs)))
@@ -177,7 +174,7 @@ def _make_folders(layout: TaskLayout, inputs: int, account: UserAccount | None) 
 def _write_files(
     files: tuple[FileSpec, ...], layout: TaskLayout, account: UserAccount | None
 ) -> tuple[Mount, ...]:
-    """Write the files of a spec; in a container, those outside of our folders are mounted."""
+    """Write the files of a spec; for a container, those elsewhere are mounted."""
     mounts: list[Mount] = []
     for number, each in enumerate(files):
         what = f"files[{number}]"
@@ -219,7 +216,7 @@ def _own_mounts(layout: TaskLayout) -> tuple[Mount, ...]:
 def _make_checkpointed(
     template: TaskTemplate, layout: TaskLayout, account: UserAccount | None
 ) -> tuple[Mount, ...]:
-    """Folders that must be seen from outside while the task runs; in a container, mounted."""
+    """Make the folders of checkpoints, which are read while the task runs."""
     mounts: list[Mount] = []
     contained = layout.surroundings is Surroundings.CONTAINER
     for number, each in enumerate(template.checkpoints):

@@ -1,7 +1,6 @@
-"""What data goes to and from a task: inputs, outputs and checkpoints, as mounts and copies.
+"""The inputs, outputs and checkpoints of a task, as mounts and copies.
 
-What can be shown where it is, is mounted read-only; what must be picked from, or cannot be mounted,
-is copied. Must not know how either is done.
+Whole folders are mounted read-only, if the task has a sandbox; everything else is copied.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Transfers(msgspec.Struct, frozen=True):
     def plan_inputs(
         self, inputs: tuple[InputSpec, ...]
     ) -> tuple[tuple[Mount, ...], tuple[Copy, ...]]:
-        """What is mounted for the inputs, and what is copied before."""
+        """The mounts for the inputs, and the copies to make before."""
         mounts: list[Mount] = []
         copies: list[Copy] = []
         for number, each in enumerate(inputs):
@@ -48,7 +47,7 @@ class Transfers(msgspec.Struct, frozen=True):
         return tuple(mounts), tuple(copies)
 
     def plan_outputs(self, outputs: tuple[OutputSpec, ...], task: str) -> tuple[Copy, ...]:
-        """What is copied when the task is completed; at last its folder becomes the results."""
+        """The copies to make when the task has completed; the last one moves its results."""
         copies: list[Copy] = []
         for number, each in enumerate(outputs):
             what = f"outputs[{number}]"
@@ -59,7 +58,7 @@ class Transfers(msgspec.Struct, frozen=True):
         return (*copies, Copy(str(self.layout.output), str(results), move=True))
 
     def plan_checkpoints(self, checkpoints: tuple[CheckpointSpec, ...]) -> tuple[Copy, ...]:
-        """What is copied while the task runs.
+        """The copies to make while the task runs.
 
         A folder keeps its name: `/tmp/models` is found at `<url>/models`, and `/tmp/models/*` at
         the URL itself.
@@ -99,7 +98,7 @@ class Transfers(msgspec.Struct, frozen=True):
 
 
 def checkpointed(checkpoint: CheckpointSpec) -> str:
-    """The path of a checkpoint's folder or file, whether its name is kept or not."""
+    """The path of a checkpoint's folder or file."""
     return checkpoint.path.removesuffix("/*")
 
 

@@ -1,1 +1,13 @@
-"""What a task sees of the machine, and how much of it it can use."""
+"""What a task sees of the machine, and how much of it it can use.
+
+A prepared command enters `sandbox.enter` in a forked process; what comes out is ready to execute.
+
+    sandbox             which kind works here, and how to enter it
+    root_filesystem     the files that a task sees, by our own code
+    bubblewrap          the same by bubblewrap
+    init_process        the first process of a task's process namespace
+    sandbox_probe       tries out a kind of sandbox
+    limits              CPU, memory and process limits by control groups
+    cgroups             where control groups are mounted
+    syscalls            system calls that Python does not have
+"""

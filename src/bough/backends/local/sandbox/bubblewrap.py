@@ -1,7 +1,7 @@
-"""The same view by way of bubblewrap, for a server that is not root. Must not know what runs there.
+"""The same sandbox by bubblewrap, for a server that is not root and cannot use user namespaces.
 
-Bubblewrap stays beside the task and would end by a signal that is meant for the task, so it is
-started with signals ignored; `env` of GNU puts them right again within the view.
+Bubblewrap stays in the task's process group and would end by signals that are meant for the task,
+so it is started with signals ignored; `env --default-signal` resets them inside the sandbox.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from bough.backends.local.sandbox.root_filesystem import ACCELERATORS, OWN, find
 
 PROGRAM = "bwrap"
 _RESTORE = ("/usr/bin/env", "--default-signal", "--")
-#: By which the processes of a task are found.
+#: By these the processes of a task are found.
 _OUTER = ("BOUGH_ATTEMPT",)
-#: What bubblewrap takes, with some to spare.
+#: A little fewer than bubblewrap accepts.
 _MOST_ARGUMENTS = 8_500
 
 
 def wrap(command: Command, sandbox: Sandbox) -> tuple[str, ...]:
-    """The arguments that run a command in a view."""
+    """The arguments that run a command in a sandbox."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise Unstartable("bubblewrap is not installed any more")
@@ -55,7 +55,7 @@ def wrap(command: Command, sandbox: Sandbox) -> tuple[str, ...]:
 def outer_environment(command: Command) -> dict[str, str]:
     """What bubblewrap itself is started with.
 
-    It runs outside of the view, where the task's own variables could make it load or write
+    It runs outside of the sandbox, where the task's own variables could make it load or write
     anything (`LD_PRELOAD`, `LD_DEBUG_OUTPUT`).
     """
     return {name: command.environment[name] for name in _OUTER if name in command.environment}

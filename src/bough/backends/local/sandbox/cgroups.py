@@ -1,6 +1,6 @@
-"""Where the kernel's control groups are on this machine, and in which of them this process is.
+"""Where the kernel's control groups are mounted, and in which of them this process is.
 
-Reads both versions, also side by side. Must not know tasks.
+Reads both versions, also side by side.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _OWN = Path("/proc/self/cgroup")
 
 
 class Hierarchy(msgspec.Struct, frozen=True):
-    """A tree of control groups as it is mounted here."""
+    """A tree of control groups, as it is mounted here."""
 
-    #: Of version 1: the controllers that it has; of version 2: `unified`.
+    #: Version 1: its controllers; version 2: `unified`.
     controllers: tuple[str, ...]
     mount: Path
     #: The group of this process, below the mount.
@@ -28,11 +28,11 @@ class Hierarchy(msgspec.Struct, frozen=True):
 
     @property
     def unified(self) -> bool:
-        """Whether it is of version 2."""
+        """Whether it is version 2."""
         return UNIFIED in self.controllers
 
     def ancestors(self) -> tuple[Path, ...]:
-        """The group of this process and those above it, as far as they can be seen."""
+        """The group of this process and all above it, as far as they are mounted."""
         found = [self.own]
         while found[-1] != self.mount:
             found.append(found[-1].parent)
@@ -40,7 +40,7 @@ class Hierarchy(msgspec.Struct, frozen=True):
 
 
 def find_hierarchies() -> tuple[Hierarchy, ...]:
-    """The trees that are mounted here; none where there is no such thing."""
+    """The trees that are mounted here, if any."""
     try:
         return read_hierarchies(
             _MOUNTS.read_text(errors="surrogateescape"), _OWN.read_text(errors="surrogateescape")
@@ -93,7 +93,7 @@ def _controllers(mounted: Mounted, groups: dict[tuple[str, ...], str]) -> tuple[
 
 
 def _below(group: str, root: str) -> str:
-    """The path below the mount; of a group outside of what is mounted, the mount itself."""
+    """The path of a group below the mount; empty if the group is not mounted."""
     if root != "/":
         if group != root and not group.startswith(root + "/"):
             return ""

@@ -1,9 +1,8 @@
-"""The first process of a task's own process namespace: it passes signals on, and waits for all.
+"""The init process of a task's process namespace: it passes signals on, and waits for all others.
 
-When it ends, the kernel ends everything else in the namespace; so it ends with the task. Only where
-a notice has ended the task's first process, and others that had it too are still at work, it lets
-them finish: they write a checkpoint, and whoever gave the notice ends them in time. Must not know
-what the task is.
+When it exits, the kernel kills everything else in the namespace, so it exits with the task. Only if
+the notice ended the task's first process while others of its group still work, it lets them finish:
+they may write a checkpoint, and the supervisor kills them in time.
 """
 
 from __future__ import annotations
@@ -13,28 +12,28 @@ import os
 import signal
 from collections.abc import Callable
 
-#: What a task's processes are told in time before they have to go.
+#: The notice: the signal that a task's processes get before they are killed.
 NOTICE = signal.SIGTERM
 _HEARD = frozenset({signal.SIGCHLD, NOTICE, signal.SIGCONT})
 
 
 def hold_signals() -> None:
-    """Let signals wait until they are asked for; before the task is forked, so that none is lost.
+    """Block signals until they are waited for; before the task is forked, so that none is lost.
 
-    The kernel drops what a first process of a namespace neither waits for nor handles.
+    The kernel drops signals that an init process neither waits for nor handles.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
 
 
 def release_signals() -> None:
-    """Let signals come as usual: in the process that becomes the task."""
+    """Unblock signals, in the process that becomes the task."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def watch(task: int, tell: Callable[[int], None]) -> None:
-    """Wait for the end of a task, which leads a process group, and tell with which status it came.
+    """Wait for the end of a task, which leads a process group, and pass its status to `tell`.
 
-    Returns when nothing of it is to be waited for any more.
+    Returns when nothing of it has to be waited for any more.
     """
     told = False
     status: int | None = None
@@ -46,16 +45,16 @@ def watch(task: int, tell: Callable[[int], None]) -> None:
                 status = ended[task]
                 tell(status)
         elif heard.si_pid == 0:
-            # It came from outside of the namespace, so it is the supervisor's.
+            # It came from outside of the namespace, so from the supervisor.
             told = told or heard.si_signo == NOTICE
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(task, heard.si_signo)
 
 
 def ends_by_notice(status: int) -> bool:
-    """Whether a process with this status did not know what to do with a notice.
+    """Whether a process with this status was ended by the notice.
 
-    A shell that runs a program ends like that at once, while the program may still save its work.
+    A shell ends like that at once, while the program that it runs may still save its work.
     """
     if os.WIFSIGNALED(status):
         return os.WTERMSIG(status) == NOTICE
@@ -63,7 +62,7 @@ def ends_by_notice(status: int) -> bool:
 
 
 def _reap() -> dict[int, int]:
-    """Wait for all that has ended."""
+    """Wait for all children that have ended."""
     ended: dict[int, int] = {}
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:

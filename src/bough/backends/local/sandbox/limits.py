@@ -1,10 +1,10 @@
-"""CPU, memory and the number of processes of tasks, enforced by the kernel's control groups.
+"""CPU, memory and process limits of tasks, enforced by the kernel's control groups.
 
-Each attempt has a group of its own, below one that is named after the backend's folder. With
-version 1 that is a group in the tree of each controller; groups are made below the one that this
-process is in, so that its own limits hold for its tasks too. With version 2 a group that has
-processes can have none below it with controllers, so the nearest one above is taken that can.
-What the machine does not allow is not enforced. Must not know what the processes do.
+Each attempt has its own group, below one that is named after the backend's folder. With version 1
+that is a group in the tree of each controller, below the group of this process, so that its limits
+hold for its tasks, too. With version 2 a group with processes cannot have groups with controllers
+below it, so the nearest group above that can have them is used. What the machine does not allow is
+not enforced.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from bough.backends.local.sandbox.cgroups import (
 )
 
 _PREFIX = "task-"
-#: In which its processes are. A task that makes namespaces can mount the group that it is in, and
-#: write to it; so the limits are those of the one above, which it cannot reach.
+#: The group that holds its processes. A task in a namespace can mount its own group and write to
+#: it, so the limits are in the group above, which it cannot reach.
 _INNER = "inner"
 _PERIOD_US = 100_000
-#: The kernel takes no less.
+#: The kernel accepts no less.
 _LEAST_QUOTA_US = 1_000
 _SWEEPS = 1_000
 _TRIES = 100
-#: In the order in which they matter where not all can be had.
+#: By importance, where not all can be used.
 _CONTROLLERS = (MEMORY, PIDS, CPU)
 _SHOWN = {
     CPU: "CPUs are counted but not enforced",
     MEMORY: "memory is counted but not enforced",
     PIDS: "tasks may have as many processes as they like",
 }
-#: The part of all processes that the machine can have which one task may have at most.
+#: One task can have at most this fraction (1/n) of the machine's processes.
 _SHARE = 4
 _KERNEL = Path("/proc/sys/kernel")
 
@@ -58,21 +58,21 @@ _KERNEL = Path("/proc/sys/kernel")
 class CgroupSetup(msgspec.Struct, frozen=True):
     """How limits are enforced here, in plain values."""
 
-    #: The folder that has one for each attempt, by controller; what is missing is not enforced.
+    #: The parent of the attempts' groups, by controller; missing: not enforced.
     parents: dict[str, str]
     name: str
-    #: Below which there may be folders of that name that other processes have made.
+    #: Mounts that may have parents of that name from other processes.
     mounts: tuple[str, ...] = ()
 
 
 class Cgroup(msgspec.Struct, frozen=True):
-    """The group of one attempt: plain paths, true for as long as the machine runs."""
+    """The group of one attempt, by its paths."""
 
     #: By controller; with version 2 they are the same.
     folders: dict[str, str]
 
     def add(self, pid: int) -> None:
-        """Let a process, and all that it will start, be in it."""
+        """Move a process into it, with all children that it will have."""
         try:
             for folder in self._distinct():
                 inner = Path(folder, _INNER)
@@ -84,9 +84,9 @@ class Cgroup(msgspec.Struct, frozen=True):
             raise Unstartable(TOO_LITTLE_MEMORY) from None
 
     def kill(self) -> bool:
-        """Kill all that is in it; whether nothing is left."""
+        """Kill all processes in it; whether none is left."""
         if PIDS in self.folders:
-            # What is killed starts nothing new meanwhile.
+            # So that nothing new starts meanwhile.
             _write_if_there(Path(self.folders[PIDS], "pids.max"), "0")
         for folder in self._distinct():
             with contextlib.suppress(OSError):
@@ -96,14 +96,14 @@ class Cgroup(msgspec.Struct, frozen=True):
             if not pids:
                 return True
             for each in pids:
-                # What has the rights of its program's owner is not ours to kill.
+                # A set-user-ID program cannot be killed by us.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(each, signal.SIGKILL)
             os.sched_yield()
         return False
 
     def processes(self) -> tuple[int, ...]:
-        """What is in it, also in groups that a task has made below it."""
+        """The processes in it, and in groups that a task has made below it."""
         found: set[int] = set()
         for folder in self._distinct():
             for above, _, _ in os.walk(folder):
@@ -112,7 +112,7 @@ class Cgroup(msgspec.Struct, frozen=True):
         return tuple(sorted(found))
 
     def remove(self) -> bool:
-        """Remove it, and what is above if it was the last; whether it is gone."""
+        """Remove it, and its parent if it was the last; whether it is gone."""
         for folder in self._distinct():
             with contextlib.suppress(OSError):
                 _remove_below(Path(folder))
@@ -120,20 +120,20 @@ class Cgroup(msgspec.Struct, frozen=True):
         return not any(Path(each).exists() for each in self._distinct())
 
     def memory_killed(self) -> bool:
-        """Whether something in it was killed because it used more memory than it may."""
+        """Whether the kernel killed something in it for exceeding the memory limit."""
         files = ("memory.events", "memory.oom_control")
         return any(self._count(MEMORY, each, "oom_kill") for each in files)
 
     def processes_refused(self) -> bool:
-        """Whether something in it could not be started because there were too many processes."""
+        """Whether something in it could not be started because of the process limit."""
         return self._count(PIDS, "pids.events", "max") > 0
 
     def _count(self, controller: str, name: str, event: str) -> int:
-        """How often something has happened, as a file of the group tells."""
+        """How often something has happened, by a file of the group."""
         folder = self.folders.get(controller)
         if folder is None:
             return 0
-        # With version 1 a group does not count what happens in those below it.
+        # With version 1 a group does not count what happens in its children.
         texts = [_read(Path(folder, below, name)) for below in ("", _INNER)]
         pairs = (line.partition(" ")[::2] for line in "".join(texts).splitlines())
         return sum(int(number) for word, number in pairs if word == event and number.isdigit())
@@ -143,7 +143,7 @@ class Cgroup(msgspec.Struct, frozen=True):
 
 
 def choose_limits(options: LocalOptions) -> tuple[CgroupSetup | None, tuple[str, ...]]:
-    """How limits can be enforced on this machine, and what cannot be."""
+    """How limits can be enforced on this machine, and warnings about what cannot."""
     if not options.limits:
         return None, ()
     name = parent_name(options)
@@ -166,13 +166,13 @@ def choose_limits(options: LocalOptions) -> tuple[CgroupSetup | None, tuple[str,
 
 
 def parent_name(options: LocalOptions) -> str:
-    """The name of the group that has the groups of all attempts: one for each folder."""
+    """The name of the parent of all attempts' groups: one for each backend folder."""
     digest = hashlib.sha256(os.fsencode(options.folder.resolve())).hexdigest()[:16]
     return f"bough-{digest}"
 
 
 def plan_group(setup: CgroupSetup, attempt: str) -> Cgroup:
-    """The group that an attempt is to have, which need not be there yet."""
+    """The group for an attempt, which need not exist yet."""
     return Cgroup(
         {
             each: str(Path(parent, _PREFIX + safe_name(attempt)))
@@ -182,7 +182,7 @@ def plan_group(setup: CgroupSetup, attempt: str) -> Cgroup:
 
 
 def make_group(group: Cgroup, limits: TaskLimits) -> None:
-    """Make it; one that is there already is used."""
+    """Make the group if it does not exist, and set its limits."""
     folders = group.folders
     for controller, folder in folders.items():
         _make(Path(folder), controller)
@@ -195,13 +195,13 @@ def make_group(group: Cgroup, limits: TaskLimits) -> None:
 
 
 def most_processes() -> int:
-    """How many processes and threads one task may have at most, whatever was told."""
+    """How many processes and threads one task can have, whatever the options say."""
     kernel = (int((_KERNEL / each).read_text()) for each in ("pid_max", "threads-max"))
     return max(1, min(kernel) // _SHARE)
 
 
 def find_groups(setup: CgroupSetup) -> dict[str, Cgroup]:
-    """The groups of all attempts, also those that were made by another process, elsewhere."""
+    """The groups of all attempts, those of other processes and places included."""
     found: dict[str, dict[str, str]] = {}
     for mount in setup.mounts:
         for above, folders, _ in os.walk(mount):
@@ -216,9 +216,9 @@ def find_groups(setup: CgroupSetup) -> dict[str, Cgroup]:
 
 
 def _make(folder: Path, controller: str) -> None:
-    """Make a group, and the one above it, which others remove when it is empty."""
+    """Make a group, and its parent, which others remove when it is empty."""
     for _ in range(_TRIES):
-        # One that others remove meanwhile is not there, or was when it was to be made.
+        # Another process may remove the parent at any moment.
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             folder.parent.mkdir(exist_ok=True)
             if (folder.parent / "cgroup.subtree_control").exists():
@@ -231,7 +231,7 @@ def _make(folder: Path, controller: str) -> None:
 def _attempts(
     trees: dict[str, Hierarchy | None],
 ) -> list[tuple[tuple[str, ...], Hierarchy | None]]:
-    """What to try, in order: with version 2 a process is in one group for all controllers."""
+    """What to try, in order: with version 2 a process has one group for all controllers."""
     unified = [each for each, tree in trees.items() if tree is not None and tree.unified]
     sizes = range(len(unified), 1, -1)
     together = [each for size in sizes for each in combinations(unified, size)]
@@ -241,7 +241,7 @@ def _attempts(
 def _find_parent(
     tree: Hierarchy | None, controllers: tuple[str, ...], name: str
 ) -> tuple[str | None, str]:
-    """A group for the groups of attempts, or why there is none."""
+    """A parent for the attempts' groups, or why there is none."""
     if tree is None:
         return None, "this machine has no control groups"
     fault = ""
@@ -258,7 +258,7 @@ def _find_parent(
 
 
 def _delegate(group: Path, controllers: tuple[str, ...], *, change: bool) -> None:
-    """Let groups below this one have controllers."""
+    """Enable controllers for groups below this one."""
     control = group / "cgroup.subtree_control"
     missing = set(controllers) - set(control.read_text().split())
     if missing and not change:
@@ -282,13 +282,13 @@ def _try_out(setup: CgroupSetup) -> None:
 
 
 def _limit_memory(folder: Path, memory_bytes: int) -> None:
-    """Swap does not count as memory that there is more of."""
+    """Limit memory, without swap in addition."""
     if (folder / "memory.max").exists():
         (folder / "memory.max").write_text(str(memory_bytes))
         _write_if_there(folder / "memory.swap.max", "0")
         _write_if_there(folder / "memory.oom.group", "1")
         return
-    # The limit with swap must never be the lower one: before it if it rises, after it if it falls.
+    # The limit with swap must never be lower: set before it if it rises, after it if it falls.
     _write_if_there(folder / "memory.memsw.limit_in_bytes", str(memory_bytes))
     (folder / "memory.limit_in_bytes").write_text(str(memory_bytes))
     _write_if_there(folder / "memory.memsw.limit_in_bytes", str(memory_bytes))
@@ -300,19 +300,19 @@ def _limit_cpu(folder: Path, cpu_milli: int) -> None:
         (folder / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
         return
     (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
-    # With version 1 more than a group above may use is refused, and then that one's limit holds.
+    # With version 1 more than the limit of a group above is refused; then that limit holds.
     _write_if_there(folder / "cpu.cfs_quota_us", str(quota_us))
 
 
 def _limit_processes(folder: Path, processes: int) -> None:
-    """What is above may have a limit too, of which the task leaves the most to others."""
+    """Limit processes, also to a fraction of the limits of the groups above."""
     above = (_read(each / "pids.max").strip() for each in folder.parents)
     others = (int(each) // _SHARE for each in above if each.isdigit())
     (folder / "pids.max").write_text(str(max(1, min(processes, most_processes(), *others))))
 
 
 def _controllers(folder: Path) -> tuple[str, ...]:
-    """Which controllers a group is of, told by its files."""
+    """The controllers of a group, by its files."""
     return tuple(
         controller
         for controller, names in (
@@ -325,7 +325,7 @@ def _controllers(folder: Path) -> tuple[str, ...]:
 
 
 def _remove_below(folder: Path) -> None:
-    """Remove a group with those that a task has made in it."""
+    """Remove a group with all below it."""
     for each in folder.iterdir():
         if each.is_dir():
             _remove_below(each)

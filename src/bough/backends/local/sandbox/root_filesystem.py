@@ -1,8 +1,8 @@
-"""Builds the files that a task sees, in a mount namespace of its own.
+"""Builds the root file system that a task sees, in a mount namespace of its own.
 
 The root is a small file system in memory. The machine's top-level folders are mounted into it,
-read-only and with all that is mounted below them, except for those that a task has for itself.
-Nothing is followed that could be a link of somebody's making. Must not know what runs there.
+read-only and with everything mounted below them, except for those that a task has for itself.
+Links that a user could have made are never followed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bough.backends.local.sandbox.syscalls import read_mounts
 
 #: Top-level folders that are not the machine's.
 OWN = frozenset({"dev", "proc", "run", "tmp"})
-#: It has room for what a task puts beside the folders, and not for its data.
+#: Enough for what a task writes beside the mounted folders, and not for its data.
 ROOT_OPTIONS = "size=256m,mode=755"
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
 #: GPUs, other accelerators, and fast networks between them.
@@ -34,7 +34,7 @@ _LINKS = (
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 )
-#: What programs need of the machine's /run; all else there belongs to its services.
+#: What programs need of the machine's /run; the rest belongs to its services.
 _RUNNING = ("/run/nvidia-persistenced", "/run/nvidia-fabricmanager", "/run/opengl-driver")
 #: Parts of /proc by which root could change the machine.
 _SETTINGS = ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger")
@@ -51,11 +51,11 @@ _FLAGS = {
 
 
 def build(sandbox: Sandbox) -> None:
-    """Make the view the files of this process, which is in a new mount namespace."""
+    """Make the sandbox the root of this process, which is in a new mount namespace."""
     owner = Path(sandbox.root).stat()
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     syscalls.mount("none", sandbox.root, "tmpfs", _flags(), ROOT_OPTIONS)
-    # It is below one of the folders that are mounted into it, and not to be mounted with that.
+    # It is below a folder that is mounted into it, and must not be mounted with that.
     syscalls.mount("none", sandbox.root, "", syscalls.MS_UNBINDABLE)
     root = _NewRoot(sandbox)
     try:
@@ -90,7 +90,7 @@ class _NewRoot:
         self._taken = OWN | {Path(each.target).parts[1] for each in sandbox.mounts}
 
     def close(self) -> None:
-        """Forget the root."""
+        """Close it."""
         os.close(self.descriptor)
 
     def make(self, parts: tuple[str, ...]) -> str:
@@ -111,7 +111,7 @@ class _NewRoot:
         _protect(self.descriptor, self._path)
 
     def hide(self, hidden: tuple[str, ...]) -> None:
-        """Put emptiness over what is not to be seen."""
+        """Mount something empty over what is hidden."""
         for each in hidden:
             parts = Path(each).parts[1:]
             if not parts or parts[0] in self._taken:
@@ -126,7 +126,7 @@ class _NewRoot:
                     syscalls.mount(os.devnull, target, "", syscalls.MS_BIND)
 
     def show_devices(self) -> None:
-        """Give it the devices that every program may use, and the accelerators."""
+        """Add the devices that every program can use, and the accelerators."""
         syscalls.mount("none", self.make(("dev",)), "tmpfs", syscalls.MS_NOSUID, "size=1m,mode=755")
         for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
             if entry.name in _DEVICES or entry.name.startswith(ACCELERATORS):
@@ -142,13 +142,13 @@ class _NewRoot:
             _change(devices, syscalls.MOUNT_RDONLY)
 
     def show_running(self) -> None:
-        """Give it what it needs to find other machines and its GPUs."""
+        """Add what it needs to resolve host names and to use GPUs."""
         self.make(("run",))
         for each in find_running():
             self.bind(each, Path(each).parts[1:], writable=False)
 
     def show_processes(self) -> None:
-        """Give it /proc, without what would change the machine."""
+        """Add /proc, with the settings of the machine read-only."""
         syscalls.mount("proc", self.make(("proc",)), "proc", _flags(syscalls.MS_NOEXEC))
         for name in _SETTINGS:
             path = "/".join((self._path, "proc", name))
@@ -158,12 +158,12 @@ class _NewRoot:
                 syscalls.mount("none", path, "", syscalls.MS_BIND | syscalls.MS_REMOUNT | kept)
 
     def share_temporary(self, temporary: str) -> None:
-        """Let /var/tmp be the task's own as well, where there is such a folder."""
+        """Make /var/tmp the task's own as well, where there is such a folder."""
         with contextlib.suppress(OSError):
             self.bind(temporary, ("var", "tmp"), writable=True)
 
     def show(self, mount: Mount) -> None:
-        """Mount what a view names."""
+        """Add a mount of the sandbox."""
         parts = Path(mount.target).parts[1:]
         try:
             self.bind(mount.source, parts, writable=mount.writable)
@@ -173,7 +173,7 @@ class _NewRoot:
             ) from error
 
     def bind(self, source: str, parts: tuple[str, ...], *, writable: bool) -> None:
-        """Mount a folder or file of the machine, whatever links somebody makes meanwhile."""
+        """Mount a folder or file of the machine, safe from links that are made meanwhile."""
         folder = open_below("/", Path(source).parts[1:-1])
         try:
             shown = os.open(Path(source).name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)

@@ -1,10 +1,9 @@
-"""A task's own view of the machine: which kind is possible here, and how a process enters it.
+"""A task's sandbox, its private view of the machine: which kind works here, and how to enter it.
 
-A process that enters a view gets a process namespace of its own. Three processes stand in a row:
-the one that entered stays outside and ends as the task ends, the second one is the first process
-of the namespace and passes signals on, and the third one becomes the task, in a session of its own.
-When the task ends, or the outer process is killed, everything that the task has started is killed
-by the kernel.
+A process that enters a sandbox gets a process namespace. There are three processes in a row: the
+one that entered stays outside and ends as the task ends; the second one is the init process of the
+namespace and passes signals on; the third one becomes the task, in a session of its own. When the
+task ends or the outer process is killed, the kernel kills everything that the task has started.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from bough.backends.local.sandbox.bubblewrap import outer_environment, wrap
 from bough.backends.local.sandbox.init_process import hold_signals, release_signals, watch
 from bough.backends.local.sandbox.root_filesystem import build
 
-#: What a task of root keeps: to change owners, modes and accounts of what is its own, to use low
-#: ports, and to signal its processes (capabilities 0, 1, 3, 4, 5, 6, 7 and 10).
+#: What a task that runs as root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID
+#: and NET_BIND_SERVICE.
 _KEPT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
 _STATUS_BYTES = 4
 _REMEDY = "run the server as root, or install bubblewrap"
@@ -33,10 +32,10 @@ _WITHOUT_ROOT = (SandboxKind.USER_NAMESPACES, SandboxKind.BUBBLEWRAP)
 
 
 def choose_sandbox(options: LocalOptions) -> tuple[SandboxKind | None, tuple[str, ...]]:
-    """The kind of view that works on this machine, and what there is to say if none does."""
+    """The kind of sandbox that works on this machine, or `None` and a warning."""
     if not options.private:
         return None, ()
-    # It runs this module in a process of its own, which needs nothing of it.
+    # Imported here, because it runs this module in a process of its own.
     from bough.backends.local.sandbox.sandbox_probe import try_sandbox  # noqa: PLC0415
 
     kinds = (SandboxKind.NAMESPACES,) if os.geteuid() == 0 else _WITHOUT_ROOT
@@ -56,9 +55,9 @@ def choose_sandbox(options: LocalOptions) -> tuple[SandboxKind | None, tuple[str
 
 
 def enter(command: Command) -> tuple[str, ...]:
-    """Become the process that is to run a task; what to execute, with `environment_of` it.
+    """Enter the sandbox of a task; the arguments to execute, with the variables `environment_of`.
 
-    Called in a forked process with one thread. It may return in a process that was forked off;
+    Called in a forked process with one thread. It can return in another process that it forked;
     the one that called it then stays, and ends as the task does.
     """
     try:
@@ -71,7 +70,7 @@ def enter(command: Command) -> tuple[str, ...]:
 
 
 def environment_of(command: Command) -> dict[str, str]:
-    """What to start with that which was entered: the task itself, or what gives it its own."""
+    """The variables for what `enter` returned: the task's, or those for bubblewrap."""
     sandbox = command.sandbox
     if sandbox is not None and sandbox.kind is SandboxKind.BUBBLEWRAP:
         return outer_environment(command)
@@ -81,7 +80,7 @@ def environment_of(command: Command) -> dict[str, str]:
 def _enter(command: Command) -> tuple[str, ...]:
     sandbox = command.sandbox
     if sandbox is not None:
-        # It may hold what the server's user has logged in to elsewhere.
+        # The keyring may hold credentials of the server's user.
         syscalls.leave_keyring()
     if sandbox is not None and sandbox.kind is SandboxKind.BUBBLEWRAP:
         _ignore_signals()
@@ -98,7 +97,7 @@ def _enter(command: Command) -> tuple[str, ...]:
 
 
 def _isolate(sandbox: Sandbox) -> None:
-    """Go into new namespaces; returns in a process that is neither the caller nor the first."""
+    """Enter new namespaces; returns in the third process."""
     if sandbox.kind is SandboxKind.USER_NAMESPACES:
         _become_own_root()
     syscalls.unshare(syscalls.CLONE_NEWPID)
@@ -118,13 +117,13 @@ def _isolate(sandbox: Sandbox) -> None:
         watch(task, _tell)
         os._exit(0)
     os.close(writing)
-    # So that it leads its group, as it would without a namespace, and reaches nobody outside.
+    # So that it leads its process group, as it would without a namespace.
     os.setsid()
     release_signals()
 
 
 def _become_own_root() -> None:
-    """A namespace of users in which this process may mount, and is still the same user."""
+    """Enter a user namespace, in which this process can mount and is still the same user."""
     user, group = os.geteuid(), os.getegid()
     syscalls.unshare(syscalls.CLONE_NEWUSER)
     for name, text in (
@@ -154,18 +153,18 @@ def _mirror(first: int, reading: int) -> NoReturn:
 
 
 def _tell(status: int) -> None:
-    """Let the process outside know how the task ended."""
+    """Tell the process outside how the task ended."""
     os.write(0, status.to_bytes(_STATUS_BYTES, "little"))
 
 
 def _ignore_signals() -> None:
-    """Signals to the process group are meant for the task."""
+    """Ignore signals to the process group, which are meant for the task."""
     for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
         signal.signal(each, signal.SIG_IGN)
 
 
 def _close_all_but(descriptor: int) -> None:
-    """Hold no file open that belongs to others; the one that is kept becomes number 0."""
+    """Close all files but this one, which becomes number 0."""
     os.dup2(descriptor, 0)
     os.closerange(1, os.sysconf("SC_OPEN_MAX"))
 

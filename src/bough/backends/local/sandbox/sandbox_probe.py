@@ -1,6 +1,6 @@
-"""Tries out a view of one kind in a process of its own, as `python -m`.
+"""Tries out one kind of sandbox in a process of its own, as `python -m`.
 
-The program that is run there says by its exit code whether the view is as it should be.
+A script in it says by its exit code whether the sandbox is as it should be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ test ! -e "$1/file" && touch written /tmp/written && : > /dev/null && test -e /p
 
 @functools.cache
 def try_sandbox(kind: SandboxKind) -> str | None:
-    """Why a kind of view is not possible on this machine; `None`: it is."""
+    """Why a kind of sandbox does not work on this machine; `None`: it does."""
     with tempfile.TemporaryDirectory(prefix="bough-") as name:
         command = _arrange(Path(name).resolve(), kind)
         program = (sys.executable, "-m", __name__, msgspec.json.encode(command).decode())
@@ -70,7 +70,7 @@ def _arrange(folder: Path, kind: SandboxKind) -> Command:
 
 
 def main(text: str) -> None:
-    """Enter the view, and run the program that looks around."""
+    """Enter the sandbox, and run the script."""
     command = msgspec.json.decode(text, type=Command)
     os.setsid()
     try:

@@ -1,6 +1,6 @@
 """System calls of Linux that Python does not have: mounts, namespaces and privileges.
 
-Each raises OSError as those of `os` do. Must not know what they are for.
+Each raises OSError as those of `os` do.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones."""
+    """Enter new namespaces."""
     _call(_libc.unshare, flags)
 
 
@@ -136,14 +136,14 @@ def read_mounts(text: str) -> Iterator[Mounted]:
 
 
 def pivot_here() -> None:
-    """Let the working folder, which is a mount, become the root, and leave the old one behind."""
+    """Make the working folder, which is a mount, the root, and detach the old one."""
     _call(_libc.pivot_root, b".", b".")
     _call(_libc.umount2, b".", _MNT_DETACH)
     os.chdir("/")
 
 
 def leave_keyring() -> None:
-    """Have an empty keyring in place of the one of the session, where the kernel has keyrings."""
+    """Replace the session's keyring by an empty one, where the kernel has keyrings."""
     number = _SYS_KEYCTL.get(os.uname().machine)
     if number is not None:
         with contextlib.suppress(OSError):
@@ -157,12 +157,12 @@ def die_with_parent(number: int) -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Let no program that is run from here on have more privileges than this process."""
+    """Let no program that is executed from here on get more privileges than this process."""
     _control(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def keep_capabilities(kept: frozenset[int]) -> None:
-    """Have these capabilities at most, for good."""
+    """Drop all other capabilities, for good."""
     for number in range(_CAPABILITIES):
         if number not in kept and not _drop(number):
             break
@@ -183,7 +183,7 @@ def _drop(capability: int) -> bool:
     try:
         _control(_PR_CAPBSET_DROP, capability)
     except PermissionError:
-        # Only root may; for all others there is nothing that could come back.
+        # Only root can; others have none that could come back.
         return True
     except OSError:
         return False

@@ -19,13 +19,13 @@ from bough.backends.local.supervisor.supervised_task import SupervisedTask
 from bough.errors import BoughError
 
 _COMMAND_S = 60
-#: Files of a task that are written at once, without asking another process.
+#: How many bytes of files are written here, and not in another process.
 _FILE_BYTES = 2**20
 _SECRETS = msgspec.json.Decoder(dict[str, dict[str, str]])
 
 
 def prepare_all(setup: Setup, tasks: Sequence[SupervisedTask]) -> bytes:
-    """Make everything ready for some tasks; the commands, in the same order."""
+    """Prepare some tasks; the commands to run, in the same order."""
     commands: list[msgspec.Struct] = []
     for task in tasks:
         try:
@@ -37,7 +37,7 @@ def prepare_all(setup: Setup, tasks: Sequence[SupervisedTask]) -> bytes:
 
 
 def takes_long(task: SupervisedTask) -> bool:
-    """Whether its preparation may take so long that nobody should wait for it."""
+    """Whether its preparation can take too long to block for it."""
     spec = task.order.launch.spec
     if spec is None:
         return False
@@ -45,7 +45,7 @@ def takes_long(task: SupervisedTask) -> bool:
 
 
 def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
-    """Make copies, one after the other; before that, run a command that ends what is left."""
+    """Make copies, one after the other; before that, run the command that removes a container."""
     if before:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(  # noqa: S603 - made by this backend
@@ -61,8 +61,8 @@ def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
     return b""
 
 
-def tidy(folders: Iterable[AttemptFolder]) -> bytes:
-    """Remove what nobody needs after the end."""
+def clean_up_folders(folders: Iterable[AttemptFolder]) -> bytes:
+    """Remove what is not needed after the end of tasks."""
     for each in folders:
         with contextlib.suppress(OSError):
             each.secrets.unlink(missing_ok=True)
@@ -71,13 +71,13 @@ def tidy(folders: Iterable[AttemptFolder]) -> bytes:
 
 
 def blame(task: SupervisedTask, reason: str) -> str:
-    """Say whose fault it is that a gang does not start."""
+    """Say which task is the reason that its gang does not start."""
     return f"Task {task.name} could not be started: {reason}"
 
 
 def _prepare(setup: Setup, task: SupervisedTask) -> msgspec.Struct:
     folder = task.folder
-    # What an earlier supervisor has begun is not used.
+    # Files of an earlier supervisor are not used.
     remove(folder.task)
     folder.task.mkdir(mode=0o700)
     launch = task.order.launch

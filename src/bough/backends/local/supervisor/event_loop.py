@@ -1,7 +1,4 @@
-"""What a supervisor waits for: streams, signals, ended processes, and work that is done beside it.
-
-Must not know what any of it means.
-"""
+"""What a supervisor waits for: output, signals, ended processes and forked work."""
 
 from __future__ import annotations
 
@@ -18,29 +15,29 @@ from bough.backends.local.supervisor.ptrace import is_held
 
 
 class EventLoop:
-    """Everything that can happen to a process with one thread."""
+    """Calls back for everything that happens to a process with one thread."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        #: What is called when one of these has ended, by the number of the process.
+        #: Called when forked work has ended, by process id.
         self._finishers: dict[int, Callable[[], None]] = {}
-        #: A signal came that says that something is to be read again.
+        #: The server has sent a signal: stop requests must be read again.
         self.nudged = False
 
     @property
     def forked_pids(self) -> tuple[int, ...]:
-        """The numbers of all that works beside the supervisor."""
+        """The process ids of all forked work."""
         return tuple(self._finishers)
 
     def listen(self) -> None:
-        """Let signals wake the supervisor."""
+        """Let signals wake the loop."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
         signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGUSR1):
             signal.signal(number, lambda *_: None)
-        # It must live as long as signals write into it.
+        # It must stay open for as long as signals write into it.
         self._bell = theirs
         self.add(ours, lambda: self._hear(ours))
 
@@ -49,21 +46,21 @@ class EventLoop:
         self._selector.register(source, selectors.EVENT_READ, call)
 
     def remove(self, source: Any) -> None:
-        """Listen no more, if it was listened to."""
+        """Stop listening, if it was listened to."""
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(source)
 
     def wait(self, timeout_s: float) -> None:
-        """Sleep until something happens, or long enough; and call for it."""
+        """Sleep until something happens or the time is up, and call back."""
         for key, _ in self._selector.select(timeout_s):
-            # What was called before may have ended this one.
+            # An earlier callback may have removed this one.
             if self._selector.get_map().get(key.fd) is key:
                 key.data()
 
     def fork_work(
         self, work: Callable[[], bytes], done: Callable[[ForkedWork], None]
     ) -> ForkedWork:
-        """Have some work done, and call when it is."""
+        """Run a function in a forked process, and call when it is done."""
         forked = ForkedWork(work)
 
         def read() -> None:
@@ -85,10 +82,10 @@ class EventLoop:
         ended: Callable[[os.waitid_result], None],
         held: Callable[[os.waitid_result], None],
     ) -> bool:
-        """Look at every process that has ended, also those that were left behind; whether any had.
+        """Wait for every child that has ended, orphans of tasks included; whether any had.
 
-        `ended` is called before a process is waited for, so that its number is still its own;
-        `held` for one that only stands still.
+        `ended` is called before a process is waited for, while its process id is its own; `held`
+        for a traced process that is stopped.
         """
         any_ended = False
         while True:

@@ -1,7 +1,7 @@
 """From a forked copy of the supervisor to the task's own program.
 
-A copy gets everything ready, says so, and waits; it goes on when it is told to, which is when
-all tasks of its gang are ready. What goes wrong is told in words. Must not know of the others.
+The copy sets everything up, says that it is ready, and waits. It executes the program when all
+tasks of its gang are ready. Errors are reported in words.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bough.errors import BoughError
 
 READY, GO, FAILED, NO_ROOM = b"R", b"G", b"E", b"0"
 _CHANNEL = 3
-#: Where memory runs out, tasks go before the server and others, also if that one is protected.
+#: If memory runs out, the kernel kills tasks before the server and others.
 _OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
 _MESSAGE_BYTES = 4_000
 
@@ -38,7 +38,7 @@ def fork_task(
     streams: tuple[int, int],
     limit: tuple[int, int],
 ) -> tuple[int, socket.socket]:
-    """Fork a copy that becomes the task; its number, and the channel to it."""
+    """Fork a copy that becomes the task; its process id, and the channel to it."""
     ours, theirs = socket.socketpair()
     learn_senders(ours)
     pid = os.fork()
@@ -50,9 +50,9 @@ def fork_task(
 
 
 def can_be_held(command: Command) -> bool:
-    """Whether its program is the same when it is held at its beginning.
+    """Whether its program can be traced until it has started.
 
-    One that is to run with the rights of its owner does so only if nobody but root holds it.
+    A set-user-ID program gets the rights of its owner only if none but root traces it.
     """
     if os.geteuid() == 0:
         return True
@@ -68,7 +68,7 @@ def _become(
     descriptors: tuple[int, int, int],
     limit: tuple[int, int],
 ) -> None:
-    """Never returns."""
+    """Become the task; never returns."""
     channel = None
     try:
         channel = _arrange(descriptors)
@@ -76,23 +76,23 @@ def _become(
         if group is not None:
             group.add(os.getpid())
         if command.limits.processes is not None and (group is None or PIDS not in group.folders):
-            _leave_processes()
+            _leave_processes_to_the_server()
         argv = enter(command)
-        # A change of account has undone it.
+        # A change of account resets it.
         die_with_parent()
         channel.sendall(READY)
         if channel.recv(1) != GO:
             os._exit(1)
         _execute(argv, environment_of(command))
-    except BaseException as error:  # whatever it is, it is told, and ends here
+    except BaseException as error:  # any error is reported to the supervisor
         _tell(channel, error)
     os._exit(127)
 
 
-def _leave_processes() -> None:
-    """Where nothing else bounds them: a task cannot have all processes that its user may have.
+def _leave_processes_to_the_server() -> None:
+    """Without a control group for processes: leave some of its user's processes to the server.
 
-    So the server can still start what it needs. It does not hold for root.
+    It does not hold for root.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)
     if most != resource.RLIM_INFINITY:
@@ -101,7 +101,7 @@ def _leave_processes() -> None:
 
 
 def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
-    """Be a session of its own, with its own standard streams and nothing else but the channel."""
+    """Start a session, with standard streams and no other open file but the channel."""
     os.setsid()
     die_with_parent()
     signal.set_wakeup_fd(-1)
@@ -110,7 +110,7 @@ def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
     with contextlib.suppress(OSError):
         _OOM_SCORE_FILE.write_text(_OOM_SCORE)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    # First out of the way of each other, then to where they belong.
+    # Duplicated first, because the numbers can overlap.
     copies = [os.dup(each) for each in (nothing, *descriptors)]
     for number, each in enumerate(copies):
         os.dup2(each, number, inheritable=number < _CHANNEL)
@@ -154,7 +154,7 @@ def _explain(program: str, error: OSError) -> str:
 
 
 def _interpreter(program: str) -> str | None:
-    """What a script says that it is to be run by."""
+    """The interpreter that a script names in its first line."""
     try:
         with Path(program).open("rb") as file:
             first = file.readline(256)

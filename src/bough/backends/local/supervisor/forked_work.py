@@ -16,7 +16,7 @@ _READ_BYTES = 65_536
 
 
 class ForkedWork:
-    """One piece of work and what came of it."""
+    """A function that runs in a forked process, and its result."""
 
     def __init__(self, work: Callable[[], bytes]) -> None:
         self.descriptor, writing = os.pipe2(os.O_CLOEXEC)
@@ -28,7 +28,7 @@ class ForkedWork:
         os.set_blocking(self.descriptor, False)
 
     def read(self) -> bool:
-        """Read what there is; whether that was all."""
+        """Read what is there; whether that was all."""
         try:
             while chunk := os.read(self.descriptor, _READ_BYTES):
                 self._content += chunk
@@ -37,16 +37,16 @@ class ForkedWork:
         return True
 
     def result(self) -> tuple[bytes | None, str]:
-        """What came of it, or else what went wrong."""
+        """The result, or `None` and what went wrong."""
         if self._content.startswith(_DONE):
             return self._content[1:], ""
         if self._content.startswith((_FAILED, _NO_ROOM)):
             return None, self._content[1:].decode(errors="replace")
-        return None, "it was ended before it was done"
+        return None, "it was killed before it was done"
 
     @property
     def cut_off(self) -> bool:
-        """Whether it ended without a word: somebody has killed it."""
+        """Whether it ended without a result, because it was killed."""
         return not self._content.startswith((_DONE, _FAILED, _NO_ROOM))
 
     @property
@@ -55,17 +55,17 @@ class ForkedWork:
         return self._content.startswith(_NO_ROOM)
 
     def kill(self) -> None:
-        """End it now; only before it was waited for, so the number is its own."""
+        """Kill it; only before it is waited for, while the process id is its own."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the pipe."""
         os.close(self.descriptor)
 
 
 def _work(work: Callable[[], bytes], writing: int) -> None:
-    """Do it, in a process of its own, and end."""
+    """Run the function in the forked process, and exit."""
     answer = _FAILED
     try:
         os.setpgid(0, 0)
@@ -74,7 +74,7 @@ def _work(work: Callable[[], bytes], writing: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
         answer = _DONE + work()
-    except BaseException as error:  # whatever it is, it is told, and ends here
+    except BaseException as error:  # any error is reported to the parent
         message = error.message if isinstance(error, BoughError) else _shown(error)
         mark = _NO_ROOM if lacks_room(error) else _FAILED
         answer = mark + message.encode(errors="replace")

@@ -1,6 +1,6 @@
-"""What a supervisor is told besides what to run: how this machine is used, in plain values.
+"""What the server tells its supervisors: the settings of this machine, and which attempts to run.
 
-Must not know how any of it is found out.
+`Setup` goes to the fork server; a `StartOrder` is the content of an attempt's `launch.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bough.model.backend import Launch
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """How tasks are run here."""
+    """How tasks are run on this machine."""
 
     options: LocalOptions
     #: `None`: tasks see the machine as it is.
@@ -26,7 +26,7 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class StartOrder(msgspec.Struct, frozen=True):
-    """One attempt that is to run, as the server was told."""
+    """One attempt to run."""
 
     workflow_id: str
     group: str
@@ -34,7 +34,7 @@ class StartOrder(msgspec.Struct, frozen=True):
 
 
 def encode(value: Setup | StartOrder) -> bytes:
-    """Make it plain text on one line."""
+    """Encode it as JSON on one line."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 

@@ -1,7 +1,10 @@
-"""What the kernel knows of processes: who they are, whose they are, how to end them for sure.
+"""Processes of this machine: finding them, and killing what a task left behind.
 
-A number of a process is given again after its end; so nothing is ever sent to a number alone.
-Must not know what the processes do.
+Process ids are reused, so a signal is only sent if the start time of the process fits, too.
+
+Orphans of tasks become children of the supervisor. Where it has several tasks, an orphan belongs to
+the one whose process group, session or environment it has; one that has none of these is killed
+with the last task.
 """
 
 from __future__ import annotations
@@ -26,19 +29,19 @@ class Process(msgspec.Struct, frozen=True):
     parent: int
     group: int
     session: int
-    #: When it started, in the kernel's own count.
+    #: When it started, by the kernel's count.
     since: int
-    #: It has ended, and only its parent has not looked yet.
+    #: It has ended, and its parent has not waited for it yet.
     dead: bool
 
 
 def find_process(pid: int) -> Process | None:
-    """A process, if it is there."""
+    """A process, if it exists."""
     try:
         content = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name stands in parentheses, and may have more of them within.
+    # The name is in parentheses, and can contain some itself.
     fields = content[content.rindex(b")") + 2 :].split()
     return Process(
         pid=pid,
@@ -51,12 +54,12 @@ def find_process(pid: int) -> Process | None:
 
 
 def boot_id() -> str:
-    """The identity of the machine's run, from its start to its shutdown."""
+    """The kernel's id of this boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def children(pid: int) -> list[int]:
-    """The children of a process with a single thread."""
+    """The children of a process with one thread."""
     try:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
@@ -64,7 +67,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[Process]:
-    """Everything below a process, also what has ended and was not looked at."""
+    """All descendants of a process, those that have ended included."""
     found: list[Process] = []
     below: dict[int, list[Process]] | None = None
     waiting = children(pid)
@@ -75,7 +78,7 @@ def descendants(pid: int) -> list[Process]:
             continue
         found.append(process)
         if below is None:
-            # What has threads can have children in each of them, so all are looked at.
+            # Each thread of a process can have children, so all processes are read.
             below = {}
             for other in all_processes():
                 below.setdefault(other.parent, []).append(other)
@@ -84,7 +87,7 @@ def descendants(pid: int) -> list[Process]:
 
 
 def all_processes() -> Iterator[Process]:
-    """Every process of the machine that can be seen."""
+    """All processes of the machine that can be read."""
     for name in os.listdir("/proc"):
         if name.isdigit():
             process = find_process(int(name))
@@ -102,19 +105,19 @@ def environment_has(pid: int, entry: bytes) -> bool:
 
 
 def send_signal(pid: int, since: int, number: int) -> bool:
-    """Signal a process if it is still the one that started then; whether it could be."""
+    """Signal a process if it is still the one that started then; whether that was possible."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        # From here on the number cannot be given to another, as far as the descriptor goes.
+        # From here on the descriptor stands for this process, even if its id is reused.
         process = find_process(pid)
         if process is None or process.since != since or process.dead:
             return False
         signal.pidfd_send_signal(descriptor, number)
     except (ProcessLookupError, PermissionError):
-        # It is gone, or has the rights of its program's owner and is not ours to signal.
+        # It is gone, or is a set-user-ID program that we cannot signal.
         return False
     finally:
         os.close(descriptor)
@@ -129,7 +132,7 @@ def kill_all(processes: Iterable[Process]) -> int:
 
 
 def left_of(attempt: str, pid: int, since: int) -> list[Process]:
-    """What still lives of an attempt whose supervisor is gone: told by what it was started with."""
+    """The live processes of an attempt whose supervisor died, found by their environment."""
     entry = f"BOUGH_ATTEMPT={attempt}".encode()
     return [
         each
@@ -140,7 +143,7 @@ def left_of(attempt: str, pid: int, since: int) -> list[Process]:
 
 
 def kill_left(pid: int, attempt: str, others: Collection[int], *, alone: bool) -> bool:
-    """Kill what is left of a task that had this number; whether there was anything.
+    """Kill what is left of a task with this process id; whether there was anything.
 
     `others` are children of the supervisor to leave alone; `alone`: no other task lives.
     """
@@ -155,14 +158,14 @@ def kill_left(pid: int, attempt: str, others: Collection[int], *, alone: bool) -
     ]
     if not doomed:
         return False
-    # Those at the top first, so that they cannot start anew what is ended below them.
+    # Parents first, so that they cannot restart their children.
     kill_all(doomed)
     kill_all(_below(doomed))
     return True
 
 
 def is_left(group: int) -> bool:
-    """Whether a process lives that has become the supervisor's child and is of this group."""
+    """Whether an orphan of this process group lives."""
     orphans = (find_process(each) for each in children(os.getpid()) if each != group)
     return any(each is not None and not each.dead and each.group == group for each in orphans)
 
@@ -175,10 +178,10 @@ def _below(roots: list[Process]) -> list[Process]:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of whatever this process's descendants leave behind."""
+    """Become the parent of all orphans among this process's descendants."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
-    """Be killed when the parent ends. It does not outlive a change of account."""
+    """Be killed when the parent ends. A change of account resets it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

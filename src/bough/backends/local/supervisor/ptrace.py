@@ -1,7 +1,7 @@
-"""Holds a process at the very moment at which it has become another program.
+"""Stops a process at the moment at which it has executed another program (`ptrace`).
 
-So it is known of every task of a gang that its program could be started, before any of them has
-done a thing. Where the machine does not allow it, nothing is held. Must not know tasks.
+So it is known that all programs of a gang could be started before any of them does anything. Where
+the machine does not allow tracing, nothing is stopped.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
 _LIBC.ptrace.restype = ctypes.c_long
 
-#: What a wait says of a process that is held where it has become another program.
+#: The wait status of a process that is stopped after it has executed a program.
 EXECUTED = signal.SIGTRAP | _EVENT_EXECUTED << 8
 
 
 def seize(pid: int) -> bool:
-    """Have it held later, and killed if this process ends before; whether that is possible."""
+    """Trace it: it stops after `exec`, and dies with this process; whether that is possible."""
     options = _OPTION_EXECUTED | _OPTION_KILL_WITH_TRACER
     return _LIBC.ptrace(_SEIZE, pid, None, options) == 0
 
 
 def go_on(pid: int, status: int) -> None:
-    """Let it go on after a signal was held up."""
+    """Continue it after it was stopped by a signal."""
     number = status & 0xFF
     _LIBC.ptrace(_CONTINUE, pid, None, None if status >> 8 or number == signal.SIGTRAP else number)
 
 
 def release(pid: int) -> None:
-    """Let it go on by itself."""
+    """Stop tracing it, and let it run."""
     _LIBC.ptrace(_DETACH, pid, None, None)
 
 
 def learn_senders(channel: socket.socket) -> None:
-    """Have the kernel say who sends what comes through a channel."""
+    """Have the kernel add the sender's process id to what comes through a channel."""
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
 
 def receive(channel: socket.socket, size: int) -> tuple[bytes, int]:
-    """What came, and the number of the process that sent it, as it is seen from here."""
+    """What came, and the process id of its sender as it is here, outside of namespaces."""
     try:
         content, extra, _, _ = channel.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
     except ConnectionError:
@@ -61,5 +61,5 @@ def receive(channel: socket.socket, size: int) -> tuple[bytes, int]:
 
 
 def is_held(found: os.waitid_result) -> bool:
-    """Whether a wait tells of a process that is held, and not of one that has ended."""
+    """Whether a process is stopped, and has not ended."""
     return found.si_code in (os.CLD_TRAPPED, os.CLD_STOPPED)

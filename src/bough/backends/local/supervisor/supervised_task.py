@@ -35,9 +35,9 @@ from bough.backends.local.supervisor.ptrace import release, seize
 from bough.model.backend import Sight
 from bough.model.workflow import ExitCode
 
-#: Read at once from one stream, so that every task has its turn.
+#: How much is read from one stream at a time, so that every task has its turn.
 READ_BYTES = 256 * 1024
-#: Read at most after the end, should something that got away write on and on.
+#: How often output is read after the end, if an escaped process writes on and on.
 _REST_READS = 64
 _PIPE_BYTES = 512 * 1024
 
@@ -46,21 +46,21 @@ class Phase(Enum):
     """How far a task is."""
 
     WAITING = auto()
-    #: There is a process, which gets everything ready.
+    #: There is a process, which sets everything up.
     FORKED = auto()
     READY = auto()
-    #: It was told to go on.
+    #: It was told to execute its program.
     GOING = auto()
     RUNNING = auto()
-    #: Its process is gone; what it has left behind is ended.
+    #: Its process has ended; what it left behind is being killed.
     ENDING = auto()
-    #: Nothing of it runs; its results are copied.
+    #: Nothing of it runs; its results are being copied.
     COPYING = auto()
-    #: Its end is written down.
+    #: Its end is recorded.
     FINISHED = auto()
 
 
-#: There is a process.
+#: Phases in which there is a process.
 ALIVE = (Phase.FORKED, Phase.READY, Phase.GOING, Phase.RUNNING)
 
 
@@ -80,22 +80,22 @@ class SupervisedTask:
         self.order = order
         self.phase = Phase.WAITING
         self.stop_request: StopRequest | None = None
-        #: When its time is over, by the monotonic clock.
+        #: When to kill it, by the monotonic clock.
         self.kill_at: float | None = None
         self.command: Command | None = None
         self.group: Cgroup | None = None
         self.pid = 0
         self.channel: socket.socket | None = None
-        #: The process that becomes the task, if it is held when it has; and whether it is now.
+        #: The process that is traced until its program has started, and whether it is stopped now.
         self.traced = 0
         self.held = False
-        #: Both ends of what it writes, by the descriptor.
+        #: Its output and its errors, by the descriptor.
         self.streams: dict[int, LineCutter] = {}
         self.log = LogWriter(folder.path, log_bytes)
-        #: Copies that are made now, and when the next ones are due.
+        #: The process that copies now, and when the next checkpoints are due.
         self.forked: ForkedWork | None = None
         self.due: dict[int, float] = {}
-        #: How often it was looked for left-overs, and when to look again.
+        #: How often left-over processes were looked for, and when to look again.
         self.sweeps = 0
         self.sweep_at = 0.0
         self._hold = hold
@@ -106,7 +106,7 @@ class SupervisedTask:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name in the workflow."""
         return self.order.launch.name
 
     @property
@@ -116,11 +116,11 @@ class SupervisedTask:
 
     @property
     def starting(self) -> bool:
-        """Whether it is on its way to run."""
+        """Whether it is being started."""
         return self.phase in (Phase.FORKED, Phase.READY, Phase.GOING)
 
     def read_stop_request(self) -> StopRequest | None:
-        """Whether it was told to end, as it is written now."""
+        """Read from its file whether it must end."""
         state = self._hold.read()
         return None if state is None else state.stop_request
 
@@ -131,16 +131,16 @@ class SupervisedTask:
         make_group(group, limits)
 
     def fork(self, command: Command, limit: tuple[int, int]) -> None:
-        """Make the process that becomes the task."""
+        """Fork the process that becomes the task."""
         self.command = command
         if command.clean_up:
-            # For whoever finds it without a supervisor.
+            # For a server that finds it without a supervisor.
             write_whole(self.folder.cleaning, msgspec.json.encode(command.clean_up))
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
         for reading, writing in pipes:
             os.set_blocking(reading, False)
             if os.geteuid() == 0:
-                # Others have only so many pages for all their pipes together.
+                # Other users have a small limit for all their pipes together.
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
                 if command.account is not None:
@@ -158,32 +158,32 @@ class SupervisedTask:
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether something of it was killed because it used more memory than it may."""
+        """Whether the kernel killed something of it for exceeding its memory limit."""
         return self.group is not None and self.group.memory_killed()
 
     def be_ready(self, pid: int) -> None:
-        """Everything is ready, in the process with this number."""
+        """Everything is set up, in the process with this id."""
         self.phase = Phase.READY
         held = self.command is not None and can_be_held(self.command) and seize(pid)
         self.traced = pid if held else 0
 
     @property
     def executed(self) -> bool:
-        """Whether its program could be started."""
+        """Whether its program was started."""
         return self.channel is None and (self.held or not self.traced)
 
     def begin(self) -> None:
-        """Write down that it may run from now on, for good: also if the machine fails, it is known.
+        """Record durably that it may run from now on, so that no crash lets it run twice.
 
-        The file is new, so that usual file systems keep with it that it is there at all.
+        The file is new, so usual file systems make its name durable with it.
         """
         self._hold.write(Begun(self.pid, self._since), durably=True)
-        # It is never started again, so nobody needs them.
+        # It is never started again, so they are not needed.
         self.folder.secrets.unlink(missing_ok=True)
         self.phase = Phase.GOING
 
     def run(self, now_ms: int) -> None:
-        """It runs."""
+        """Its program, and those of all others, were started: let it run."""
         self._ran = True
         self._hold.write(Begun(self.pid, self._since, now_ms))
         if self.held:
@@ -195,8 +195,8 @@ class SupervisedTask:
             if copy.every_s is not None:
                 self.due[number] = now + copy.every_s
 
-    def tell(self, stop_request: StopRequest) -> None:
-        """Let it end in time; again, if it has less time now."""
+    def stop(self, stop_request: StopRequest) -> None:
+        """Stop it with notice; again, if it has less time now."""
         self.stop_request = stop_request
         if self.phase is Phase.COPYING:
             return
@@ -210,7 +210,7 @@ class SupervisedTask:
             self.kill()
 
     def kill(self) -> None:
-        """End its processes now."""
+        """Kill its processes."""
         if self.phase in ALIVE:
             self._signal(signal.SIGKILL)
             if self.traced and self.phase is not Phase.RUNNING:
@@ -222,27 +222,27 @@ class SupervisedTask:
             self.forked.kill()
 
     def end(self, exit_code: int | None, number: int | None) -> None:
-        """Its process has ended, and is not yet waited for, so that its number is its own."""
+        """Its process has ended and is not yet waited for, so the process id is still its own."""
         self._exit = (exit_code, number)
-        # Looked at now, since what is ended from here on may start nothing, either.
+        # Read now, because killing what is left counts as refused, too.
         self._refused = exit_code != 0 and self._group_refused()
         if not self._ended_by_notice:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        # What has become a task and has ended already did run.
+        # It has executed its program and ended already.
         self._ran = self._ran or (self.phase is Phase.GOING and self.channel is None)
         self.phase = Phase.ENDING
 
     def finishing(self, now: float) -> bool:
-        """Whether others of its group, who had the notice too, are still at work in their time.
+        """Whether other processes of its group are still busy after the notice, within their time.
 
-        A shell ends by a notice at once, while the program that it runs may still save its work.
+        A shell ends at the notice, while the program that it runs may still save its work.
         """
         in_time = self.kill_at is not None and now < self.kill_at
         return in_time and self._ended_by_notice and is_left(self.pid)
 
     def due_copies(self, now: float) -> tuple[Copy, ...]:
-        """The checkpoints that are to be copied now."""
+        """The checkpoints that are due now."""
         due = [number for number, at in self.due.items() if at <= now]
         checkpoints = self._checkpoints()
         for number in due:
@@ -250,19 +250,19 @@ class SupervisedTask:
         return tuple(checkpoints[number] for number in due)
 
     def last_copies(self, *, failed: bool) -> tuple[Copy, ...]:
-        """What is to be copied when it has ended."""
+        """What to copy after its end."""
         if self.command is None or not self._ran or failed:
             return ()
         outputs = self.command.outputs if self._exit[0] == 0 else ()
         return (*self.command.checkpoints, *outputs)
 
     def note(self, text: str, now_ms: int) -> None:
-        """Say something in its log."""
+        """Add a line to its log."""
         line = LineCutter(ERROR)
         self.log.write(line.feed(text.encode(errors="replace") + b"\n", now_ms), now_ms)
 
     def read(self, descriptor: int, now_ms: int) -> bool:
-        """Take what it has written; whether more can come."""
+        """Read its output; whether more can come."""
         try:
             chunk = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
@@ -272,7 +272,7 @@ class SupervisedTask:
         return bool(chunk)
 
     def close_streams(self, now_ms: int) -> None:
-        """Take the rest of what it has written."""
+        """Read the rest of its output."""
         for descriptor, lines in self.streams.items():
             for _ in range(_REST_READS):
                 try:
@@ -294,7 +294,7 @@ class SupervisedTask:
     def finish(
         self, sight: Sight, message: str, now_ms: int, *, copies_failed: bool = False
     ) -> None:
-        """Write down how it ended, for good."""
+        """Record durably how it ended."""
         code, number = self._exit if sight is Sight.ENDED and self._ran else (None, None)
         if copies_failed and code == 0:
             code = ExitCode.BACKEND
@@ -307,14 +307,14 @@ class SupervisedTask:
             lost_lines=self.log.lost_lines,
         )
         if self.group is not None:
-            # Nobody looks for it after the end.
+            # It is not looked for after the end.
             self.group.remove()
         with contextlib.suppress(OSError):
             self._hold.write(end, durably=True)
         self.phase = Phase.FINISHED
 
     def how(self) -> str:
-        """How it ended, in words, where its exit code does not say all."""
+        """How it ended in words, where its exit code does not say everything."""
         if not self._ran:
             return "It was told to end before it was started."
         number = self._exit[1]
@@ -336,11 +336,11 @@ class SupervisedTask:
         return () if self.command is None else self.command.checkpoints
 
     def _signal(self, number: int) -> None:
-        """Signal it and all of its process group; it is not yet waited for."""
+        """Send a signal to its process group; it is not yet waited for."""
         for send in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 send(self.pid, number)
-                # A group is there as soon as the process is ready; until then it is alone.
+                # The group exists once the process has set itself up; until then it is alone.
                 return
 
 

@@ -1,8 +1,7 @@
-"""Holds the tasks of one start from their preparation to their end, whatever becomes of the server.
+"""Runs the tasks of one start from their preparation to their end, whether the server lives or not.
 
-They go on together, when all of them are ready, or none does. What a supervisor is to do stands in
-files, and what happened is written into them. It has one thread, and never waits for anything but
-the next event. Must not know the server.
+They start together once all of them are ready, or not at all. A supervisor reads what to do from
+files and writes what happened into them. It has one thread, and blocks only for the next event.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from bough.backends.local.errors import TOO_LITTLE_MEMORY, lacks_room
 from bough.backends.local.sandbox.limits import plan_group
 from bough.backends.local.supervisor.background_jobs import (
     blame,
+    clean_up_folders,
     copy_all,
     prepare_all,
     takes_long,
-    tidy,
 )
 from bough.backends.local.supervisor.event_loop import EventLoop
 from bough.backends.local.supervisor.exec_task import FAILED, GO, NO_ROOM, READY
@@ -35,21 +34,21 @@ from bough.backends.local.supervisor.supervised_task import ALIVE, Phase, Superv
 from bough.errors import BoughError
 from bough.model.backend import Sight
 
-#: How long a supervisor sleeps at most: what it is told is read again then, also without a signal.
+#: How long it sleeps at most; stop requests are read again then, even without a signal.
 _SLEEP_S = 5.0
 _SWEEP_S = 0.02
 _SWEEP_S_MAX = 1.0
 _GIVE_UP_SWEEPS = 100
-#: How long the data of a task that was told to end is copied at most.
+#: How long the data of a stopped task is copied at most.
 _COPY_S = 600.0
 _MESSAGE_BYTES = 8_192
-#: How often tasks are made ready again where whoever did that was killed.
+#: How often preparation is tried if its process is killed.
 _PREPARATIONS = 3
 _COMMANDS = msgspec.json.Decoder(tuple[Command, ...])
 
 
 class Supervisor:
-    """Keeps some tasks."""
+    """Supervises the tasks of one start."""
 
     def __init__(self, setup: Setup, tasks: list[SupervisedTask], limit: tuple[int, int]) -> None:
         self._setup = setup
@@ -58,23 +57,23 @@ class Supervisor:
         self._events = EventLoop()
         self._preparing: ForkedWork | None = None
         self._preparations = 0
-        #: Whose files can be removed, and what is doing that.
-        self._untidy: list[AttemptFolder] = []
-        self._tidying: ForkedWork | None = None
-        #: Why they are not started, and what that is.
+        #: Folders to clean up, and the process that does so.
+        self._to_clean_up: list[AttemptFolder] = []
+        self._cleaning: ForkedWork | None = None
+        #: Why they are not started, and how that is reported.
         self._failure: str | None = None
         self._failed_as = Sight.UNSTARTABLE
-        #: When to read again what the tasks were told.
+        #: When to read stop requests again.
         self._look_at = 0.0
-        #: Of open files, as tasks are to have it.
+        #: The limit on open files that tasks get.
         self._limit = limit
 
     def run(self) -> None:
-        """Keep them until all are over."""
+        """Run until all tasks are finished."""
         adopt_orphans()
         self._events.listen()
         self._prepare()
-        self._tidy()
+        self._clean_up_files()
         while self._events.forked_pids or any(
             task.phase is not Phase.FINISHED for task in self._tasks
         ):
@@ -85,10 +84,10 @@ class Supervisor:
             self._look()
             self._advance()
             self._end()
-            self._tidy()
+            self._clean_up_files()
 
     def give_up(self, message: str, unstarted: Sight) -> None:
-        """The supervisor itself has failed: end everything, and say so."""
+        """The supervisor itself has failed: kill everything, and record that."""
         for task in self._tasks:
             task.kill()
         for _ in range(_GIVE_UP_SWEEPS):
@@ -99,11 +98,11 @@ class Supervisor:
             if task.phase is not Phase.FINISHED:
                 sight = unstarted if task.phase is Phase.WAITING else Sight.LOST
                 task.finish(sight, message, _now_ms())
-        self._ring(self._tasks)
+        self._notify_server(self._tasks)
 
     @property
     def _undecided(self) -> bool:
-        """Whether it is not yet known if they start; what has ended meanwhile has to wait."""
+        """Whether it is still open if they start; tasks that ended meanwhile have to wait."""
         return self._failure is None and any(task.starting for task in self._tasks)
 
     def _timeout(self) -> float:
@@ -119,7 +118,7 @@ class Supervisor:
         return max(0.0, min(times) - now)
 
     def _look(self) -> None:
-        """Read what the tasks were told."""
+        """Read stop requests, and kill tasks whose time is up."""
         now = time.monotonic()
         for task in self._tasks:
             if task.kill_at is not None and task.kill_at <= now and task.phase is not Phase.ENDING:
@@ -132,12 +131,12 @@ class Supervisor:
         for task in self._tasks:
             stop_request = None if task.phase is Phase.FINISHED else task.read_stop_request()
             if stop_request is not None and stop_request != task.stop_request:
-                task.tell(stop_request)
+                task.stop(stop_request)
         if self._preparing is not None and all(task.stop_request for task in self._tasks):
             self._preparing.kill()
 
-    def _ring(self, tasks: list[SupervisedTask]) -> None:
-        """Tell the server, if there is one, that something happened to these."""
+    def _notify_server(self, tasks: list[SupervisedTask]) -> None:
+        """Tell the server, if one runs, that these have changed."""
         with contextlib.suppress(OSError):
             descriptor = os.open(self._events_pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
@@ -163,7 +162,7 @@ class Supervisor:
                 self._fail(error.message, lost=lacks_room(error))
 
     def _prepared(self, tasks: list[SupervisedTask], forked: ForkedWork) -> None:
-        """Everything is ready."""
+        """Preparation in another process is done."""
         self._preparing = None
         self._look_at = 0.0
         self._look()
@@ -172,13 +171,13 @@ class Supervisor:
         if content is not None:
             self._fork(tasks, content)
         elif forked.cut_off and self._preparations < _PREPARATIONS:
-            # That is no fault of the tasks, and nothing of them has begun.
+            # Not the tasks' fault, and nothing of them has run.
             self._prepare()
         else:
             self._fail(fault, lost=forked.lacked_room)
 
     def _fork(self, tasks: list[SupervisedTask], commands: bytes) -> None:
-        """Make the processes."""
+        """Fork the processes that become the tasks."""
         for task, command in zip(tasks, _COMMANDS.decode(commands), strict=True):
             if task.phase is not Phase.WAITING or self._failure is not None:
                 continue
@@ -189,18 +188,18 @@ class Supervisor:
             except (BoughError, OSError) as error:
                 self._fail(blame(task, str(error)), lost=lacks_room(error))
                 return
-            self._attend(task)
+            self._listen_to(task)
 
     def _drop_stopped(self) -> None:
-        """What was told to end before it was started is not started."""
+        """Finish tasks that were stopped before they were started."""
         dropped = [
             task for task in self._tasks if task.stop_request and task.phase is Phase.WAITING
         ]
         for task in dropped:
             self._finish(task)
 
-    def _attend(self, task: SupervisedTask) -> None:
-        """Listen to a task."""
+    def _listen_to(self, task: SupervisedTask) -> None:
+        """Listen to the channel and the output of a task."""
         if task.channel is not None:
             hear = partial(self._hear_task, task)
             self._events.add(task.channel, hear)
@@ -213,7 +212,7 @@ class Supervisor:
             self._events.remove(descriptor)
 
     def _hear_task(self, task: SupervisedTask) -> None:
-        """A process says that it is ready, or what is wrong; or it has become the task."""
+        """A process says that it is ready, or what is wrong; or it has executed its program."""
         channel = task.channel
         if channel is None:
             return
@@ -232,7 +231,7 @@ class Supervisor:
             self._fail(blame(task, reason), lost=said.startswith(NO_ROOM))
 
     def _advance(self) -> None:
-        """Let all go on as soon as all are ready; they run as soon as all have become tasks."""
+        """Let all execute their programs once all are ready, and run once all have done so."""
         starting = [task for task in self._tasks if task.starting]
         if not starting or self._failure is not None:
             return
@@ -252,10 +251,10 @@ class Supervisor:
             now_ms = _now_ms()
             for task in starting:
                 task.run(now_ms)
-            self._ring(starting)
+            self._notify_server(starting)
 
     def _held(self, found: os.waitid_result) -> None:
-        """A process stands still: it has become a task, or a signal came before that."""
+        """A traced process is stopped: it has executed its program, or got a signal before."""
         task = next((each for each in self._tasks if each.traced == found.si_pid), None)
         if task is not None and found.si_status == EXECUTED:
             task.held = True
@@ -263,7 +262,7 @@ class Supervisor:
             go_on(found.si_pid, found.si_status)
 
     def _fail(self, message: str, *, lost: bool = False) -> None:
-        """One of them cannot be started, so none is; lost: that is not due to what they are."""
+        """One of them cannot be started, so none is; lost: not because of how they are written."""
         if self._failure is None:
             self._failure = message
             self._failed_as = Sight.LOST if lost else Sight.UNSTARTABLE
@@ -276,7 +275,7 @@ class Supervisor:
     # The end.
 
     def _ended(self, found: os.waitid_result) -> None:
-        """A process has ended; maybe that of a task."""
+        """A process has ended, maybe that of a task."""
         task = next((each for each in self._tasks if each.pid == found.si_pid), None)
         if task is None or task.phase not in ALIVE:
             return
@@ -289,7 +288,7 @@ class Supervisor:
         task.end(code, None if exited else found.si_status)
 
     def _fail_unstarted(self, task: SupervisedTask, *, killed: bool) -> None:
-        """A process has ended before it became a task: who was killed may be tried again."""
+        """A process ended before it executed its program; if it was killed, it can be retried."""
         if task.out_of_memory:
             self._fail(blame(task, TOO_LITTLE_MEMORY))
         else:
@@ -307,7 +306,7 @@ class Supervisor:
                 self._save(task, now)
 
     def _sweep(self, task: SupervisedTask, now: float) -> None:
-        """End what the task has left behind; look again until nothing is there."""
+        """Kill what the task left behind, and look again until nothing is left."""
         if task.finishing(now):
             self._sweep_later(task, now)
             return
@@ -320,7 +319,7 @@ class Supervisor:
             self._sweep_later(task, now)
             return
         if task.forked is not None:
-            # A checkpoint is being copied; it wakes the supervisor when that is done.
+            # A checkpoint is being copied, and wakes the supervisor when it is done.
             task.sweep_at = now + _SWEEP_S_MAX
             return
         self._collect(task, now)
@@ -330,12 +329,12 @@ class Supervisor:
         task.sweeps = min(task.sweeps + 1, 10)
 
     def _collect(self, task: SupervisedTask, now: float) -> None:
-        """Nothing of the task is left: take its last words and its results."""
+        """Nothing of the task runs any more: read the rest of its output, and copy its results."""
         for descriptor in task.streams:
             self._events.remove(descriptor)
         task.close_streams(_now_ms())
         task.phase = Phase.COPYING
-        # Its last checkpoint has a time of its own, as it is what the notice was for.
+        # The last checkpoint has a time of its own, because the notice was for it.
         task.kill_at = None if task.stop_request is None else now + _COPY_S
         copies = task.last_copies(failed=self._failure is not None)
         before = () if task.command is None else task.command.clean_up
@@ -345,7 +344,7 @@ class Supervisor:
             return
         fault = ""
         try:
-            # What is only moved is not worth another process.
+            # Renaming is quick enough to do here.
             copy_all(copies)
         except BoughError as error:
             fault = error.message
@@ -370,28 +369,30 @@ class Supervisor:
             task.note(f"[a checkpoint could not be copied: {fault}]", _now_ms())
 
     def _finish(self, task: SupervisedTask, fault: str = "") -> None:
-        """Write the end down and tell it; what nobody needs any more is removed after that."""
+        """Record the end and tell the server; files that are not needed are removed after that."""
         if self._failure is not None and not task.stop_request:
             task.finish(self._failed_as, self._failure, _now_ms())
         else:
             task.finish(Sight.ENDED, fault or task.how(), _now_ms(), copies_failed=bool(fault))
-        self._ring([task])
-        self._untidy.append(task.folder)
+        self._notify_server([task])
+        self._to_clean_up.append(task.folder)
 
-    def _tidy(self) -> None:
-        """Remove what is not needed any more: for all tasks that are over, and one at a time."""
-        if not self._untidy or self._tidying is not None:
+    def _clean_up_files(self) -> None:
+        """Remove files that finished tasks do not need, in one process at a time."""
+        if not self._to_clean_up or self._cleaning is not None:
             return
-        folders, self._untidy = self._untidy, []
+        folders, self._to_clean_up = self._to_clean_up, []
         if any(task.phase is not Phase.FINISHED for task in self._tasks):
-            self._tidying = self._events.fork_work(partial(tidy, folders), self._tidied)
+            self._cleaning = self._events.fork_work(
+                partial(clean_up_folders, folders), self._cleaned_up
+            )
         else:
-            # Nobody waits for this supervisor any more.
-            tidy(folders)
+            # Nothing else is left to do, so this can block.
+            clean_up_folders(folders)
 
-    def _tidied(self, forked: ForkedWork) -> None:
+    def _cleaned_up(self, forked: ForkedWork) -> None:
         del forked
-        self._tidying = None
+        self._cleaning = None
 
 
 def _now_ms() -> int:

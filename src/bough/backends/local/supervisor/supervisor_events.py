@@ -1,6 +1,6 @@
-"""Hears at once when a supervisor has something to tell. What it misses is found by looking.
+"""The pipe by which supervisors tell the server at once that an attempt has changed.
 
-Must not know what happened.
+What is missed here is found when all attempts are read again.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ _READ_BYTES = 65_536
 
 
 class SupervisorEvents:
-    """Reads the pipe that supervisors write to, in a thread of its own."""
+    """Reads the pipe in a thread."""
 
     def __init__(self, path: Path, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._lock = threading.Lock()
         self._names: dict[str, None] = {}
-        # For writing too, so that it never ends when the last supervisor does.
+        # Opened for writing too, so that there is no end of file when the last supervisor exits.
         self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._stop, self._stopping = os.pipe2(os.O_CLOEXEC)
         self._thread = threading.Thread(target=self._listen, name="local news", daemon=True)
         self._thread.start()
 
     def take(self) -> list[str]:
-        """The attempts that something happened to since this was asked before."""
+        """The attempts that have changed since the last call, by folder name."""
         with self._lock:
             names, self._names = list(self._names), {}
             return names
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop the thread."""
         os.close(self._stopping)
         self._thread.join()
         os.close(self._pipe)
