@@ -17,13 +17,13 @@ from bough.core.gang.release import next_unit
 from bough.core.gang.tree import GangTree
 from bough.core.place.placer import Placer
 from bough.core.place.result import GangPlacement
-from bough.formats.scenario_file import read_scenario
 from bough.formats.yaml.fields import Fields
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.problem import Severity
 from bough.tools.gang import describe
 from bough.tools.load_gangs import Gangs, gather
+from tests.scenario_file import read_scenario
 
 FILES = sorted((Path(__file__).parents[2] / "scenarios").glob("gang-*.yaml"))
 #: The words of a step for the states of pods.

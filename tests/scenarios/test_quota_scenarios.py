@@ -9,9 +9,9 @@ import pytest
 from bough.core.quota.effects import effects
 from bough.core.quota.tree import DeleteCohort, PutCohort, QuotaTree
 from bough.formats.kueue.organisation import read_organisation
-from bough.formats.scenario_file import Scenario, read_scenario
 from bough.formats.yaml.fields import Fields
 from bough.model.quota import Cohort, FlavorResource, NodeKind, TreeNode
+from tests.scenario_file import Scenario, read_scenario
 
 FILES = sorted((Path(__file__).parents[2] / "scenarios").glob("quota-*.yaml"))
 FLAVOR = "h100"

@@ -23,7 +23,6 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.waits import Waits
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import GangTree
-from bough.formats.scenario_file import read_scenario
 from bough.formats.yaml.fields import Fields
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
@@ -34,6 +33,7 @@ from bough.model.pool import GpuQuota, OfferedNode, Pool, PoolCohort
 from bough.model.snapshot import Snapshot
 from bough.model.subpool import Subpool, SubpoolState
 from tests.oracles.cycle import check_plan
+from tests.scenario_file import read_scenario
 from tests.simulation import Simulation, pods_in, replace, started
 
 FILES = sorted((Path(__file__).parents[2] / "scenarios").glob("schedule-*.yaml"))

@@ -8,7 +8,7 @@ import pytest
 from bough.errors import Invalid
 from bough.formats.kai.objects import KaiObjects, read_kai
 from bough.formats.yaml.documents import read_file
-from bough.formats.yaml.durations import parse_duration_s
+from bough.formats.yaml.times import parse_duration_s
 from bough.model.cluster import Match, Resources, Toleration, Topology, TopologyLevel
 from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.gang import Pod, PodState, TopologyConstraint

@@ -6,7 +6,7 @@ import math
 import re
 
 from bough.errors import Invalid
-from bough.formats.yaml.durations import parse_duration_s
+from bough.formats.yaml.times import parse_duration_s
 from bough.model.pool import Json
 
 #: More GPUs than any site has; larger numbers are mistakes.

@@ -20,8 +20,8 @@ from msgspec import inspect
 
 from bough.errors import Broken, Invalid
 from bough.formats.yaml.documents import read_file, read_text
-from bough.formats.yaml.durations import parse_duration_s
 from bough.formats.yaml.fields import Fields, Reading, suggest
+from bough.formats.yaml.times import parse_duration_s
 from bough.model.policy import KAI, KUEUE, OSMO, Policy
 from bough.model.problem import Problem, Severity, problem_line
 

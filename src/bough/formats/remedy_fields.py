@@ -1,15 +1,15 @@
 """Where what a remedy changes is written in objects of KAI and of Kueue: the fields, by their path.
 
-Answers for names and units of fields only; which change helps is core.explain's.
+Names and units of fields only; which change helps is decided in `core.explain`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.formats.kai.pod import PREEMPTIBILITY_LABEL, PROJECT_LABEL, QUEUE_LABEL
+from bough.formats.kai.pod import PREEMPTIBILITY_LABEL, QUEUE_LABEL
 from bough.formats.kai.queue import MEMORY_UNIT
-from bough.formats.kubernetes.resources import GPU
+from bough.formats.kubernetes.pods import GPU
 from bough.model.problem import dotted
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ GROUP_QUEUE = "spec.queue"
 GROUP_PRIORITY = "spec.priorityClassName"
 GROUP_PREEMPTIBILITY = "spec.preemptibility"
 POD_QUEUE = dotted(("metadata", "labels", QUEUE_LABEL))
-POD_PROJECT = dotted(("metadata", "labels", PROJECT_LABEL))
 POD_PREEMPTIBILITY = dotted(("metadata", "labels", PREEMPTIBILITY_LABEL))
 #: What a pod says about its nodes.
 POD_SELECTORS = ("spec.nodeSelector", "spec.affinity")

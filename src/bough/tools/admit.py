@@ -1,6 +1,6 @@
 """`bough quota admit`: whether a request fits into a queue now; if not, which inequality and who.
 
-Quota alone is asked: neither node selectors nor preemption. Must not know how it is printed.
+Only quota counts: neither node selectors nor preemption.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _parse_requests(
             raise Invalid(f"{request!r} is no request; write it like gpu=4")
         resource = _find_resource(name, own) or _find_resource(name, everyones)
         if resource is None:
-            message = f"nobody lists a resource called {name}{suggest(name, everyones)}"
+            message = f"no queue lists a resource called {name}{suggest(name, everyones)}"
             raise NotFound(message, hint=f"listed are {', '.join(everyones)}")
         if resource in amounts:
             raise Invalid(f"{resource} is requested twice")

@@ -1,7 +1,4 @@
-"""Forms of answers that all tools share: problems as plain data and as lines.
-
-Must not know any tool.
-"""
+"""Problems as plain data and as lines, for the answers of all tools."""
 
 from __future__ import annotations
 

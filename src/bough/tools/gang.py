@@ -1,7 +1,4 @@
-"""`bough gang`: check PodGroups and their pods; show what each gang needs, holds and can give back.
-
-Must not know how an answer is printed.
-"""
+"""`bough gang`: check PodGroups and their pods; show what each needs, holds and can give back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """From files to a validated organisation and its quota tree, for every tool that needs them.
 
 Joins what formats read to the rules of the core, and gives every problem its file and line.
-Must not know what is asked of the tree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From files to a snapshot and the policy to plan it with, for every tool that plans.
 
 Objects of KAI (PodGroup, Queue, Topology), Pods and Nodes, and objects of Kueue stand together in
-one snapshot. Joins what formats read to the rules of the core. Must not know what is asked.
+one snapshot. Joins what formats read to the rules of the core.
 """
 
 from __future__ import annotations

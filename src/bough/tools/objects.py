@@ -1,4 +1,4 @@
-"""One object from YAML, as plain data: what somebody wants to change. Must not know of what."""
+"""One object from YAML as plain data, for commands that change a configuration."""
 
 from __future__ import annotations
 

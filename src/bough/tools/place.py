@@ -1,7 +1,6 @@
 """`bough place`: where the pods of gangs go on some nodes, or why they have no place.
 
-Gangs are served in the order in which they are written; queues and quotas are not asked.
-Must not know how an answer is printed.
+Gangs are served in the order in which they are written; queues and quotas do not count.
 """
 
 from __future__ import annotations

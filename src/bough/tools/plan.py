@@ -1,7 +1,4 @@
-"""`bough plan`: what one cycle would decide about the objects in some files.
-
-Must not know how an answer is printed.
-"""
+"""`bough plan`: what one cycle would decide about the objects in some files."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 def plan(
     paths: Iterable[str], *, policy: str | None = None, now_ms: int = 0, lenient: bool = False
 ) -> Answer:
-    """What starts where, what ends for whom, what is nominated, what waits and why."""
+    """What starts where, what is evicted for what, what is nominated, what waits and why."""
     scene = load_scene(paths, policy=policy, now_ms=now_ms, lenient=lenient)
     decided = decide(scene.snapshot, scene.policy)
     queues = _queues(scene.snapshot)

@@ -1,7 +1,6 @@
 """`bough quota`: show a quota tree, ask whether a request fits, check what was written.
 
 Amounts are integers in the resource's own unit (CPU in thousandths of a core).
-Must not know how an answer is printed.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def _resource_answer(tree: QuotaTree, node: TreeNode, what: FlavorResource) -> A
         "subtree_quota": tree.subtree_quota(node, what),
         "used": tree.usage(node, what),
         "balance": balance,
-        #: A root has nobody to lend to, and a tangled tree has no balances.
+        #: A root has no one to lend to, and a tangled tree has no balances.
         "lends": None if tree.parent(node) is None or tree.cycle(node) else lends,
         "borrows": 0 if tree.cycle(node) else max(0, -balance),
         "available": max(0, tree.available(node, what)) if may_admit else 0,

@@ -1,7 +1,4 @@
-"""The files of a workflow, read from this machine so that they can be sent along.
-
-Must not know who sends them, nor where.
-"""
+"""Reads the local files that a workflow names, so that they can be sent along."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The virtual backend: tasks hold their GPUs for as long as they are told to, and nothing runs.
 
-It serves demonstrations, tests and what-ifs. Must not know why a task runs.
+For demonstrations, tests and what-ifs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Objects of KAI.
 
+Documents go in by `objects.read_kai`; model types and problems come out.
+
 objects     finds the reader of each object
 podgroup    PodGroup
 pod         Pod, as a member of a gang

@@ -1,7 +1,6 @@
 """Objects of KAI (PodGroup, Queue, Topology), plain Pods and PriorityClasses into model types.
 
-Answers for finding the right reader and for what is declared twice; must not know the objects'
-fields, nor the rules that they must obey.
+Finds the reader of each object, and refuses what is declared twice.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""A plain Pod as a member of a gang: what it asks for, where it belongs, how far it is.
-
-Must not know whether the gang that it names exists.
-"""
+"""A Pod as a member of a gang: what it asks for, its gang, and how far it is."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bough.formats.kubernetes.pods import NotHonoured, read_pod_spec
-from bough.formats.kubernetes.resources import resources_of
+from bough.formats.kubernetes.pods import NotHonoured, read_pod_spec, resources_of
 from bough.model.gang import Pod, PodState
 from bough.model.podgroup import MemberPod, Preemptibility, qualified
 

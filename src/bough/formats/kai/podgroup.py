@@ -1,6 +1,6 @@
 """PodGroup of KAI, with the fields of both gang designs, as it is written.
 
-Must not know which combinations are allowed, nor what they mean: that is core.gang's.
+Which combinations are allowed, and what they mean, is decided in `core.gang`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bough.errors import Invalid
-from bough.formats.yaml.durations import parse_duration_s
-from bough.formats.yaml.times import parse_time_ms
+from bough.formats.yaml.times import parse_duration_s, parse_time_ms
 from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import (
     PodGroup,

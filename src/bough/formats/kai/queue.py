@@ -1,4 +1,4 @@
-"""Queue and Topology of KAI. Must not know how the queues share, nor what a domain is."""
+"""Queue and Topology of KAI."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What every Kubernetes object says of itself: its name, its labels, when it was made.
-
-Must not know any kind of object.
-"""
+"""The metadata of every Kubernetes object: name, labels, creation time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Nodes and Namespaces of Kubernetes into model types.
 
-Fields of a node that say nothing about what may run on it (addresses, images, versions) are known
-and accepted without a meaning. Of a namespace only its labels count.
+Fields of a node that say nothing about what can run on it (addresses, images, versions) are
+accepted and ignored. Of a namespace only its labels count.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bough.formats.kubernetes.metadata import Metadata, read_metadata
-from bough.formats.kubernetes.pods import read_taints
-from bough.formats.kubernetes.resources import PODS, resources_of
+from bough.formats.kubernetes.pods import PODS, read_taints, resources_of
 from bough.formats.yaml.fields import Fields, Reading
 from bough.model.cluster import Node, Resources
 

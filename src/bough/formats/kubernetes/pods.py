@@ -1,9 +1,8 @@
 """What a pod asks for: requests, node selector, affinity, tolerations.
 
-Fields of a pod that say nothing about where it may run, or how much it needs (images, commands,
-volumes, probes), are known and accepted without a meaning. What says something and is not honoured
+Fields of a pod that say nothing about where it can run or how much it needs (images, commands,
+volumes, probes) are accepted and ignored. What says something and is not honoured
 (affinity between pods, spread constraints, resource claims, preferred nodes) is named in a warning.
-Must not know who owns the pods.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from bough.model.cluster import Match, Taint, TaintEffect, Toleration
+from bough.model.cluster import Match, Resources, Taint, TaintEffect, Toleration
 from bough.model.workload import PodTemplate
 
 if TYPE_CHECKING:
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
     from bough.formats.yaml.fields import Fields
     from bough.model.problem import FieldPath
 
+GPU = "nvidia.com/gpu"
+CPU = "cpu"
+MEMORY = "memory"
+PODS = "pods"
 #: A node's name, where the key of a condition is expected to be a label.
 NODE_NAME = "metadata.name"
 
@@ -131,6 +134,18 @@ def read_pod_requests(fields: Fields) -> dict[str, int]:
     total = _maximum(_sum((running, lasting)), peak)
     total.update(_read_resources(fields))
     return _sum((total, fields.quantities("overhead")))
+
+
+def resources_of(amounts: Mapping[str, int]) -> Resources:
+    """Amounts by the names of Kubernetes (CPU in thousandths of a core) as resources."""
+    known = (GPU, CPU, MEMORY, PODS)
+    return Resources(
+        gpus=amounts.get(GPU, 0),
+        cpu_milli=amounts.get(CPU, 0),
+        memory_bytes=amounts.get(MEMORY, 0),
+        pods=amounts.get(PODS, 0),
+        other=tuple(sorted((name, n) for name, n in amounts.items() if name not in known)),
+    )
 
 
 def read_matches(fields: Fields, name: str) -> tuple[Match, ...]:

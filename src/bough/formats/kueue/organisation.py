@@ -1,7 +1,7 @@
 """Objects of Kueue (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload) into model types.
 
-All served versions are read, and the field names of the design of hierarchical cohorts. Answers
-for finding the right reader and for what is declared twice; must not know the objects' fields.
+All served versions are read, and the field names of the design of hierarchical cohorts. Finds the
+reader of each object, and refuses what is declared twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cohort, ClusterQueue and ResourceFlavor: the nodes of the quota tree, in all their spellings.
 
-Must not know which amounts make sense where, which is core.quota's.
+Which amounts make sense is decided in `core.quota`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""LocalQueue and Workload: who waits, who runs, and which quota they hold.
-
-Must not know which amounts make sense where, which is core.quota's.
-"""
+"""LocalQueue and Workload: what waits, what runs, and which quota it holds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Workflows, as people write them.
 
+Text goes in by `workflow.read_workflow`; a spec, the gangs as written and problems come out.
+
 templates       templates, before they are YAML
 inline_files    local files that are sent along
 workflow        the whole file, and the order of its groups

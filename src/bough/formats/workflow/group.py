@@ -2,7 +2,7 @@
 
 How a gang is made up can be said in three ways: in the words of a PodGroup, by tasks that are there
 so many times, and by topologies of resources. All end as a PodGroup; whether that is right and what
-it means is core.gang's. Must not know other groups.
+it means is decided in `core.gang`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class WorkflowLimits(NamedTuple):
     uploading: bool
 
     def check(self, count: int, written_bytes: int) -> None:
-        """Whoever asks for far too much gets a short answer, before all of it is read."""
+        """Refuse a far too large workflow with a short answer, before all of it is read."""
         if count > self.maximum_tasks:
             raise Invalid(
                 f"The workflow has {count} tasks or more; at most {self.maximum_tasks} are allowed."

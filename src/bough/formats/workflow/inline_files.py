@@ -1,7 +1,4 @@
-"""Files that a workflow names by where they are (`localpath`), put into it as contents.
-
-Must not know where files are, nor how they are read.
-"""
+"""Replaces the local files that a workflow names (`localpath`) by their contents."""
 
 from __future__ import annotations
 

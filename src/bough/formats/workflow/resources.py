@@ -1,7 +1,7 @@
-"""What tasks of a workflow ask for, by the names under `resources`; and who is to be together.
+"""What tasks of a workflow ask for, by the names under `resources`, and which share a domain.
 
 Each level of a topology divides the tasks of a group by the domain (`group`) that they name; tasks
-with the same names down to a level share a domain of it. Must not know what nodes there are.
+with the same names down to a level share a domain of it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def merged(levels: Sequence[TopologyLevel]) -> TopologyConstraint | None:
 
 
 def unique_name(wanted: str, taken: set[str]) -> str:
-    """A name for a subgroup that nobody gave a name to; it is taken from now on."""
+    """A new name for a subgroup without one, which is taken from now on."""
     name = start = folded(wanted)[: _LONGEST_NAME - 8].strip("-.")
     number = 2
     while name in taken:

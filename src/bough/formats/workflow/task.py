@@ -1,7 +1,4 @@
-"""One task of a workflow: what it is made of where it runs, and how often it is there.
-
-Must not know the group that it is in, nor what becomes of its data.
-"""
+"""One task of a workflow: its template, its resources, and how many replicas it has."""
 
 from __future__ import annotations
 

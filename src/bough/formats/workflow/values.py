@@ -1,7 +1,7 @@
 """Small values of a workflow, each with its one rule: names, labels, durations, paths, URLs.
 
 A rule that something outside of a workflow must obey, too, says what is wrong as a text; the others
-read a field and record it there. Must not know what a value is for.
+read a field and record it there.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from bough.errors import Invalid
 from bough.formats.workflow.templates import without_placeholders
-from bough.formats.yaml.durations import parse_duration_s
+from bough.formats.yaml.times import parse_duration_s
 from bough.model.safe_regex import regex_fault
 
 if TYPE_CHECKING:
     from bough.formats.yaml.fields import Fields
 
 MAXIMUM_LABELS = 16
-#: Ten years; whoever waits longer does not wait for this.
+#: Ten years.
 MAXIMUM_SECONDS = 3_650 * 86_400
 #: What a system takes as one argument or variable of a program.
 MAXIMUM_ARGUMENT_BYTES = 128 * 1024 - 1

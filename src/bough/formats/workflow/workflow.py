@@ -1,7 +1,6 @@
 """Workflows as people write them, into specs: the whole, and how its groups follow each other.
 
-Every group is a gang, and a lone task is a group of its own. Must not know templates, pools, nor
-what becomes of a workflow.
+Every group is a gang, and a lone task is a group of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MAXIMUM_PROBLEMS = 100
 SUGGESTED = 50
 #: Regular expressions of its inputs, outputs and checkpoints.
 MAXIMUM_REGEXES = 1_000
-#: Tasks, where nobody says how many.
+#: The limit on tasks, where none is given.
 MAXIMUM_TASKS = 1_000
 
 

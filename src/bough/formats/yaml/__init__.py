@@ -1,5 +1,7 @@
 """YAML into typed values that know their lines.
 
+Text goes in by `documents`; readers get a `Fields` cursor for each mapping.
+
 documents   files, folders and standard input into documents
 composer    one YAML stream into values that know their lines, within limits
 scalars     what a plain scalar means

@@ -2,7 +2,7 @@
 
 The parser's events are composed here, in a loop and not by recursion, so that deep nesting costs
 nothing but an error, and aliases are counted by what they stand for, so that a few lines cannot
-become billions of values. Must not know about files, nor what the values mean.
+become billions of values.
 """
 
 from __future__ import annotations

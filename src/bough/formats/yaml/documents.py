@@ -1,7 +1,4 @@
-"""Files, folders and standard input into documents that know where they come from.
-
-Must not know what a document means.
-"""
+"""Files, folders and standard input into documents that know where they come from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A typed cursor over a mapping, which every reader of objects uses.
 
-It answers for the form: each field has the right type, and no field is left unread. All problems
-of an object are collected. A wrong field gives its default, so that reading goes on.
-Must not know any kind of object.
+It checks the form: each field has the right type, and no field is left unread. All problems of an
+object are collected; a wrong field gives its default, so that reading goes on.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Reading:
         self._add(path, message, Severity.WARNING)
 
     def unknown(self, path: FieldPath, message: str) -> None:
-        """Record what nobody reads: an error, or a warning when reading leniently."""
+        """Record an unread field: an error, or a warning when reading leniently."""
         self._add(path, message, self._unknown)
 
     def _add(self, path: FieldPath, message: str, severity: Severity) -> None:
@@ -280,7 +279,7 @@ class Fields:
         self.reading.warn((*self.path, name), message)
 
     def finish(self) -> None:
-        """Report every field, here and in all that was entered from here, that nobody read."""
+        """Report every field that was not read, here and in all mappings entered from here."""
         waiting: list[Fields] = [self]
         while waiting:
             fields = waiting.pop()

@@ -1,7 +1,7 @@
 """Quantities as Kubernetes writes them (`4`, `500m`, `16Gi`, `1e3`, `1.5`) into exact integers.
 
 CPU is counted in thousandths of a core, everything else in its own whole unit. Nothing is ever
-rounded: what is finer than the unit is refused. Must not know which amounts make sense where.
+rounded: what is finer than the unit is refused.
 """
 
 from __future__ import annotations

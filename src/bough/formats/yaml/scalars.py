@@ -2,7 +2,6 @@
 
 Narrower than YAML 1.1 on purpose: `yes`, `on`, `12:30`, `0x1f`, `0123` and dates stay text, so that
 nothing is turned into what its author did not mean. Numbers stay exact.
-Must not know about events or files.
 """
 
 from __future__ import annotations

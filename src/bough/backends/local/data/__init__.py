@@ -1,5 +1,7 @@
 """Files of tasks: where they are kept, and how they are copied and removed.
 
+The supervisor hands in copies to make; files of users are never trusted.
+
 locations   the folders of results and of URLs
 copying     copies files, bounded and whole
 matching    which file names match a user's regular expression

@@ -16,10 +16,11 @@ import msgspec
 
 from bough.backends.local.command import Command, Mount, Sandbox, SandboxKind
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.preparation.layout import SEEN_WORK
 from bough.backends.local.sandbox.sandbox import enter, environment_of
 
 _TIMEOUT_S = 30
+#: A top-level folder that no machine has.
+_WORK = "/bough-probe/work"
 _SECRET = "secret"  # noqa: S105 - the name of a folder
 #: It sees nothing that is hidden, can write its own files and no others, and has /proc and /dev.
 _SCRIPT = """
@@ -61,12 +62,12 @@ def _arrange(folder: Path, kind: SandboxKind) -> Command:
         temporary=str(folder / "tmp"),
         root=str(folder / "root"),
         kind=kind,
-        mounts=(Mount(str(folder / "work"), SEEN_WORK, writable=True),),
+        mounts=(Mount(str(folder / "work"), _WORK, writable=True),),
         hidden=(str(folder / _SECRET),),
     )
     argv = ("/bin/sh", "-c", _SCRIPT, "probe", str(folder / _SECRET))
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
-    return Command("probe", "probe", argv, environment, SEEN_WORK, sandbox)
+    return Command("probe", "probe", argv, environment, _WORK, sandbox)
 
 
 def main(text: str) -> None:
