@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -94,6 +95,26 @@ def test_nothing_is_cut_in_a_pipe(terminal):
     terminal(width=None, colour=False)
     table = render_table(("Name", "Why"), [("a" * 60, "b" * 60)], cut=1)
     assert f"{'a' * 60}  {'b' * 60}" == table.splitlines()[1]
+
+
+def test_units_keep_their_spelling_and_numbers_need_none(terminal):
+    terminal(colour=False)
+    header, _ = render_table(("Node", "Memory [Gi]", "GPU [#]"), [("a", 1, 2)]).splitlines()
+    assert "NODE  MEMORY [Gi]  GPU" == header
+
+
+def test_the_use_of_pools_fits_80_columns(bough: Osmo, server: Answering):
+    usage = {"quota_used": "100", "quota_limit": "1000", "total_capacity": "10000"}
+    pools = [
+        {"name": name, "status": "MAINTENANCE", "description": "x" * 40, "resource_usage": usage}
+        for name in ("research", "research--vision")
+    ]
+    server.answer("GET", "/api/pool_quota", {"node_sets": [{"pools": pools}]})
+    lines = bough("pool", "list", "--mode", "used").output.splitlines()
+    titles = ["POOL", "STATUS", "QUOTA USED", "QUOTA LIMIT", "USAGE", "CAPACITY"]
+    assert titles == re.split("  +", lines[0])
+    assert lines[2].endswith("10000 (shared)")
+    assert max(map(len, lines)) <= 80
 
 
 # Workflows on 80 columns

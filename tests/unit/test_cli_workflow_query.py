@@ -87,7 +87,7 @@ def test_a_workflow_that_waits_says_why(osmo: Osmo, server: Answering):
     document = {**WORKFLOW, "submitted_by": "alice", "groups": [group]}
     server.answer("GET", "/api/workflow/wf-1", document)
     shown = osmo("workflow", "query", "wf-1").output.splitlines()
-    more = "Waiting (more: bough workflow why wf-1):"
+    more = "Waiting (more: osmo workflow why wf-1):"
     assert ["", more, "  g: it needs 2 GPUs (quota)"] == shown[-3:]
 
 

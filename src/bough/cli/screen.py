@@ -65,6 +65,11 @@ def screen() -> Screen:
     return found if isinstance(found, Screen) else Screen()
 
 
+def program() -> str:
+    """The name under which the program runs, for commands that a text names."""
+    return "osmo" if screen().osmo else "bough"
+
+
 def paint_status(status: str) -> str:
     """A status in the colour of what it means, where there are colours."""
     colour = _COLOURS.get(status.strip().partition("_")[0])

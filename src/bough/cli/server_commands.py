@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.exit_codes import ERROR
+from bough.cli.screen import program
 from bough.errors import BoughError, Invalid, Refused
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def choose_pool(asked: Client, pool: str | None) -> str:
     if len(found.pools) == 1:
         return found.pools[0]
     raise Invalid(
-        'No default pool set. Set a default pool using "osmo profile set pool <pool>" or specify a '
-        "pool using --pool or -p.",
+        f'No default pool set. Set a default pool using "{program()} profile set pool <pool>" or '
+        "specify a pool using --pool or -p.",
         hint=f"you may submit to {', '.join(found.pools)}" if found.pools else "",
     )

@@ -49,7 +49,7 @@ def render_plain(
     `cut` is shortened where the terminal is too narrow.
     """
     body = [[cell_text(cell) for cell in row] for row in rows]
-    lines = [[title.upper() for title in header], *body]
+    lines = [[_heading(title) for title in header], *body]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     if cut is not None:
         _shorten(lines, widths, cut)
@@ -160,6 +160,12 @@ def tree_stems(depths: Sequence[int]) -> list[tuple[str, str]]:
         follows[depth] = True
     stems.reverse()
     return stems
+
+
+def _heading(title: str) -> str:
+    """The title of a column in capitals; units as they are written."""
+    name, _, unit = title.partition(" [")
+    return f"{name.upper()} [{unit}" if unit not in ("", "#]") else name.upper()
 
 
 def _shorten(lines: list[list[str]], widths: list[int], column: int) -> None:

@@ -12,7 +12,7 @@ from bough.cli.command import Group
 from bough.cli.file_commands import tool
 from bough.cli.options import Capitals, count_option, format_option, read_pairs, read_text
 from bough.cli.output import echo
-from bough.cli.screen import utc_option
+from bough.cli.screen import program, utc_option
 from bough.cli.server_commands import client
 from bough.cli.text.records import render_differences, render_revisions
 from bough.errors import Invalid, NotFound
@@ -202,7 +202,9 @@ def _value(text: str) -> Json:
 def _refuse_subpools(kind: str) -> None:
     """Subpools are not configured here: only their history is shown."""
     if kind == "SUBPOOL":
-        raise click.UsageError("SUBPOOL has only a history here; see `osmo pool subpool --help`.")
+        raise click.UsageError(
+            f"SUBPOOL has only a history here; see `{program()} pool subpool --help`."
+        )
 
 
 def _step(answer: Json, name: str, where: str) -> Json:

@@ -12,6 +12,7 @@ from bough.cli.command import Group
 from bough.cli.commands.subpool import subpool
 from bough.cli.options import format_option, plan_option, together
 from bough.cli.output import echo
+from bough.cli.screen import program
 from bough.cli.server_commands import client
 from bough.cli.server_names import pool_argument, pools_option
 from bough.cli.text.pools import render_pool, render_pool_change, render_pools, render_usage
@@ -148,7 +149,7 @@ def _pointing_to_subpools(name: str, verb: str) -> Iterator[None]:
         parent, separator, part = name.partition("--")
         if separator and not error.hint:
             quota = " --quota GPUS" if verb == "update" else ""
-            error.hint = f"osmo pool subpool {verb} {parent} {part}{quota}"
+            error.hint = f"{program()} pool subpool {verb} {parent} {part}{quota}"
         raise
 
 

@@ -13,6 +13,7 @@ from bough.cli.command import Command
 from bough.cli.file_commands import tool
 from bough.cli.options import PRIORITIES, format_option, read_pairs, together
 from bough.cli.output import echo, printable
+from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
 from bough.cli.server_names import complete_pool, id_argument
 from bough.cli.text.workflows import render_submitted
@@ -190,7 +191,7 @@ def _send_again(asked: Client, order: _Order, name: str) -> Submission:
     if order.variables or order.strings:
         raise Invalid(
             f"{name} is submitted again as it was rendered, so that nothing can be set.",
-            hint=f"change its template: osmo workflow spec {name} --template",
+            hint=f"change its template: {program()} workflow spec {name} --template",
         )
     return asked.workflows.submit_again(order.pool, name, priority=order.priority, query=query)
 

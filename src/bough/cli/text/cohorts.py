@@ -70,7 +70,7 @@ def render_queues(queues: Sequence[QueueUsage]) -> str:
         for stem, each in draw_tree(queues, _identify)
     ]
     header = ("Queue", "Kind", "Quota", "Used", "Guaranteed", "Pool", "State")
-    return render_table(header, rows, numbers=(2, 3, 4), status=6)
+    return render_table(header, rows, numbers=(2, 3, 4), status=6, cut=5)
 
 
 def _identify(node: CohortConfig | QueueUsage) -> tuple[str, str | None]:

@@ -64,16 +64,18 @@ def render_usage(answer: PoolQuotas, mode: str) -> str:
             cells = columns(pool.resource_usage)
             # Counted over all nodes that pools share, so the number stands there again.
             shared = " (shared)" if number else ""
+            description = [pool.description] if screen().osmo else []
             cells = [*cells[:-1], f"{cells[-1]}{shared}"]
-            rows.append([pool.name, pool.description, pool.status, *cells])
+            rows.append([pool.name, *description, pool.status, *cells])
     if not rows:
         return "No pools available"
-    totals = ["", "", "", *columns(answer.resource_sum)]
-    if screen().osmo:
-        titles = [f"\n{title}" for title in titles]
-        titles[0] = f"GPU [#]{titles[0]}"
-    header = ("Pool", "Description", "Status", *titles)
-    return render_table(header, rows, totals=totals, numbers=range(3, 7), status=2, cut=1)
+    totals = columns(answer.resource_sum)
+    if not screen().osmo:
+        header = ("Pool", "Status", *(title.removeprefix("Total ") for title in titles))
+        return render_table(header, rows, totals=["", "", *totals], numbers=range(2, 6), status=1)
+    first, *rest = titles
+    header = ("Pool", "Description", "Status", f"GPU [#]\n{first}", *(f"\n{each}" for each in rest))
+    return render_table(header, rows, totals=["", "", "", *totals])
 
 
 def _used(usage: ResourceUsage) -> list[str]:

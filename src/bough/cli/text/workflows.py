@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.cli.output import printable, some_of
-from bough.cli.screen import screen
+from bough.cli.screen import program, screen
 from bough.cli.tables import NOTHING, Cell, render_fields, render_table
 from bough.cli.text.why import preemption_lines
 from bough.cli.times import show_age, show_time
@@ -53,7 +53,8 @@ def render_list(found: Sequence[WorkflowLine]) -> str:
         for each in found
     ]
     header = ["Workflow", *(("User",) if users else ()), *_LIST]
-    return render_table(header, rows, numbers=(3 + users, 5 + users), status=1 + users)
+    numbers = (3 + users, 5 + users)
+    return render_table(header, rows, numbers=numbers, status=1 + users, cut=2 + users)
 
 
 def _osmo_row(each: WorkflowLine) -> list[Cell]:
@@ -180,7 +181,7 @@ def _messages(answer: WorkflowDocument, *, verbose: bool) -> list[str]:
         lines += ["", "Messages:", *_said(told)]
     if waits:
         name = printable(answer.name)
-        lines += ["", f"Waiting (more: bough workflow why {name}):", *_said(waits)]
+        lines += ["", f"Waiting (more: {program()} workflow why {name}):", *_said(waits)]
     if ended:
         lines += ["", "Preempted:", *_said(ended)]
     return lines
@@ -227,7 +228,7 @@ def render_tasks(answer: TaskList, *, verbose: bool) -> str:
         rows = [[*row, *_amounts(each)] for row, each in zip(rows, found, strict=True)]
         header = [*header, *_AMOUNTS]
     numbers = (6, *range(7, 11))
-    return render_table(header, rows, totals=totals, numbers=numbers, status=2)
+    return render_table(header, rows, totals=totals, numbers=numbers, status=2, cut=3)
 
 
 def _task(each: TaskLine) -> list[Cell]:
