@@ -17,7 +17,7 @@ from bough.model.admission import (
     ReclaimWithinCohort,
     StopPolicy,
 )
-from bough.model.cluster import Resources
+from bough.model.cluster import Match, Resources
 from bough.model.policy import KAI, KUEUE, OSMO, Policy
 from bough.model.reason import WaitReason
 from bough.model.snapshot import Progress, Snapshot
@@ -112,10 +112,11 @@ def test_a_gang_that_is_barred_by_itself_is_not_told_what_others_of_its_shape_wa
         replace(gang("b", "q", gpus=8, at=1), namespace="no"),
         replace(gang("c", "q", gpus=8, at=2), namespace="ok", checks=rejected),
     )
+    rules = AdmissionRules(namespaces=(Match("team", "Exists"),))
     world = Snapshot(
-        queues=(replace(queue("q", 8, None), rules=AdmissionRules(namespaces=())),),
+        queues=(replace(queue("q", 8, None), rules=rules),),
         nodes=(node("n", 8),),
-        namespaces={"ok": {}},
+        namespaces={"ok": {"team": "ours"}, "no": {}},
         gangs={"q": (gang("r", "q", gpus=8, on="n"), *waiting)},
     )
     waits = Waits(world, OSMO, plan(world, OSMO))
