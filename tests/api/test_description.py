@@ -12,7 +12,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from bough.store import Store
 from tests.api.house import House
 from tests.api.test_matrix import TABLE
 
@@ -28,7 +27,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def house(sqlite_files):
-    store = Store.open(sqlite_files.make())
+    store = sqlite_files.open(sqlite_files.make())
     with House(store) as made:
         made.pool("team", 100)
         made.create("team", "a", 30)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bough.store import Store
 from tests.api.house import House
 
 DAY_MS = 24 * 60 * 60 * 1_000
@@ -119,7 +118,7 @@ def test_headers_say_nothing_unless_a_proxy_is_trusted(house):
 def test_a_trusted_proxy_says_who_somebody_is(sqlite_files, monkeypatch):
     headers = {"x-osmo-user": "ann", "x-osmo-roles": "osmo-team-user, osmo-other-user"}
     for network, expected in (("127.0.0.0/8", 200), ("10.0.0.0/8", 401)):
-        store = Store.open(sqlite_files.make())
+        store = sqlite_files.open(sqlite_files.make())
         with House(store, trusted_proxies=(ip_network(network),)) as house:
             monkeypatch.setattr("bough.server.authenticator.origin_of", lambda _: "127.0.0.1")
             house.pool("team", 10)

@@ -13,7 +13,6 @@ from bough.control.workflows import query
 from bough.control.workflows.logs import LogReader, Wanted
 from bough.model.access import Actor
 from bough.model.backend import LogLine
-from bough.store import Store
 from tests.api.house import House, spec
 from tests.api.served import Served
 from tests.api.writing import WritingBackend
@@ -25,7 +24,7 @@ START = 1_767_607_500_000
 
 @pytest.fixture
 def house(sqlite_files):
-    store = Store.open(sqlite_files.make())
+    store = sqlite_files.open(sqlite_files.make())
     with House(store, backend=WritingBackend) as made:
         made.pool("team", 100)
         yield made

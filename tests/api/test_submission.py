@@ -11,7 +11,6 @@ import yaml
 
 from bough.control.workflows import query
 from bough.model.access import Actor
-from bough.store import Store
 from tests.api.house import House
 
 PATH = "/api/pool/team/workflow"
@@ -169,7 +168,7 @@ def test_a_file_that_was_not_sent_is_refused_but_not_by_a_dry_run(team: House):
 
 @pytest.mark.parametrize("least", [1, 2, 3])
 def test_an_elastic_group_starts_with_its_lead_and_keeps_it(sqlite_files, least: int):
-    store = Store.open(sqlite_files.make())
+    store = sqlite_files.open(sqlite_files.make())
     with House(store, gpus=3) as house:
         house.pool("team", 3)
         name = send(house, ELASTIC.format(least=least), "priority=LOW")["name"]
@@ -283,7 +282,7 @@ def test_the_examples_are_accepted_and_start(team: House, example: Any):
 
 def test_the_group_of_subgroups_needs_two_replicas_and_its_router(sqlite_files):
     text = (files("bough") / "examples" / "workflows" / "subgroups.yaml").read_text()
-    store = Store.open(sqlite_files.make())
+    store = sqlite_files.open(sqlite_files.make())
     with House(store, gpus=5) as house:
         house.pool("team", 5)
         name = send(house, text)["name"]

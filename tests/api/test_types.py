@@ -10,7 +10,6 @@ import pytest
 from litestar.response import Stream
 
 from bough.server.application import DECLARED
-from bough.store import Store
 from tests.api.house import House
 from tests.api.test_matrix import TABLE
 from tests.api.tour import Visited, visit_all
@@ -21,7 +20,7 @@ TYPES = {(each.method, re.sub(r":str\}", "}", each.path)): each.answer for each 
 
 @pytest.fixture(scope="module")
 def visited(sqlite_files) -> list[Visited]:
-    store = Store.open(sqlite_files.make())
+    store = sqlite_files.open(sqlite_files.make())
     with House(store) as house:
         found = visit_all(house)
     store.close()

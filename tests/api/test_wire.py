@@ -438,9 +438,8 @@ def test_what_is_no_json_is_refused(team):
 
 
 def test_a_large_body_is_refused(sqlite_files):
-    from bough.store import Store
 
-    store = Store.open(sqlite_files.make())
+    store = sqlite_files.open(sqlite_files.make())
     with House(store, maximum_body_bytes=1_000) as house:
         house.pool("team", 1)
         status, _ = house.refused("POST", "/api/pool/team/workflow", {"file": "x" * 2_000})

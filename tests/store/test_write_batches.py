@@ -34,7 +34,7 @@ class Disk:
 
 @pytest.fixture
 def store(sqlite_files):
-    opened = Store.open(sqlite_files.make())
+    opened = sqlite_files.open(sqlite_files.make())
     yield opened
     opened.close()
 
