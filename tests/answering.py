@@ -27,6 +27,9 @@ class Answering:
     def __init__(self, address: str) -> None:
         self.address = address
         self.asked: list[Asked] = []
+        #: How many connections there were, and whether each ends after its first answer.
+        self.connections = 0
+        self.closes = False
         self.answers: dict[tuple[str, str], list[tuple[int, bytes]]] = {}
 
     def answer(self, method: str, path: str, body: Any = None, status: int = 200) -> None:
@@ -65,6 +68,10 @@ def answering() -> Iterator[Answering]:
         def log_message(self, *_arguments: object) -> None:
             pass
 
+        def setup(self) -> None:
+            super().setup()
+            found.connections += 1
+
         def _serve(self) -> None:
             content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             parts = urlsplit(self.path)
@@ -85,6 +92,7 @@ def answering() -> Iterator[Answering]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+            self.close_connection |= found.closes
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815  http.server's names
 

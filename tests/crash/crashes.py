@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from bough.api.pools import PoolConfig
+from bough.api.pools import PoolDocument
 from bough.client import Client
 from bough.model.workflow import TaskStatus
 from tests.crash import laws
@@ -177,5 +177,5 @@ def crash(scene: Scene, kills: int, budget_s: float) -> int:
     return done
 
 
-def _states(subpools: Iterable[PoolConfig]) -> set[str | None]:
+def _states(subpools: Iterable[PoolDocument]) -> set[str | None]:
     return {each.subpool_state for each in subpools}

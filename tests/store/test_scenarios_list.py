@@ -6,7 +6,7 @@ import pytest
 
 from bough.model.pool import PoolStatus
 from bough.model.workflow import Priority, TaskStatus
-from bough.server.pool_documents import pool_config
+from bough.server.pool_documents import show_pool
 from tests.store.usecases import TaskFilter, node_list, pools, quotas, subpools, task_list
 from tests.store.world import big_node, refusal
 
@@ -121,7 +121,7 @@ def test_scenario_122_both_ways_to_read_a_subpool_give_the_same(divided):
     listed = subpools.list_subpools(site, admin, "team")
 
     assert ["team--a", "team--b", "team--c"] == [each.name for each in listed]
-    assert pool_config(subpools.get_subpool(site, admin, "team", "a")) == pool_config(
+    assert show_pool(subpools.get_subpool(site, admin, "team", "a")) == show_pool(
         pools.get_pool(site, admin, "team--a")
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bough.model.gang import TopologyConstraint
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
-from bough.server.pool_documents import pool_config
+from bough.server.pool_documents import show_pool
 from tests.store.usecases import Filter, pool_store, pools, query, quotas, subpools
 from tests.store.world import one_group, refusal
 
@@ -62,7 +62,7 @@ def test_scenario_007_the_shared_leaf_is_shown_nowhere_but_among_the_queues(divi
     site, admin = divided.site, divided.admin
     shown = [
         pools.list_pools(site, admin, subpools=True),
-        [pool_config(each) for each in pools.list_pools(site, admin, subpools=True)],
+        [show_pool(each) for each in pools.list_pools(site, admin, subpools=True)],
         subpools.list_subpools(site, admin, "team", include_archived=True),
         quotas.pool_quotas(site, admin),
         query.list_workflows(site, admin, Filter()),

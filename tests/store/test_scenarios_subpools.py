@@ -7,7 +7,7 @@ import msgspec
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus
-from bough.server.pool_documents import pool_config
+from bough.server.pool_documents import show_pool
 from tests.store.usecases import Note, history, pools, subpools
 from tests.store.world import refusal
 
@@ -15,7 +15,7 @@ from tests.store.world import refusal
 def test_scenario_044_a_new_subpool_is_active_and_knows_its_pool(team):
     change = subpools.create_subpool(team.site, team.admin, "team", "a", 30)
 
-    shown = pool_config(change.view)
+    shown = show_pool(change.view)
     assert ("team--a", "team", "a", "ACTIVE", 30) == (
         shown.name,
         shown.parent_pool,
@@ -134,7 +134,7 @@ def test_scenario_061_a_subpool_shows_its_pool_as_it_is_now(divided):
 
     def shown(name: str) -> dict:
         view = pools.get_pool(divided.site, divided.admin, name)
-        document = msgspec.to_builtins(pool_config(view))
+        document = msgspec.to_builtins(show_pool(view))
         gpu = document["resources"]["gpu"]
         document["resources"] = {key: gpu[key] for key in gpu if key != "guarantee"}
         return {key: value for key, value in document.items() if key not in own}

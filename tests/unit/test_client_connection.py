@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Callable
 
 import pytest
 
 from bough import errors
-from bough.client import Client
-from bough.client.transport import read_address
+from bough.client import Client, connection
+from bough.client.addresses import find_proxy, read_address
+from tests.answering import Answering
 
 
 def cancel(client: Client) -> object:
@@ -128,3 +130,123 @@ def test_a_plain_server_is_no_secure_one():
 def test_addresses_are_read(text: str, shown: str, host: str, port: int, base: str):
     found = read_address(text)
     assert (shown, host, port, base) == (found.text, found.host, found.port, found.base)
+
+
+# Connections that are kept
+
+
+def test_a_connection_is_kept_for_the_next_request(server: Answering):
+    server.answer("GET", "/api/version", {"major": "1"})
+    client = Client(server.address)
+    client.version()
+    client.version()
+    assert 1 == server.connections
+
+
+@pytest.mark.usefixtures("login_file")
+def test_a_connection_that_the_server_closed_is_replaced(server: Answering):
+    server.answer("GET", "/api/version", {"major": "1"})
+    server.closes = True
+    client = Client(server.address)
+    client.version()
+    assert "1" == client.version().major
+    assert ["GET /api/version", "GET /api/version"] == server.requests
+
+
+def test_a_write_has_a_connection_of_its_own(server: Answering):
+    server.answer("GET", "/api/version", {"major": "1"})
+    server.answer("POST", "/api/workflow/w-1/cancel", {"name": "w-1"})
+    client = Client(server.address)
+    client.version()
+    client.workflows.cancel("w-1")
+    client.version()
+    assert 2 == server.connections
+
+
+def test_a_connection_that_rested_for_long_is_not_used_again(
+    server: Answering, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(connection, "IDLE_S", 0.0)
+    server.answer("GET", "/api/version", {"major": "1"})
+    client = Client(server.address)
+    client.version()
+    client.version()
+    assert 2 == server.connections
+
+
+def test_threads_share_a_client(server: Answering):
+    server.answer("GET", "/api/version", {"major": "1"})
+    client = Client(server.address)
+    threads = [threading.Thread(target=client.version) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert 8 == len(server.asked)
+
+
+# Proxies
+
+
+def test_a_request_goes_through_the_proxy_of_the_environment(
+    server: Answering, monkeypatch: pytest.MonkeyPatch
+):
+    proxy = server.address.replace("http://", "http://ann:secret@")
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    server.answer("GET", "/api/version", {"major": "1"})
+    assert "1" == Client("http://bough.example:8265").version().major
+    headers = server.last.headers
+    assert "bough.example:8265" == headers["host"]
+    assert f"Basic {b64encode(b'ann:secret').decode()}" == headers["proxy-authorization"]
+
+
+def test_a_secure_server_is_reached_through_a_tunnel(monkeypatch: pytest.MonkeyPatch):
+    heard: list[bytes] = []
+
+    def refuse(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            heard.append(connection.recv(65536))
+            connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        thread = threading.Thread(target=refuse, args=(listening,))
+        thread.start()
+        monkeypatch.setenv("https_proxy", f"127.0.0.1:{listening.getsockname()[1]}")
+        with pytest.raises(errors.Unavailable) as caught:
+            Client("https://bough.example").workflows.cancel("w-1")
+        thread.join()
+    assert heard[0].startswith(b"CONNECT bough.example:443 HTTP/1.1\r\nHost: bough.example:443\r\n")
+    assert "the proxy 127.0.0.1:" in caught.value.message
+    assert "refuses with status 403" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "found"),
+    [
+        ("http://a.example", {"HTTP_PROXY": "http://p:3128"}, ("p", 3128, "")),
+        ("http://a.example", {"http_proxy": "p", "HTTP_PROXY": "http://q:1"}, ("p", 80, "")),
+        ("https://a.example", {"HTTP_PROXY": "http://p:3128"}, None),
+        ("https://a.example", {"HTTPS_PROXY": "http://u:w@[::1]:8/"}, ("::1", 8, "u:w")),
+        ("http://127.0.0.1:8265", {"HTTP_PROXY": "http://p:3128"}, None),
+        ("http://localhost", {"HTTP_PROXY": "http://p:3128"}, None),
+        ("http://a.example", {"HTTP_PROXY": "p", "NO_PROXY": "b.example, .example"}, None),
+        ("http://a.example", {"HTTP_PROXY": "p", "no_proxy": "*"}, None),
+        ("http://a.example:81", {"HTTP_PROXY": "p", "NO_PROXY": "a.example:81"}, None),
+        ("http://a.example", {"HTTP_PROXY": "p", "NO_PROXY": "a.example:81"}, ("p", 80, "")),
+        ("http://data.example", {"HTTP_PROXY": "p", "NO_PROXY": "a.example"}, ("p", 80, "")),
+    ],
+)
+def test_the_proxy_is_found_in_the_environment(
+    server: str, environment: dict[str, str], found: tuple[str, int, str] | None
+):
+    assert found == find_proxy(read_address(server), environment)
+
+
+@pytest.mark.parametrize("text", ["socks5://p:1", "http://p:x", "http://"])
+def test_an_address_that_is_no_proxy_is_named(text: str):
+    with pytest.raises(errors.Invalid) as caught:
+        find_proxy(read_address("http://a.example"), {"HTTP_PROXY": text})
+    assert "HTTP_PROXY must be like http://proxy:3128" in caught.value.message

@@ -24,7 +24,7 @@ from bough.model.pool import GpuQuota, Pool, PoolStatus
 from bough.model.record import Difference
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool, SubpoolState
-from bough.server.pool_documents import pool_config
+from bough.server.pool_documents import show_pool
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -141,8 +141,8 @@ def test_whatever_is_sent_for_a_pool_is_a_pool_or_refused(document):
 def test_a_subpool_is_shown_as_its_pool_with_another_name_quota_edge_and_state():
     pool = Pool("team", gpu=GpuQuota(100), description="ours")
     subpool = Subpool("team", "a", SubpoolState.DELETING, 30)
-    whole = msgspec.to_builtins(pool_config(PoolView("team", pool, PoolStatus.ONLINE)))
-    part = msgspec.to_builtins(pool_config(PoolView("team--a", pool, PoolStatus.ONLINE, subpool)))
+    whole = msgspec.to_builtins(show_pool(PoolView("team", pool, PoolStatus.ONLINE)))
+    part = msgspec.to_builtins(show_pool(PoolView("team--a", pool, PoolStatus.ONLINE, subpool)))
     own = {"name", "quota", "parent_pool", "subpool_name", "subpool_state", "resources"}
 
     assert {key: part[key] for key in part if key not in own} == {

@@ -81,7 +81,7 @@ class DrainReport(msgspec.Struct, frozen=True):
 # Pools as they are configured
 
 
-class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PoolDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pool, or a subpool with what it inherits."""
 
     name: str
@@ -123,10 +123,10 @@ class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parsed_group_templates: list[Json] | None = None
 
 
-class PoolConfigs(msgspec.Struct, frozen=True):
+class PoolDocuments(msgspec.Struct, frozen=True):
     """Pools by name, each with all that is configured for it."""
 
-    pools: dict[str, PoolConfig]
+    pools: dict[str, PoolDocument]
 
 
 class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -306,7 +306,7 @@ class CreateSubpool(msgspec.Struct, frozen=True):
 class SubpoolList(msgspec.Struct, frozen=True):
     """The subpools of a pool."""
 
-    subpools: list[PoolConfig]
+    subpools: list[PoolDocument]
 
 
 class AffectedWorkflow(msgspec.Struct, frozen=True):
@@ -320,7 +320,7 @@ class AffectedWorkflow(msgspec.Struct, frozen=True):
     message: str
 
 
-class PoolAnswer(PoolConfig, frozen=True, kw_only=True):
+class PoolAnswer(PoolDocument, frozen=True, kw_only=True):
     """A pool after a change, or as it would be, and the workflows that the change affects."""
 
     #: Only planned: nothing was changed.

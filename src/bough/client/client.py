@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bough.api.system import EventLine, HealthAnswer, VersionAnswer
+from bough.client.addresses import given, path_of
 from bough.client.login import find_login
-from bough.client.transport import Transport, given, path_of
+from bough.client.transport import Transport
 
 if TYPE_CHECKING:
     from bough.api.nodes import UsageReport

@@ -15,7 +15,8 @@ from bough.api.configs import (
     PatchSettings,
     Rollback,
 )
-from bough.client.transport import Transport, given, path_of
+from bough.client.addresses import given, path_of
+from bough.client.transport import Transport
 
 #: Spelled out here, because a subject's own `list` hides the type of that name.
 AuditLines = list[AuditLine]

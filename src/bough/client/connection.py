@@ -1,23 +1,28 @@
-"""One request and its answer over a connection of its own: as much of HTTP/1.1 as that takes.
+"""HTTP/1.1 over a socket: as much of it as the client needs, through a proxy where there is one.
 
-The library's own client imports the parser of electronic mail, which alone costs as much as all
-else a short command does. Must not know what is asked, nor what an answer means.
+`http.client` of the library imports the parser of electronic mail, which makes every command start
+later; docs/decisions/0018 has the figures.
 """
 
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from select import select
+
+from bough.client.addresses import Address, Proxy
 
 #: The longest line of a head, and the most of them; more is an attack or no HTTP.
 MAXIMUM_LINE = 65_536
 MAXIMUM_HEADERS = 200
 BLOCK = 65_536
+#: How long a connection is kept for the next request; servers keep one for 5 s or longer.
+IDLE_S = 2.0
 
 
 class Garbled(Exception):
-    """What came is no answer in HTTP."""
+    """The answer is no HTTP."""
 
 
 class CutOff(Exception):
@@ -25,39 +30,58 @@ class CutOff(Exception):
 
 
 class Connection:
-    """A connection that is used once."""
+    """A connection for one request at a time."""
 
-    def __init__(self, host: str, port: int, *, secure: bool, timeout_s: float) -> None:
-        # Plain names as bytes: text would be put through the rules of international names.
-        name: Any = host.encode() if host.isascii() else host
-        self._socket: socket.socket = socket.create_connection((name, port), timeout_s)
-        try:
-            if secure:
-                self._socket = _wrap(self._socket, host)
-            self._file = self._socket.makefile("rb")
-        except BaseException:
-            self._socket.close()
-            raise
+    def __init__(self, address: Address, proxy: Proxy | None, timeout_s: float) -> None:
+        self._address = address
+        #: A proxy that is sent whole addresses; a secure connection goes through a tunnel instead.
+        self._passing = proxy if address.scheme == "http" else None
+        self._socket = _connect(proxy or address, timeout_s)
         self.status = 0
         self._headers: dict[str, str] = {}
+        self._reusable = False
+        self._idle_since_s = 0.0
+        self._file = self._socket.makefile("rb")
+        try:
+            if address.scheme == "https":
+                if proxy is not None:
+                    self._open_tunnel(proxy)
+                self._file.close()
+                self._socket = _wrap(self._socket, address.host)
+                self._file = self._socket.makefile("rb")
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Hang up."""
         self._file.close()
         self._socket.close()
 
-    def wait_for_ever(self) -> None:
+    def wait_forever(self) -> None:
         """From now on, silence is no failure."""
         self._socket.settimeout(None)
 
+    def rest(self) -> bool:
+        """End a request; whether another one can be sent."""
+        self._idle_since_s = time.monotonic()
+        return self._reusable
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it can still be used: it rests for a moment, and the server did not hang up."""
+        if time.monotonic() - self._idle_since_s > IDLE_S:
+            return False
+        hung_up, _, _ = select([self._socket], [], [], 0)
+        return not hung_up
+
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         """Send a request, and read the head of the answer."""
-        lines = [f"{method} {target} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        lines += [f"Content-Length: {len(body)}", "Connection: close", "", ""]
-        self._socket.sendall("\r\n".join(lines).encode("latin-1") + body)
-        while self.status < 200:
-            self._read_head()
+        sent = {**headers, "Content-Length": str(len(body))}
+        if self._passing is not None:
+            target = f"http://{self._address.authority}{target}"
+            sent |= _proxy_headers(self._passing)
+        self._send(f"{method} {target}", sent, body)
 
     def read(self) -> bytes:
         """All of the answer's body."""
@@ -72,6 +96,20 @@ class Connection:
         if rest:
             yield rest
 
+    def _open_tunnel(self, proxy: Proxy) -> None:
+        host = f"[{self._address.host}]" if ":" in self._address.host else self._address.host
+        target = f"{host}:{self._address.port}"
+        self._send(f"CONNECT {target}", {"Host": target, **_proxy_headers(proxy)}, b"")
+        if self.status >= 300:
+            raise OSError(f"the proxy {proxy.host}:{proxy.port} refuses with status {self.status}")
+
+    def _send(self, request: str, headers: Mapping[str, str], body: bytes) -> None:
+        lines = [f"{request} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+        self._socket.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        self.status, self._reusable = 0, False
+        while self.status < 200:
+            self._read_head()
+
     def _read_head(self) -> None:
         first = self._line()
         if not first:
@@ -80,7 +118,7 @@ class Connection:
         if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
             raise Garbled(f"it began with {first[:40]!r}")
         self.status = int(rest[:3])
-        self._headers = {}
+        self._headers = {"connection": "close"} if version == b"HTTP/1.0" else {}
         for _ in range(MAXIMUM_HEADERS):
             line = self._line().rstrip(b"\r\n").decode("latin-1")
             if not line:
@@ -91,8 +129,6 @@ class Connection:
 
     def _blocks(self) -> Iterator[bytes]:
         """The body, block by block, as the head says that it is framed."""
-        if self.status in (204, 304):
-            return
         if self._headers.get("transfer-encoding", "").lower() == "chunked":
             while size := _number(self._whole_line().partition(b";")[0], 16):
                 yield from self._exactly(size)
@@ -101,9 +137,11 @@ class Connection:
                 pass
         elif "content-length" in self._headers:
             yield from self._exactly(_number(self._headers["content-length"].encode(), 10))
-        else:
+        elif self.status not in (204, 304):
             while block := self._file.read1(BLOCK):
                 yield block
+            return
+        self._reusable = self._headers.get("connection", "").lower() != "close"
 
     def _exactly(self, size: int) -> Iterator[bytes]:
         while size:
@@ -136,7 +174,22 @@ def _number(text: bytes, base: int) -> int:
     return number
 
 
+def _connect(to: Address | Proxy, timeout_s: float) -> socket.socket:
+    # Plain names as bytes: text would be put through the rules of international names.
+    name: str | bytes = to.host.encode() if to.host.isascii() else to.host
+    return socket.create_connection((name, to.port), timeout_s)  # pyright: ignore[reportArgumentType]
+
+
 def _wrap(plain: socket.socket, host: str) -> socket.socket:
     import ssl  # noqa: PLC0415  only for https
 
     return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+
+
+def _proxy_headers(proxy: Proxy) -> dict[str, str]:
+    if not proxy.user:
+        return {}
+    from binascii import b2a_base64  # noqa: PLC0415  only for proxies that ask for a user
+
+    encoded = b2a_base64(proxy.user.encode(), newline=False).decode()
+    return {"Proxy-Authorization": f"Basic {encoded}"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bough.api.nodes import NodeDrained, NodeLine, NodeList, ResourceList
-from bough.client.transport import Transport, given, path_of
+from bough.client.addresses import given, path_of
+from bough.client.transport import Transport
 
 
 class Resources:

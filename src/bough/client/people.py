@@ -19,7 +19,8 @@ from bough.api.people import (
     UserLine,
     UserList,
 )
-from bough.client.transport import Transport, given, path_of
+from bough.client.addresses import given, path_of
+from bough.client.transport import Transport
 
 #: Spelled out here, because a subject's own `list` hides the type of that name.
 CredentialLines = list[CredentialLine]

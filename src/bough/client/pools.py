@@ -13,8 +13,8 @@ from bough.api.pools import (
     CreateSubpool,
     PatchPool,
     PoolAnswer,
-    PoolConfig,
-    PoolConfigs,
+    PoolDocument,
+    PoolDocuments,
     PoolList,
     PoolQuotas,
     PutPool,
@@ -23,11 +23,12 @@ from bough.api.pools import (
     SubpoolAnswer,
     SubpoolList,
 )
-from bough.client.transport import Transport, given, path_of
+from bough.client.addresses import given, path_of
+from bough.client.transport import Transport
 
 #: Spelled out here, because a subject's own `list` hides the type of that name.
 Names = list[str]
-PoolConfigList = list[PoolConfig]
+PoolConfigList = list[PoolDocument]
 RevisionList = list[ConfigRevision]
 CohortList = list[CohortConfig]
 QueueList = list[QueueUsage]
@@ -48,19 +49,19 @@ class Pools:
         """The names of all pools, subpools among them."""
         return list(self._transport.get(PoolList, path_of("pool")).pools)
 
-    def list(self, *, verbose: bool = False, backend: str | None = None) -> dict[str, PoolConfig]:
+    def list(self, *, verbose: bool = False, backend: str | None = None) -> dict[str, PoolDocument]:
         """What is configured, by name."""
         query = given(verbose=verbose or None, backend=backend)
-        return self._transport.get(PoolConfigs, path_of("configs", "pool"), query).pools
+        return self._transport.get(PoolDocuments, path_of("configs", "pool"), query).pools
 
-    def get(self, name: str) -> PoolConfig:
+    def get(self, name: str) -> PoolDocument:
         """One pool, or a subpool by its canonical name."""
-        return self._transport.get(PoolConfig, path_of("configs", "pool", name))
+        return self._transport.get(PoolDocument, path_of("configs", "pool", name))
 
-    def create(self, name: str, config: Mapping[str, Json], description: str = "") -> PoolConfig:
+    def create(self, name: str, config: Mapping[str, Json], description: str = "") -> PoolDocument:
         """Create a pool."""
         body = CreatePool(name, dict(config), description)
-        return self._transport.send(PoolConfig, "POST", path_of("configs", "pool"), body)
+        return self._transport.send(PoolDocument, "POST", path_of("configs", "pool"), body)
 
     def put(self, name: str, config: Mapping[str, Json], description: str = "") -> None:
         """Create a pool, or replace all that is configured for it."""
@@ -105,9 +106,9 @@ class Subpools:
         path = path_of("configs", "pool", parent, "subpool")
         return self._transport.get(SubpoolList, path, query).subpools
 
-    def get(self, parent: str, name: str) -> PoolConfig:
+    def get(self, parent: str, name: str) -> PoolDocument:
         """One subpool, whatever its state."""
-        return self._transport.get(PoolConfig, _subpool(parent, name))
+        return self._transport.get(PoolDocument, _subpool(parent, name))
 
     def create(self, parent: str, name: str, quota: float, *, plan: bool = False) -> SubpoolAnswer:
         """Give a part of a pool to a new subpool, or to one that was archived."""

@@ -1,63 +1,44 @@
 """Requests to one server, answers, streams.
 
-Every request has a connection of its own, so that a client can be shared between threads. Only
-reading is tried again, and only where the connection failed: a write may have been made.
+A connection is kept for a moment, for the next request that reads. Only reading is tried again,
+and only where the connection failed: a write may have been made.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, overload
 
 import msgspec
 
 from bough.api.common import Json
+from bough.client.addresses import Query, find_proxy, query_text, read_address
 from bough.client.connection import Connection, CutOff, Garbled
 from bough.client.failure import failure
 from bough.errors import Invalid, Unavailable
 from bough.version import VERSION
 
-#: A list is repeated, a boolean is a word.
-Parameter = str | int | Sequence[str]
-Query = Mapping[str, Parameter]
 Body = msgspec.Struct | Mapping[str, Json] | None
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 TRIES = 3
 PAUSE_S = 0.2
-#: Characters that stand for themselves in every part of an address.
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_PORTS = {"http": 80, "https": 443}
 _UNSURE = "it is not known whether it was done: look before you ask again"
 _LOST = "it may be starting again: tasks go on meanwhile; ask again when it answers"
 _HINT = "is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_SERVER"
-
-
-class Address(NamedTuple):
-    """Where a server is."""
-
-    scheme: str
-    host: str
-    port: int
-    #: What stands before every path; without a slash at its end.
-    base: str
-    #: All of it, as people write it.
-    text: str
-
-    @property
-    def authority(self) -> str:
-        """The host, and the port where it is not the usual one."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class Transport:
     """The address of a server, the headers of every request, and how long to wait."""
 
     def __init__(self, server: str, token: str | None, user: str | None, timeout_s: float) -> None:
+        #: Connections that wait for the next request; taken and put back whole, so that threads
+        #: can share a client.
+        self._idle: list[Connection] = []
         self._address = read_address(server)
+        self._proxy = find_proxy(self._address)
         self._timeout_s = timeout_s
         self._headers = {
             "Host": self._address.authority,
@@ -69,6 +50,11 @@ class Transport:
             self._headers["Authorization"] = f"Bearer {_header_value('token', token)}"
         if user:
             self._headers["x-osmo-user"] = _header_value("user", user)
+
+    def __del__(self) -> None:
+        """Close what is kept for requests that never came."""
+        while self._idle:
+            self._idle.pop().close()
 
     @property
     def server(self) -> str:
@@ -129,7 +115,7 @@ class Transport:
 
     def _lines(self, connection: Connection) -> Iterator[str]:
         try:
-            connection.wait_for_ever()
+            connection.wait_forever()
             lines = connection.lines()
             while line := self._guard(lambda: _next(lines)):
                 yield line.decode(errors="replace")
@@ -150,9 +136,12 @@ class Transport:
     def _ask(self, method: str, path: str, query: Query | None, body: Body = None) -> bytes:
         connection = self._open(method, path, query, body)
         try:
-            return self._guard_sent(method, connection.read)
-        finally:
+            content = self._guard_sent(method, connection.read)
+        except BaseException:
             connection.close()
+            raise
+        self._put_back(connection)
+        return content
 
     @overload
     def decode(self, answer: type[Answer], content: bytes) -> Answer: ...
@@ -186,12 +175,13 @@ class Transport:
         headers: Mapping[str, str] | None = None,
     ) -> Connection:
         """Send a request and wait for the answer's head; raise what the server says is wrong."""
-        scheme, host, port, base, _ = self._address
         content = b"" if body is None else msgspec.json.encode(body)
-        target = base + path + _query_text(query)
-        secure = scheme == "https"
-        connection = self._guard(
-            lambda: Connection(host, port, secure=secure, timeout_s=self._timeout_s)
+        target = self._address.base + path + query_text(query)
+        # A write that fails on a connection which the server has just closed is not known to be
+        # done, so it has a connection of its own.
+        kept = self._take() if method == "GET" else None
+        connection = kept or self._guard(
+            lambda: Connection(self._address, self._proxy, self._timeout_s)
         )
         try:
             sent = self._headers | dict(headers or {})
@@ -202,6 +192,24 @@ class Transport:
             connection.close()
             raise
         return connection
+
+    def _take(self) -> Connection | None:
+        """A connection that the server has not closed meanwhile, if there is one."""
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                break
+            if connection.is_fresh:
+                return connection
+            connection.close()
+        return None
+
+    def _put_back(self, connection: Connection) -> None:
+        if connection.rest():
+            self._idle.append(connection)
+        else:
+            connection.close()
 
     def _guard_sent(self, method: str, work: Callable[[], Result]) -> Result:
         """The same for a request that the server may have got; what it asked for may be done."""
@@ -231,64 +239,12 @@ class Transport:
             raise Unavailable(message, hint=_HINT) from error
 
 
-def read_address(server: str) -> Address:
-    """The parts of an address like `http://host:8265/base`; the scheme may be left out."""
-    scheme, separator, rest = server.strip().partition("://")
-    if not separator:
-        scheme, rest = "http", server.strip()
-    scheme = scheme.lower()
-    authority, _, path = rest.partition("?")[0].partition("#")[0].partition("/")
-    host, port = _split_port(authority.rpartition("@")[2])
-    if scheme not in _PORTS or not host or not host.isprintable() or " " in host:
-        raise Invalid(f"{server!r} is not the address of a server, like http://127.0.0.1:8265.")
-    if port and not (port.isdecimal() and int(port) < 65_536):
-        raise Invalid(f"{server!r} has no valid port.")
-    base = f"/{quote(path.strip('/'), '/%')}" if path.strip("/") else ""
-    found = Address(scheme, host, int(port) if port else _PORTS[scheme], base, "")
-    return found._replace(text=f"{scheme}://{found.authority}{base}")
-
-
-def path_of(*segments: str) -> str:
-    """A path below `/api`; every segment is quoted."""
-    return "/api/" + "/".join(quote(segment) for segment in segments)
-
-
-def quote(text: str, safe: str = "") -> str:
-    """Text as it stands in an address."""
-    plain = _PLAIN | frozenset(safe.encode())
-    return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in text.encode())
-
-
-def given(**values: Parameter | None) -> dict[str, Parameter]:
-    """The query parameters that were given: not `None`, and no empty list."""
-    return {
-        name: value for name, value in values.items() if value is not None and value not in ("", [])
-    }
-
-
 def _next(lines: Iterator[bytes]) -> bytes:
     """The next line of a stream that had begun, or nothing at its end."""
     try:
         return next(lines, b"")
     except ConnectionError as error:
         raise CutOff from error
-
-
-def _query_text(query: Query | None) -> str:
-    pairs = [
-        f"{quote(name)}={quote(str(each).lower() if isinstance(each, bool) else str(each))}"
-        for name, value in (query or {}).items()
-        for each in ((value,) if isinstance(value, (str, int)) else value)
-    ]
-    return f"?{'&'.join(pairs)}" if pairs else ""
-
-
-def _split_port(authority: str) -> tuple[str, str]:
-    if authority.startswith("["):
-        host, _, port = authority[1:].partition("]")
-        return host, port.removeprefix(":")
-    host, _, port = authority.partition(":")
-    return host, port
 
 
 def _header_value(what: str, value: str) -> str:

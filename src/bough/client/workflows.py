@@ -15,7 +15,8 @@ from bough.api.workflows import (
     WorkflowName,
     WorkflowPage,
 )
-from bough.client.transport import Parameter, Transport, given, path_of
+from bough.client.addresses import Parameter, given, path_of
+from bough.client.transport import Transport
 
 #: Query parameters beyond those that a method names.
 Query = Mapping[str, Parameter]

@@ -12,7 +12,7 @@ from bough.api.pools import (
     PlatformConfig,
     PlatformSummary,
     PoolAnswer,
-    PoolConfig,
+    PoolDocument,
     PoolResources,
     PoolSummary,
     PoolUsage,
@@ -28,10 +28,10 @@ from bough.model.pool import Platform, Pool
 from bough.model.subpool import Subpool
 
 
-def pool_config(view: PoolView, *, verbose: bool = False) -> PoolConfig:
+def show_pool(view: PoolView, *, verbose: bool = False) -> PoolDocument:
     """A pool, or a subpool with what it inherits, with all that is configured for it."""
     pool, subpool = view.pool, view.subpool
-    return PoolConfig(
+    return PoolDocument(
         name=view.name,
         description=pool.description,
         backend=pool.backend,
@@ -160,9 +160,9 @@ def pool_answer(change: PoolChange) -> PoolAnswer:
 
 
 def _answer_fields(view: PoolView, found: Consequences) -> dict[str, Any]:
-    shown = pool_config(view)
+    shown = show_pool(view)
     return {
-        **{name: getattr(shown, name) for name in PoolConfig.__struct_fields__},
+        **{name: getattr(shown, name) for name in PoolDocument.__struct_fields__},
         "stranded": found.stranded,
         "delayed": found.delayed,
         "stranded_count": found.stranded_count,

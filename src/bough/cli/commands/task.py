@@ -15,7 +15,7 @@ from bough.cli.server_names import complete_workflow, pools_option
 from bough.cli.text.workflows import render_summaries, render_tasks
 
 if TYPE_CHECKING:
-    from bough.client.transport import Parameter
+    from bough.client.addresses import Parameter
 
 ACTIVE = ("PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bough.api.common import Priority
     from bough.api.workflows import WorkflowLine
     from bough.client import Client
-    from bough.client.transport import Parameter
+    from bough.client.addresses import Parameter
 
 #: The most that a server gives at once.
 PAGE = 1_000

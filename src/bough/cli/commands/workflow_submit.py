@@ -22,7 +22,7 @@ from bough.errors import Invalid
 if TYPE_CHECKING:
     from bough.api.workflows import Submission
     from bough.client import Client
-    from bough.client.transport import Parameter
+    from bough.client.addresses import Parameter
 
 #: What a server keeps at most, with room to spare.
 MAXIMUM_BYTES = 16 << 20

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bough.api.pools import (
         DrainReport,
         PoolAnswer,
-        PoolConfig,
+        PoolDocument,
         PoolQuotas,
         PoolUsage,
         ResourceUsage,
@@ -92,7 +92,7 @@ _MODES = {
 }
 
 
-def render_subpools(answer: Sequence[PoolConfig]) -> str:
+def render_subpools(answer: Sequence[PoolDocument]) -> str:
     """A line for each subpool."""
     if not answer:
         return "There are no subpools."
@@ -100,7 +100,7 @@ def render_subpools(answer: Sequence[PoolConfig]) -> str:
     return render_table(("Subpool", "Status", "State", "GPU Quota"), rows, numbers=(3,), status=1)
 
 
-def render_pool(pool: PoolConfig) -> str:
+def render_pool(pool: PoolDocument) -> str:
     """One pool or subpool, field by field."""
     fields: list[tuple[str, Cell]] = [("Pool", pool.name)]
     if pool.subpool_name:
@@ -158,7 +158,7 @@ def drain_lines(drain: DrainReport) -> Iterator[str]:
     yield from _rest(number - len(shown))
 
 
-def _limits(pool: PoolConfig) -> Iterator[tuple[str, Cell]]:
+def _limits(pool: PoolDocument) -> Iterator[tuple[str, Cell]]:
     """The limits that are set."""
     gpu = pool.resources.gpu
     limits: tuple[tuple[str, Cell], ...] = (
@@ -238,7 +238,7 @@ def _total(pool: PoolUsage, below: list[PoolUsage]) -> str:
     return str(sum(int(each.resource_usage.quota_limit) for each in (pool, *below)))
 
 
-def _quota(pool: PoolConfig) -> str:
+def _quota(pool: PoolDocument) -> str:
     quota = pool.quota
     if quota is None:
         quota = pool.resources.gpu.guarantee

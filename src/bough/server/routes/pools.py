@@ -13,8 +13,8 @@ from bough.api.pools import (
     PatchPool,
     PlatformConfig,
     PoolAnswer,
-    PoolConfig,
-    PoolConfigs,
+    PoolDocument,
+    PoolDocuments,
     PoolList,
     PoolName,
     PoolQuotas,
@@ -33,10 +33,10 @@ from bough.server.permissions import Scope
 from bough.server.pool_documents import (
     platform_config,
     pool_answer,
-    pool_config,
     pool_summary,
     pool_usage,
     resource_usage,
+    show_pool,
 )
 
 _PLATFORM = "/api/configs/pool/{pool:str}/platform/{platform:str}"
@@ -94,11 +94,11 @@ def list_queues(request: Visit) -> list[QueueUsage]:
 @route("GET", "/api/configs/pool", Action.POOL_LIST)
 def list_configs(
     request: Visit, verbose: FromQuery[bool] = False, backend: FromQuery[str | None] = None
-) -> PoolConfigs:
+) -> PoolDocuments:
     """What is configured for the pools; subpools are no configuration, and have their own path."""
     site, actor = caller(request)
     views = pools.list_pools(site, actor, backend)
-    return PoolConfigs({view.name: pool_config(view, verbose=verbose) for view in views})
+    return PoolDocuments({view.name: show_pool(view, verbose=verbose) for view in views})
 
 
 @route("PUT", "/api/configs/pool", Action.POOL_UPDATE, Scope.BODY)
@@ -111,19 +111,21 @@ def put_configs(request: Visit, data: JSONBody[PutPools]) -> None:
 
 
 @route("POST", "/api/configs/pool", Action.POOL_CREATE, Scope.BODY, status=201)
-def create_config(request: Visit, data: JSONBody[CreatePool]) -> PoolConfig:
+def create_config(request: Visit, data: JSONBody[CreatePool]) -> PoolDocument:
     """Make a pool that is not there yet."""
     site, actor = caller(request)
     note = _note(data)
     pools.create_pool(site, actor, data.name, data.configs, note)
-    return pool_config(pools.get_pool(site, actor, data.name))
+    return show_pool(pools.get_pool(site, actor, data.name))
 
 
 @route("GET", "/api/configs/pool/{pool:str}", Action.POOL_LIST)
-def get_config(request: Visit, pool: FromPath[str], verbose: FromQuery[bool] = False) -> PoolConfig:
+def get_config(
+    request: Visit, pool: FromPath[str], verbose: FromQuery[bool] = False
+) -> PoolDocument:
     """One pool, or a subpool by its canonical name."""
     site, actor = caller(request)
-    return pool_config(pools.get_pool(site, actor, pool), verbose=verbose)
+    return show_pool(pools.get_pool(site, actor, pool), verbose=verbose)
 
 
 @route("PUT", "/api/configs/pool/{pool:str}", Action.POOL_UPDATE, Scope.POOL)

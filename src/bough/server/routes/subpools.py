@@ -7,13 +7,13 @@ from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.api.common import Json
 from bough.api.configs import ConfigHistory
-from bough.api.pools import CreateSubpool, PoolConfig, SubpoolAnswer, SubpoolList
+from bough.api.pools import CreateSubpool, PoolDocument, SubpoolAnswer, SubpoolList
 from bough.control.pools import subpools
 from bough.model.access import Action
 from bough.server.declare import Visit, caller, route
 from bough.server.documents import config_revision
 from bough.server.permissions import Scope
-from bough.server.pool_documents import pool_config, subpool_answer
+from bough.server.pool_documents import show_pool, subpool_answer
 
 _ALL = "/api/configs/pool/{pool:str}/subpool"
 _ONE = "/api/configs/pool/{pool:str}/subpool/{subpool:str}"
@@ -26,7 +26,7 @@ def list_subpools(
     """The subpools of a pool, by name; archived ones only if they are asked for."""
     site, actor = caller(request)
     views = subpools.list_subpools(site, actor, pool, include_archived=include_archived)
-    return SubpoolList([pool_config(view) for view in views])
+    return SubpoolList([show_pool(view) for view in views])
 
 
 @route("POST", _ALL, Action.SUBPOOL_CREATE, Scope.POOL, status=201)
@@ -47,10 +47,10 @@ def create_subpool(
 
 
 @route("GET", _ONE, Action.SUBPOOL_READ, Scope.POOL)
-def get_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> PoolConfig:
+def get_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> PoolDocument:
     """One subpool, whatever its state; `drain` says what keeps one open that is being deleted."""
     site, actor = caller(request)
-    return pool_config(subpools.get_subpool(site, actor, pool, subpool))
+    return show_pool(subpools.get_subpool(site, actor, pool, subpool))
 
 
 @route("PATCH", _ONE, Action.SUBPOOL_UPDATE, Scope.POOL)
