@@ -40,7 +40,7 @@ class CommandError(Exception):
 @cache
 def run(command: tuple[str, ...]) -> Ran:
     """Run one command."""
-    if command[0] in PROGRAMS and command[-1] == "--help":
+    if command[-1:] == ("--help",) and command[0] in PROGRAMS:
         return _ask_for_help(command)
     done = subprocess.run(
         _resolve(command),

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from bough.cli import screen
-from bough.cli.main import program
+from bough.cli.main import program, run
 from bough.cli.screen import Screen, find_screen
 from bough.cli.tables import render_table
 from bough.cli.times import duration, show_age, show_time
@@ -75,6 +75,17 @@ def test_a_status_has_the_colour_of_what_it_means(terminal):
     terminal()
     _, line = render_table(("Name", "Status", "N"), [("a", "RUNNING", 5)], status=1).splitlines()
     assert f"a     {GREEN}  5" == line
+
+
+def test_wrong_usage_is_told_in_the_colours_of_errors(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    found = Screen(error_colour=True)
+    monkeypatch.setattr("bough.cli.main.find_screen", lambda _: found)
+    # The library takes colours away where no terminal is; here is none, but it should be shown.
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
+    assert 2 == run(["pool", "lst"])
+    assert capsys.readouterr().err.startswith("\x1b[31m\x1b[1merror:\x1b[0m There is no command")
 
 
 def test_nothing_is_coloured_in_a_pipe(bough: Osmo, server: Answering):

@@ -17,7 +17,7 @@ from bough.cli.output import (
     guard_streams,
     silence_standard_output,
 )
-from bough.cli.screen import find_screen
+from bough.cli.screen import Screen, find_screen
 from bough.errors import BoughError
 from bough.version import VERSION
 
@@ -131,23 +131,24 @@ def main() -> None:
 def run(arguments: list[str], name: str = "bough") -> int:
     """Run the program and return its exit code; nothing but a broken interpreter raises."""
     guard_streams()
-    try:
-        code = _run(arguments, name)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence_standard_output()
-        return ERROR
-    except OSError as error:
-        silence_standard_output()
-        return _report_system(error)
-    return code
+    screen = find_screen(name)
+    # Errors that no command caught are printed for the same screen.
+    with click.Context(program, info_name=name, obj=screen):
+        try:
+            code = _run(arguments, name, screen)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            silence_standard_output()
+            return ERROR
+        except OSError as error:
+            silence_standard_output()
+            return _report_system(error)
+        return code
 
 
-def _run(arguments: list[str], name: str) -> int:
+def _run(arguments: list[str], name: str, screen: Screen) -> int:
     try:
-        code = program.main(
-            args=arguments, prog_name=name, standalone_mode=False, obj=find_screen(name)
-        )
+        code = program.main(args=arguments, prog_name=name, standalone_mode=False, obj=screen)
         return code if isinstance(code, int) else DONE
     except click.UsageError as error:
         echo_usage_error(error)

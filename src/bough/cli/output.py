@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -52,7 +52,7 @@ def echo_error(error: BoughError, format_type: str = "text") -> None:
     code = REFUSED if isinstance(error, Refused) else code
     message = _message(error)
     if format_type == "json":
-        told: dict[str, Any] = {"message": message, "code": code}
+        told: dict[str, object] = {"message": message, "code": code}
         if error.details:
             told["details"] = list(error.details)
         if error.hint:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from bough.client import Client
 
+#: The words that a shell offers for the beginning of one.
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 #: So long a shell waits for a server.
 TIMEOUT_S = 1.0
 
@@ -23,7 +25,7 @@ def _known_pools(asked: Client) -> list[str]:
     return list(asked.pools.names())
 
 
-def _completion(names: Callable[[Client], list[str]]) -> Any:
+def _completion(names: Callable[[Client], list[str]]) -> Completion:
     """Complete a word by names that the server knows; where there is no server, by none."""
 
     def complete(_: click.Context, __: click.Parameter, word: str) -> list[str]:
