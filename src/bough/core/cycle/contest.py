@@ -66,6 +66,7 @@ class Contest:
         self._tree = tree
         self._head = head
         self._seats: dict[TreeNode, _Seat] = {}
+        self._queues: dict[str, _Seat] = {}
         self._only_root = len(tree.roots()) == 1
         #: Roots by rank.
         self._roots: list[tuple[Rank, TreeNode]] = []
@@ -80,11 +81,14 @@ class Contest:
 
     def settle(self, queue: str) -> None:
         """Put a queue in order again after its use, or its head, has changed."""
-        seat = self._seat(queue)
-        self._rank(seat, self._head(queue))
-        while seat.above is not None:
+        seat: _Seat | None = self._queues.get(queue) or self._seat(queue)
+        contender = self._head(queue)
+        while seat is not None:
+            self._rank(seat, contender)
+            # A node wants what the first of its children wants.
             seat = seat.above
-            self._rank_inner(seat)
+            best = None if seat is None else self._best(seat.below)
+            contender = None if best is None else best.contender
 
     def _enter(self, queues: list[str]) -> None:
         inner: dict[_Seat, None] = {}
@@ -97,22 +101,21 @@ class Contest:
                 inner.pop(seat, None)
                 inner[seat] = None
         for seat in inner:
-            self._rank_inner(seat)
+            best = self._best(seat.below)
+            self._rank(seat, None if best is None else best.contender)
 
     def _seat(self, queue: str) -> _Seat:
-        node = TreeNode(NodeKind.QUEUE, queue)
-        seat = self._seats.get(node)
-        if seat is None:
-            for each in reversed(self._tree.path(node)):
-                above, seat = seat, self._seats.get(each)
-                if seat is None:
-                    seat = self._seats[each] = _Seat(self._tree, each, above)
-        return seat or self._seats[node]
+        """The seat of a queue that has none yet, with those above it."""
+        first, *others = reversed(self._tree.path(TreeNode(NodeKind.QUEUE, queue)))
+        seat = self._seats.get(first) or self._sit(first, None)
+        for node in others:
+            seat = self._seats.get(node) or self._sit(node, seat)
+        self._queues[queue] = seat
+        return seat
 
-    def _rank_inner(self, seat: _Seat) -> None:
-        """A node wants what the first of its children wants."""
-        best = self._best(seat.below)
-        self._rank(seat, None if best is None else best.contender)
+    def _sit(self, node: TreeNode, above: _Seat | None) -> _Seat:
+        seat = self._seats[node] = _Seat(self._tree, node, above)
+        return seat
 
     def _rank(self, seat: _Seat, contender: Contender | None) -> None:
         before, seat.contender = seat.rank, contender
@@ -146,8 +149,9 @@ def _rank_of(seat: _Seat, contender: Contender) -> Rank:
             whole = max(1, (account.parent or account).subtree_quota)
             excess = max(excess, PARTS * (usage + amount - quota) // whole + 1)
         elif amount > 0:
-            filled = max(filled, PARTS * (usage + amount) // quota)
-            before = max(before, PARTS * usage // quota)
+            part, part_before = PARTS * (usage + amount) // quota, PARTS * usage // quota
+            filled = part if part > filled else filled
+            before = part_before if part_before > before else before
     weight = seat.weight
     relative = filled
     if excess:

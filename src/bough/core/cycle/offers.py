@@ -13,7 +13,7 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand, cheapest, first_choice, needed
 from bough.core.gang.predicate import is_sufficient
-from bough.core.gang.tree import Held, counts_of
+from bough.core.gang.tree import GangNode, Held, counts_of
 from bough.model.quota import FlavorResource
 
 
@@ -47,10 +47,11 @@ def wanted_at_first(copy: WorkingCopy, claim: Claim) -> Wants:
     """What a gang of a known queue wanted when the cycle began."""
     if claim.wants is None:
         known = None if claim.alike is None else claim.alike.wants
-        if known is None or not claim.tree.root.is_leaf:
-            claim.wants = _work_out(copy, claim, claim.tree.held)
+        tree = claim.tree
+        if known is None or not known.offers or not tree.root.is_leaf:
+            claim.wants = _work_out(copy, claim, tree.held)
         else:
-            claim.wants = _with_pods_of(claim, known)
+            claim.wants = _with_pods_of(tree.root, known)
     return claim.wants
 
 
@@ -64,11 +65,10 @@ def wants_of_shape(copy: WorkingCopy, claim: Claim) -> Wants:
     return alike.wants
 
 
-def _with_pods_of(claim: Claim, wants: Wants) -> Wants:
-    """What another gang of the same shape wants, in the pods of this one."""
-    demand = needed(claim.tree, claim.tree.held)
-    if demand is None:
-        return wants
+def _with_pods_of(leaf: GangNode, wants: Wants) -> Wants:
+    """What another gang of the same shape wants, in the pods of this one: all of them wait."""
+    count = wants.offers[0].demand.count
+    demand = Demand(leaf, count, leaf.pods, (), count)
     offers = [Offer(choice, nodes, demand, request) for choice, nodes, _, request in wants.offers]
     return Wants(wants.satisfied, tuple(offers))
 

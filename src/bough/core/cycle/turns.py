@@ -182,6 +182,8 @@ def share_rest(cycle: Cycle, grower: Grower) -> None:
             continue
         if any(claim.tree.waiting(copy.held(claim))):
             lines.enter(Turn(claim))
+    if not lines.queues:
+        return
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
         claim = lines.leave(queue).claim

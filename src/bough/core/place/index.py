@@ -208,18 +208,21 @@ class Index:
         if self._back:
             returns.append(self._back)
             self._back = 0
+        events = len(returns)
+        if shape.seen == events and shape.era == returns.era and self.policy.remember:
+            return
         if not self.policy.remember:
             shape.now = shape.later = shape.possible
         elif shape.era != returns.era:
             enough = self._magnitudes.at_least(shape.request)
             start = shape.possible if enough is None else shape.possible & enough
             shape.now = shape.later = start
-        elif shape.seen != len(returns):
+        else:
             back = returns.since(shape.seen) & shape.possible
             shape.now |= back
             shape.later |= back
         shape.era = returns.era
-        shape.seen = len(returns)
+        shape.seen = events
 
 
 def _in_order(nodes: Iterable[Node], order: NodeOrder) -> tuple[Node, ...]:
