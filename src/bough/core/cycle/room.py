@@ -59,9 +59,14 @@ class CountedRoom:
     def _change(self, claim: Claim, pods: Iterable[Pod], change: Callable[[int, int], int]) -> None:
         for pod in pods:
             holding = self._placer.holding(claim.name, pod.name)
-            if holding is None or not self._possible >> holding.at & 1:
+            if holding is None:
                 continue
-            row, before = self._free.get(holding.at) or self._as_it_is(holding.at)
+            free = self._free.get(holding.at)
+            if free is None:
+                if not self._possible >> holding.at & 1:
+                    continue
+                free = self._as_it_is(holding.at)
+            row, before = free
             row = tuple(map(change, row, holding.row))
             after = self._copies(row)
             self._free[holding.at] = (row, after)

@@ -93,9 +93,9 @@ class QuotaTree:
         """Build a tree from declarations."""
         tree = cls(log)
         for cohort in cohorts:
-            tree.apply(PutCohort(cohort))
+            tree._put(TreeNode(NodeKind.COHORT, cohort.name), cohort, cohort.parent)
         for queue in queues:
-            tree.apply(PutQueue(queue))
+            tree._put(TreeNode(NodeKind.QUEUE, queue.name), queue, queue.cohort)
         return tree
 
     # Structure
