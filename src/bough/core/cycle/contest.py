@@ -149,9 +149,8 @@ def _rank_of(seat: _Seat, contender: Contender) -> Rank:
             whole = max(1, (account.parent or account).subtree_quota)
             excess = max(excess, PARTS * (usage + amount - quota) // whole + 1)
         elif amount > 0:
-            part, part_before = PARTS * (usage + amount) // quota, PARTS * usage // quota
-            filled = part if part > filled else filled
-            before = part_before if part_before > before else before
+            filled = max(filled, PARTS * (usage + amount) // quota)
+            before = max(before, PARTS * usage // quota)
     weight = seat.weight
     relative = filled
     if excess:
