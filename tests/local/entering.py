@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Command
+from bough.backends.local.command import TaskCommand
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.sandbox import enter, environment_of
 from bough.errors import BoughError
@@ -26,11 +26,13 @@ PATIENCE_S = 60.0
 UNSTARTABLE = 125
 _PR_SET_DUMPABLE = 4
 
+_MS_SHARED = 0x100000
+
 
 class Running:
     """A command that was started, in a session of its own."""
 
-    def __init__(self, command: Command, user: int | None = None, *, old: bool = False) -> None:
+    def __init__(self, command: TaskCommand, user: int | None = None, *, old: bool = False) -> None:
         arguments = (msgspec.json.encode(command).decode(), str(user or ""), "old" if old else "")
         self.process = subprocess.Popen(
             (sys.executable, "-m", "tests.local.entering", *arguments),
@@ -79,7 +81,7 @@ def processes_with(text: str) -> list[int]:
 
 
 def _main(text: str, user: str, old: str) -> None:
-    command = msgspec.json.decode(text, type=Command)
+    command = msgspec.json.decode(text, type=TaskCommand)
     os.setsid()
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
@@ -102,13 +104,13 @@ def _main(text: str, user: str, old: str) -> None:
     os.execvpe(argv[0], argv, environment_of(command))  # noqa: S606 - this is what it is for
 
 
-def mounts_spread(command: Command, ready: Path) -> bool:
+def mounts_spread(command: TaskCommand, ready: Path) -> bool:
     """Whether mounts of a task appear outside, on a machine where mounts spread.
 
     Called in a process that was made for it: it goes into a mount namespace of its own.
     """
     syscalls.unshare(syscalls.CLONE_NEWNS)
-    syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_SHARED)
+    syscalls.mount("none", "/", "", syscalls.MS_REC | _MS_SHARED)
     before = Path("/proc/self/mountinfo").read_text()
     task = os.fork()
     if task == 0:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import Bounds, Copy, Mount
+from bough.backends.local.command import Copy, Mount
 from bough.backends.local.data.copying import copy_files
 from bough.model.task_template import (
     CheckpointSpec,
@@ -133,7 +133,7 @@ def test_results_that_are_not_there_are_named(desk):
 
 
 def test_outputs_are_copied_to_their_urls_and_then_become_the_results(tmp_path):
-    desk = Desk(tmp_path, bounds=Bounds(files=7, bytes=8))
+    desk = Desk(tmp_path)
     template = TaskTemplate(
         command=("true",), outputs=(OutputSpec("s3://b/{{workflow_id}}/", r".*\.json"),)
     )
@@ -141,7 +141,7 @@ def test_outputs_are_copied_to_their_urls_and_then_become_the_results(tmp_path):
     local, output = desk.path / "local", str(desk.folder / "output")
 
     assert (
-        Copy(output, str(local / "data/s3/b/flow-1"), r".*\.json", bounds=Bounds(7, 8)),
+        Copy(output, str(local / "data/s3/b/flow-1"), r".*\.json"),
         Copy(output, str(local / "results/flow-1/task-1"), move=True),
     ) == desk.prepare(template).outputs
 

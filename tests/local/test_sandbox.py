@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.backends.local.command import Command, Mount, SandboxKind
+from bough.backends.local.command import Mount, SandboxKind, TaskCommand
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.prepare_task import Place, prepare
 from bough.backends.local.sandbox import sandbox_probe as probe
@@ -58,7 +58,7 @@ class Room:
         self.options = LocalOptions(path / "local", **options)
         self._numbers = itertools.count()
 
-    def prepare(self, script: str, *, user: str = "", **template) -> Command:
+    def prepare(self, script: str, *, user: str = "", **template) -> TaskCommand:
         folder = self.options.folder / "attempts" / str(next(self._numbers)) / "task"
         folder.mkdir(parents=True)
         launch = Launch(
@@ -85,7 +85,7 @@ class Room:
         assert (0, "") == (code, error)
         return out
 
-    def folder(self, command: Command) -> Path:
+    def folder(self, command: TaskCommand) -> Path:
         assert command.sandbox is not None
         return Path(command.sandbox.root).parent
 
@@ -342,7 +342,7 @@ def test_mounts_of_a_task_are_not_seen_outside_where_mounts_spread(root_room):
     command = root_room.prepare(": > /tmp/ready; sleep 60")
     program = (
         "import sys, msgspec; from pathlib import Path; from tests.local.entering import *\n"
-        "command = msgspec.json.decode(sys.argv[1], type=Command)\n"
+        "command = msgspec.json.decode(sys.argv[1], type=TaskCommand)\n"
         "print(mounts_spread(command, Path(sys.argv[2])))"
     )
     ready = Path(command.sandbox.temporary) / "ready"

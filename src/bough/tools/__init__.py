@@ -1,4 +1,16 @@
 """Offline commands: files in, plain data out (dicts, lists, text, integers), ready for JSON.
 
-The command line finds a tool by its name and only renders what the tool answers.
+The command line finds a tool by its name and only prints what the tool answers.
+
+    quota, admit        `bough quota`
+    gang                `bough gang`
+    place               `bough place`
+    plan, why           `bough plan`, `bough why`
+    workflow_files      local files of a workflow that is submitted
+    objects             one object from YAML, for commands that change a configuration
+    load_organisation   files into a quota tree
+    load_gangs          files into gangs
+    load_snapshot       files into a snapshot and its policy
+    remedy_sources      remedies as changes of the objects in the files
+    answer              problems as plain data
 """

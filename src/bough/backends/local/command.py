@@ -80,7 +80,7 @@ class Copy(msgspec.Struct, frozen=True):
     bounds: Bounds = Bounds()
 
 
-class Command(msgspec.Struct, frozen=True):
+class TaskCommand(msgspec.Struct, frozen=True):
     """A task with every placeholder filled in."""
 
     attempt: str

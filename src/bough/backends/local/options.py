@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Bounds
 from bough.model.pool import OfferedNode
 
 MEBIBYTE = 2**20
@@ -47,10 +46,6 @@ class LocalOptions(msgspec.Struct, frozen=True):
     keep_days: int = 30
     #: Folders of this machine that `file://` URLs can name; empty: such URLs are refused.
     data_folders: tuple[Path, ...] = ()
-    #: Limits on each copy of a task's data.
-    bounds: Bounds = Bounds()
-    #: The `PATH` of tasks, unless they set it.
-    search_path: str = SEARCH_PATH
 
     def resolved(self) -> LocalOptions:
         """The same with absolute paths, because supervisors run in another folder."""

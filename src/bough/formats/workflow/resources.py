@@ -37,7 +37,7 @@ class Requirement(StrEnum):
     PREFERRED = "preferred"
 
 
-class TopologyLevel(NamedTuple):
+class DomainRequest(NamedTuple):
     """A level of the topology, and the domain of it that tasks share."""
 
     key: str
@@ -53,7 +53,7 @@ class NamedResources(NamedTuple):
     platform: str | None = None
     nodes_excluded: tuple[str, ...] = ()
     #: The widest first.
-    levels: tuple[TopologyLevel, ...] = ()
+    levels: tuple[DomainRequest, ...] = ()
 
 
 class Arrangement(NamedTuple):
@@ -74,7 +74,7 @@ def read_resources(fields: Fields | None) -> dict[str, NamedResources]:
     return {name: _read_wanted(fields.child(name)) for name in fields.names()}
 
 
-def arrange(fields: Fields, levels: Sequence[tuple[TopologyLevel, ...]]) -> Arrangement:
+def arrange(fields: Fields, levels: Sequence[tuple[DomainRequest, ...]]) -> Arrangement:
     """Who is together in a group, from what each of its tasks names."""
     keys = [tuple(level.key for level in each) for each in levels]
     if len(set(keys)) > 1:
@@ -100,7 +100,7 @@ def arrange(fields: Fields, levels: Sequence[tuple[TopologyLevel, ...]]) -> Arra
     return Arrangement(constraint, tuple(builder.subgroups), tuple(builder.leaves), keys[0])
 
 
-def merged(levels: Sequence[TopologyLevel]) -> TopologyConstraint | None:
+def merged(levels: Sequence[DomainRequest]) -> TopologyConstraint | None:
     """Levels that the same tasks share, as one constraint: a narrower level implies the wider."""
     required: str | None = None
     preferred: str | None = None
@@ -127,7 +127,7 @@ def unique_name(wanted: str, taken: set[str]) -> str:
 class _Builder:
     """Divides tasks by the domains that they name, level by level."""
 
-    def __init__(self, levels: Sequence[tuple[TopologyLevel, ...]]) -> None:
+    def __init__(self, levels: Sequence[tuple[DomainRequest, ...]]) -> None:
         self.levels = levels
         self.subgroups: list[SubGroupSpec] = []
         self.leaves = [""] * len(levels)
@@ -198,7 +198,7 @@ def _read_amount(fields: Fields, name: str) -> int:
     return max(amount, 0)
 
 
-def _read_levels(fields: Fields) -> Iterator[TopologyLevel]:
+def _read_levels(fields: Fields) -> Iterator[DomainRequest]:
     seen: set[str] = set()
     levels = fields.children("topology")
     if len(levels) > MAXIMUM_LEVELS:
@@ -214,6 +214,6 @@ def _read_levels(fields: Fields) -> Iterator[TopologyLevel]:
         seen.add(key)
         if not folded(domain)[:1].isalnum():
             each.error("group", f"{domain[:60]!r} does not begin with a letter or digit")
-        yield TopologyLevel(
+        yield DomainRequest(
             key, domain, each.choice("requirementType", Requirement, Requirement.REQUIRED)
         )

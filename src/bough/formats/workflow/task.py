@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from bough.formats.workflow.resources import DEFAULT_RESOURCE, NamedResources, TopologyLevel
+from bough.formats.workflow.resources import DEFAULT_RESOURCE, DomainRequest, NamedResources
 from bough.formats.workflow.values import (
     read_arguments,
     read_credential_name,
@@ -65,7 +65,7 @@ class ReadTask(NamedTuple):
 
     fields: Fields
     task: TaskSpec
-    levels: tuple[TopologyLevel, ...]
+    levels: tuple[DomainRequest, ...]
     #: `None`: it is there once, under its own name.
     replicas: Replicas | None
 

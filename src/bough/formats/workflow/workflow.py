@@ -111,7 +111,7 @@ def _read(
     wanted = read_resources(fields.optional_child("resources"))
     groups = _read_groups(fields, limits._replace(wanted=wanted))
     _check_names(groups)
-    order = _Order(groups)
+    order = _GroupOrder(groups)
     spec = WorkflowSpec(
         name=read_name(fields),
         groups=tuple(order.take(each) for each in groups),
@@ -163,7 +163,7 @@ def _check_names(groups: Sequence[ReadGroup]) -> None:
 # What waits for what
 
 
-class _Order:
+class _GroupOrder:
     """Which tasks can be read from, as groups are declared one after another."""
 
     def __init__(self, groups: Sequence[ReadGroup]) -> None:

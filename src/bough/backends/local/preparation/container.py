@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Command, Mount, TaskLimits, UserAccount
+from bough.backends.local.command import Mount, TaskCommand, TaskLimits, UserAccount
 from bough.backends.local.data.paths import shown, write_new
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import RUNNER_VARIABLES, SEARCH_PATH
@@ -40,7 +40,7 @@ class Containment(msgspec.Struct, frozen=True):
     given: frozenset[str] = frozenset()
 
 
-def contain(command: Command, containment: Containment) -> Command:
+def contain(command: TaskCommand, containment: Containment) -> TaskCommand:
     """Replace a command by one that runs it in its image."""
     image, program, args = _wanted(containment.template)
     name = container_name(command.attempt)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.options import LocalOptions
+from bough.backends.local.options import SEARCH_PATH, LocalOptions
 from bough.backends.local.preparation.layout import TaskLayout
 from bough.model.backend import Launch
 
@@ -24,7 +24,7 @@ def usual_environment(options: LocalOptions, launch: Launch, layout: TaskLayout)
         "HOME": layout.seen_work(),
         "LANG": "C.UTF-8",
         "LOGNAME": user,
-        "PATH": options.search_path,
+        "PATH": SEARCH_PATH,
         "PWD": layout.seen_work(),
         "TMPDIR": layout.seen_temporary(),
         "USER": user,

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from bough.backends.local.command import (
-    Command,
     Mount,
     Sandbox,
     SandboxKind,
+    TaskCommand,
     TaskLimits,
     UserAccount,
 )
@@ -61,7 +61,7 @@ class Place(msgspec.Struct, frozen=True):
     workflow_id: str
 
 
-def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> Command:
+def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> TaskCommand:
     """Prepare a task, or say what is wrong with it."""
     try:
         return _prepare(place, launch, gpus)
@@ -78,7 +78,7 @@ def clean_up(folder: Path) -> None:
             remove(folder / name)
 
 
-def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
+def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand:
     layout = TaskLayout(place.folder.resolve(), _surroundings(place, launch))
     template = _fill(place, launch, layout)
     account = _account(place.options, launch, layout)
@@ -86,7 +86,7 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> Command:
     usual = usual_environment(place.options, launch, layout)
     transfers = Transfers(place.options, layout, place.workflow_id)
     mounts, inputs = transfers.plan_inputs(template.inputs)
-    command = Command(
+    command = TaskCommand(
         attempt=launch.attempt,
         name=launch.name,
         argv=(*template.command, *template.args),
@@ -126,7 +126,7 @@ def _fill(place: Place, launch: Launch, layout: TaskLayout) -> TaskTemplate:
     return Meaning(place.workflow_id, layout.seen_output(), seen).fill_template(template)
 
 
-def _check(launch: Launch, command: Command, layout: TaskLayout) -> None:
+def _check(launch: Launch, command: TaskCommand, layout: TaskLayout) -> None:
     check_variables(command.environment)
     if command.argv:
         check_arguments(command.argv)

@@ -94,7 +94,7 @@ class Transfers(msgspec.Struct, frozen=True):
     def _copy(
         self, source: Path, target: Path, regex: str | None, *, optional: bool = False
     ) -> Copy:
-        return Copy(str(source), str(target), regex, optional=optional, bounds=self.options.bounds)
+        return Copy(str(source), str(target), regex, optional=optional)
 
 
 def checkpointed(checkpoint: CheckpointSpec) -> str:

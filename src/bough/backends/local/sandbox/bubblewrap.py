@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from bough.backends.local.command import Command, Sandbox
+from bough.backends.local.command import Sandbox, TaskCommand
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.root_filesystem import ACCELERATORS, OWN, find_running
@@ -23,7 +23,7 @@ _OUTER = ("BOUGH_ATTEMPT",)
 _MOST_ARGUMENTS = 8_500
 
 
-def wrap(command: Command, sandbox: Sandbox) -> tuple[str, ...]:
+def wrap(command: TaskCommand, sandbox: Sandbox) -> tuple[str, ...]:
     """The arguments that run a command in a sandbox."""
     program = shutil.which(PROGRAM)
     if program is None:
@@ -52,7 +52,7 @@ def wrap(command: Command, sandbox: Sandbox) -> tuple[str, ...]:
     )
 
 
-def outer_environment(command: Command) -> dict[str, str]:
+def outer_environment(command: TaskCommand) -> dict[str, str]:
     """What bubblewrap itself is started with.
 
     It runs outside of the sandbox, where the task's own variables could make it load or write

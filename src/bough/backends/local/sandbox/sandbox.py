@@ -14,7 +14,7 @@ import signal
 from pathlib import Path
 from typing import NoReturn
 
-from bough.backends.local.command import Command, Sandbox, SandboxKind, UserAccount
+from bough.backends.local.command import Sandbox, SandboxKind, TaskCommand, UserAccount
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import syscalls
@@ -54,7 +54,7 @@ def choose_sandbox(options: LocalOptions) -> tuple[SandboxKind | None, tuple[str
     return None, (warning,)
 
 
-def enter(command: Command) -> tuple[str, ...]:
+def enter(command: TaskCommand) -> tuple[str, ...]:
     """Enter the sandbox of a task; the arguments to execute, with the variables `environment_of`.
 
     Called in a forked process with one thread. It can return in another process that it forked;
@@ -69,7 +69,7 @@ def enter(command: Command) -> tuple[str, ...]:
         ) from error
 
 
-def environment_of(command: Command) -> dict[str, str]:
+def environment_of(command: TaskCommand) -> dict[str, str]:
     """The variables for what `enter` returned: the task's, or those for bubblewrap."""
     sandbox = command.sandbox
     if sandbox is not None and sandbox.kind is SandboxKind.BUBBLEWRAP:
@@ -77,7 +77,7 @@ def environment_of(command: Command) -> dict[str, str]:
     return command.environment
 
 
-def _enter(command: Command) -> tuple[str, ...]:
+def _enter(command: TaskCommand) -> tuple[str, ...]:
     sandbox = command.sandbox
     if sandbox is not None:
         # The keyring may hold credentials of the server's user.
@@ -107,7 +107,7 @@ def _isolate(sandbox: Sandbox) -> None:
         os.close(writing)
         _mirror(first, reading)
     os.close(reading)
-    syscalls.die_with_parent(signal.SIGKILL)
+    syscalls.die_with_parent()
     syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC)
     build(sandbox)
     hold_signals()

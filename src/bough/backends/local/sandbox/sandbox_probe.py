@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Command, Mount, Sandbox, SandboxKind
+from bough.backends.local.command import Mount, Sandbox, SandboxKind, TaskCommand
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.sandbox import enter, environment_of
 
@@ -54,7 +54,7 @@ def try_sandbox(kind: SandboxKind) -> str | None:
     return lines[-1] if lines else f"a trial ended with exit code {answer.returncode}"
 
 
-def _arrange(folder: Path, kind: SandboxKind) -> Command:
+def _arrange(folder: Path, kind: SandboxKind) -> TaskCommand:
     for name in ("root", "tmp", "work", _SECRET):
         (folder / name).mkdir()
     (folder / _SECRET / "file").touch()
@@ -67,12 +67,12 @@ def _arrange(folder: Path, kind: SandboxKind) -> Command:
     )
     argv = ("/bin/sh", "-c", _SCRIPT, "probe", str(folder / _SECRET))
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
-    return Command("probe", "probe", argv, environment, _WORK, sandbox)
+    return TaskCommand("probe", "probe", argv, environment, _WORK, sandbox)
 
 
 def main(text: str) -> None:
     """Enter the sandbox, and run the script."""
-    command = msgspec.json.decode(text, type=Command)
+    command = msgspec.json.decode(text, type=TaskCommand)
     os.setsid()
     try:
         argv = enter(command)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -27,7 +28,6 @@ MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_UNBINDABLE = 0x20000
 MS_PRIVATE = 0x40000
-MS_SHARED = 0x100000
 MS_RELATIME = 0x200000
 
 MOUNT_RDONLY = 0x1
@@ -44,6 +44,7 @@ _SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 _PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION = 0x20080522
@@ -151,9 +152,14 @@ def leave_keyring() -> None:
             _call(_libc.syscall, ctypes.c_long(number), joined, None)
 
 
-def die_with_parent(number: int) -> None:
-    """Get a signal when the process that made this one ends."""
-    _control(_PR_SET_PDEATHSIG, number)
+def die_with_parent() -> None:
+    """Be killed when the parent ends. A change of account resets it."""
+    _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all orphans among this process's descendants."""
+    _control(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def forbid_new_privileges() -> None:

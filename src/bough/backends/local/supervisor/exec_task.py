@@ -16,12 +16,12 @@ import socket
 import stat
 from pathlib import Path
 
-from bough.backends.local.command import Command, SandboxKind
+from bough.backends.local.command import SandboxKind, TaskCommand
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.sandbox.cgroups import PIDS
 from bough.backends.local.sandbox.limits import Cgroup
 from bough.backends.local.sandbox.sandbox import enter, environment_of
-from bough.backends.local.supervisor.processes import die_with_parent
+from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.backends.local.supervisor.ptrace import learn_senders
 from bough.errors import BoughError
 
@@ -33,7 +33,7 @@ _MESSAGE_BYTES = 4_000
 
 
 def fork_task(
-    command: Command,
+    command: TaskCommand,
     group: Cgroup | None,
     streams: tuple[int, int],
     limit: tuple[int, int],
@@ -49,7 +49,7 @@ def fork_task(
     return pid, ours
 
 
-def can_be_held(command: Command) -> bool:
+def can_be_held(command: TaskCommand) -> bool:
     """Whether its program can be traced until it has started.
 
     A set-user-ID program gets the rights of its owner only if none but root traces it.
@@ -63,7 +63,7 @@ def can_be_held(command: Command) -> bool:
 
 
 def _become(
-    command: Command,
+    command: TaskCommand,
     group: Cgroup | None,
     descriptors: tuple[int, int, int],
     limit: tuple[int, int],

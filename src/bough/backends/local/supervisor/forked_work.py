@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 
 from bough.backends.local.errors import lacks_room
-from bough.backends.local.supervisor.processes import die_with_parent
+from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.errors import BoughError
 
 _DONE, _FAILED, _NO_ROOM = b"+", b"-", b"0"

@@ -9,17 +9,12 @@ with the last task.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -175,13 +170,3 @@ def _below(roots: list[Process]) -> list[Process]:
     for each in roots:
         found += descendants(each.pid)
     return found
-
-
-def adopt_orphans() -> None:
-    """Become the parent of all orphans among this process's descendants."""
-    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def die_with_parent() -> None:
-    """Be killed when the parent ends. A change of account resets it."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

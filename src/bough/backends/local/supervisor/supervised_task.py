@@ -23,7 +23,7 @@ from bough.backends.local.attempt_state import (
     Begun,
     StopRequest,
 )
-from bough.backends.local.command import Command, Copy, TaskLimits
+from bough.backends.local.command import Copy, TaskCommand, TaskLimits
 from bough.backends.local.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
 from bough.backends.local.sandbox.init_process import NOTICE
 from bough.backends.local.sandbox.limits import Cgroup, make_group
@@ -82,7 +82,7 @@ class SupervisedTask:
         self.stop_request: StopRequest | None = None
         #: When to kill it, by the monotonic clock.
         self.kill_at: float | None = None
-        self.command: Command | None = None
+        self.command: TaskCommand | None = None
         self.group: Cgroup | None = None
         self.pid = 0
         self.channel: socket.socket | None = None
@@ -130,7 +130,7 @@ class SupervisedTask:
         self.group = group
         make_group(group, limits)
 
-    def fork(self, command: Command, limit: tuple[int, int]) -> None:
+    def fork(self, command: TaskCommand, limit: tuple[int, int]) -> None:
         """Fork the process that becomes the task."""
         self.command = command
         if command.clean_up:

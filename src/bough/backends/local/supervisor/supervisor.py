@@ -14,9 +14,10 @@ from functools import partial
 import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder, Folders
-from bough.backends.local.command import Command
+from bough.backends.local.command import TaskCommand
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, lacks_room
 from bough.backends.local.sandbox.limits import plan_group
+from bough.backends.local.sandbox.syscalls import adopt_orphans
 from bough.backends.local.supervisor.background_jobs import (
     blame,
     clean_up_folders,
@@ -28,7 +29,7 @@ from bough.backends.local.supervisor.event_loop import EventLoop
 from bough.backends.local.supervisor.exec_task import FAILED, GO, NO_ROOM, READY
 from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.instructions import Setup
-from bough.backends.local.supervisor.processes import adopt_orphans, kill_left
+from bough.backends.local.supervisor.processes import kill_left
 from bough.backends.local.supervisor.ptrace import EXECUTED, go_on, receive
 from bough.backends.local.supervisor.supervised_task import ALIVE, Phase, SupervisedTask
 from bough.errors import BoughError
@@ -44,7 +45,7 @@ _COPY_S = 600.0
 _MESSAGE_BYTES = 8_192
 #: How often preparation is tried if its process is killed.
 _PREPARATIONS = 3
-_COMMANDS = msgspec.json.Decoder(tuple[Command, ...])
+_COMMANDS = msgspec.json.Decoder(tuple[TaskCommand, ...])
 
 
 class Supervisor:
