@@ -20,7 +20,10 @@ def test_a_preemption_is_told_in_query_events_and_why(divided: House):
     high = divided.submit(40, "team--b")
     divided.settle()
 
-    phrase = f"reclaim at pool team, for {high}/group-0 of admin (HIGH in pool team--b)"
+    phrase = (
+        f"reclaim at pool team, for {high}/group-0 of admin (HIGH in pool team--b): "
+        "pool team--a used 80 of its quota of 30 GPUs"
+    )
     (group,) = divided.get(f"/api/workflow/{low}")["groups"]
     (preemption,) = group["preemptions"]
     expected = {
@@ -45,6 +48,79 @@ def test_a_preemption_is_told_in_query_events_and_why(divided: House):
         if task["status"] == "FAILED_PREEMPTED"
     ]
     assert f"Task was preempted at 2023-11-14 22:13:20 UTC: {phrase}." in ended["failure_message"]
+
+
+def test_low_that_is_within_its_quota_only_on_paper_is_told_what_others_use_of_it(divided: House):
+    """The shared part has 40 on paper, but 30 of them are what b uses above its new quota."""
+    divided.run(40, "team--b")
+    divided.send("PATCH", "/api/configs/pool/team/subpool/b", {"quota": 10})
+    low = [divided.run(10, "team", "LOW") for _ in range(4)]
+    high = divided.submit(30, "team--a")
+    divided.settle()
+
+    phrase = (
+        f"reclaim at pool team, for {high}/group-0 of admin (HIGH in pool team--a): "
+        "pool team used 40 of its quota of 40 GPUs, 30 of which others use above theirs"
+    )
+    assert [f"[group-0] task.preempted: {phrase}"] == lines_of(divided, low[3], "task.preempted")
+    (group,) = divided.get(f"/api/workflow/{low[3]}")["groups"]
+    (explained,) = divided.get(f"/api/workflow/{low[3]}/why")["groups"]
+    told = [*group["preemptions"], *explained["preemptions"]]
+    assert [phrase, phrase] == [each["message"] for each in told]
+
+
+ELASTIC = """\
+workflow:
+  name: elastic
+  resources:
+    default: {gpu: 10, cpu: 1, memory: 1Gi, storage: 1Gi}
+  groups:
+  - name: all
+    minMember: 2
+    tasks:
+    - {name: a, image: i, lead: true}
+    - {name: b, image: i}
+    - {name: c, image: i}
+    - {name: d, image: i}
+"""
+
+
+def test_an_elastic_group_is_told_what_it_wants_and_why_it_cannot_grow(team: House):
+    team.run(60)
+    path = "/api/pool/team/workflow"
+    name = team.send("POST", path, {"file": ELASTIC})["name"]
+    team.settle()
+    full = team.get(f"/api/workflow/{name}/why")["running"][0]
+    high = team.submit(20)
+    team.settle()
+
+    (runs,) = team.get(f"/api/workflow/{name}/why")["running"]
+
+    assert (40, 0, None) == (full["guaranteed"] + full["preemptible"], 0, full["certificate"])
+    assert ("RUNNING", 20, 0, 2) == (
+        team.status(high),
+        runs["guaranteed"],
+        runs["preemptible"],
+        runs["waiting_tasks"],
+    )
+    assert "waits" == runs["certificate"]["verdict"]
+    assert "2 tasks wait: " in runs["message"]
+    assert "it has 2 of 4" in runs["message"]
+    assert "GPUs" in runs["certificate"]["sentence"]
+    assert [(2, True)] == [(len(each["tasks"]), each["given_back"]) for each in runs["preemptions"]]
+
+
+def test_an_elastic_group_grows_when_there_is_room_again(team: House):
+    held = team.run(70)
+    name = team.send("POST", "/api/pool/team/workflow", {"file": ELASTIC})["name"]
+    team.settle()
+    before = team.get(f"/api/workflow/{name}/why")["running"][0]
+    team.finish(held)
+
+    (after,) = team.get(f"/api/workflow/{name}/why")["running"]
+
+    assert (1, 0) == (before["waiting_tasks"], after["waiting_tasks"])
+    assert ("waits", None) == (before["certificate"]["verdict"], after["certificate"])
 
 
 def test_why_something_waits_is_among_its_events(divided: House):

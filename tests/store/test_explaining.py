@@ -45,7 +45,10 @@ def test_who_was_preempted_says_for_whom_at_which_level_and_by_which_rule(divide
 
     (event,) = happened(divided, low, EventKind.PREEMPTED)
 
-    phrase = f"reclaim at pool team, for {high.workflow_id}/group of ann (HIGH in pool team--b)"
+    phrase = (
+        f"reclaim at pool team, for {high.workflow_id}/group of ann (HIGH in pool team--b): "
+        "pool team--a used 80 of its quota of 30 GPUs"
+    )
     expected = {
         "rule": "reclaim",
         "preemptor": f"{high.workflow_id}/group",
@@ -86,7 +89,7 @@ def test_what_an_elastic_group_gives_back_is_told_as_that(team):
     (runs,) = explained(team, low).running
     assert (10, 1) == (runs.waiting_tasks, len(runs.preemptions))
     assert "90 GPUs that may be preempted; 10 tasks wait: " in runs.message
-    assert "waits" == runs.certificate["verdict"]
+    assert "waits" == runs.certificate.verdict
     given_back = [
         task.failure_message for task in team.tasks(low, every=True) if task.failure_message
     ]

@@ -118,11 +118,13 @@ class Excess(msgspec.Struct, frozen=True):
     flavor_resource: FlavorResource
     quota: int
     used: int
+    #: What of the quota others use above what is promised to them: it has so much less.
+    withdrawn: int = 0
 
     @property
     def balance(self) -> int:
         """`T(x,r)`."""
-        return self.quota - self.used
+        return self.quota - self.withdrawn - self.used
 
 
 class EvictionCertificate(msgspec.Struct, frozen=True):

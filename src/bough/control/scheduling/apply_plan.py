@@ -7,7 +7,7 @@ room, so it voids the decisions about that group alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -47,8 +47,13 @@ class Applied(msgspec.Struct, frozen=True):
         return bool(self.started or self.evicted)
 
 
-def apply(site: Site, view: SnapshotView, plan: Plan) -> Applied:
-    """Make a plan true, all of it that still can be."""
+def apply(
+    site: Site, view: SnapshotView, plan: Plan, excesses: Mapping[str, str] | None = None
+) -> Applied:
+    """Make a plan true, all of it that still can be.
+
+    excesses:  by gang that ends for others: what was used beyond a quota there.
+    """
     waits, nominated = _new_waits(view, plan), _nominated(view, plan)
     events = _wait_events(site, view, waits)
     if not plan.binds and not plan.evictions:
@@ -61,7 +66,7 @@ def apply(site: Site, view: SnapshotView, plan: Plan) -> Applied:
     with site.store.write() as connection:
         if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):
             return Applied(stale=True)
-        work = _Decisions(site, connection, view)
+        work = _Decisions(site, connection, view, excesses or {})
         work.lock(
             [*(each.workload for each in plan.binds), *(each.workload for each in plan.evictions)]
         )
@@ -78,8 +83,15 @@ def apply(site: Site, view: SnapshotView, plan: Plan) -> Applied:
 class _Decisions:
     """The decisions of a plan, made changes of the workflows that they are about."""
 
-    def __init__(self, site: Site, connection: sa.Connection, view: SnapshotView) -> None:
+    def __init__(
+        self,
+        site: Site,
+        connection: sa.Connection,
+        view: SnapshotView,
+        excesses: Mapping[str, str],
+    ) -> None:
         self._site = site
+        self._excesses = excesses
         self._connection = connection
         self._entries = view.entries
         self._grace_s = grace_s(view.policy)
@@ -152,7 +164,12 @@ class _Decisions:
     ) -> Preemption:
         preemptor = self._entries.get(eviction.preemptor or "")
         workflow = None if preemptor is None else preemptor.workflow
-        return preemption_of(eviction, group, pods, reason, workflow, self._names, self._now_ms)
+        told = preemption_of(eviction, group, pods, reason, workflow, self._names, self._now_ms)
+        excess = self._excesses.get(eviction.workload)
+        if excess is None:
+            return told
+        text = f"{told.message}: {self._names.in_text(excess)}"
+        return msgspec.structs.replace(told, message=text)
 
 
 def _same(entry: GroupEntry, latest: Sequence[Task]) -> bool:

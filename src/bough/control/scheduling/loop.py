@@ -21,6 +21,7 @@ from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
+from bough.core.explain.evictions import excess_texts
 from bough.errors import BoughError
 from bough.model.backend import Backend, Observation
 from bough.model.pool import OfferedNode
@@ -245,7 +246,8 @@ class Scheduler:
             planned_us = (perf_counter_ns() - started) // 1_000
             decided = msgspec.structs.replace(decided, version=view.snapshot.version)
             waiting = len(decided.waits)
-            applied = apply(self._site, view, decided)
+            excesses = excess_texts(self._memo, decided)
+            applied = apply(self._site, view, decided, excesses)
             if not applied.stale:
                 if decided.binds or decided.evictions:
                     self._builder.expect(decided.version + 1)

@@ -46,6 +46,11 @@ class Memo:
             return None
         return msgspec.structs.replace(plan, version=snapshot.version)
 
+    @property
+    def copy(self) -> WorkingCopy | None:
+        """The working copy as it was before the last plan; `None`: nothing is kept."""
+        return self._copy
+
     def refresh(self, snapshot: Snapshot, policy: Policy) -> WorkingCopy:
         """The working copy, in step with a snapshot."""
         copy = self._copy

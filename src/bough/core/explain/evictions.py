@@ -17,13 +17,14 @@ from bough.core.cycle.plan import plan
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.sentences import say_excess
-from bough.core.quota.tree import QuotaTree
 from bough.model.certificate import EvictionCertificate, Excess
-from bough.model.plan import EvictionRule, Plan
+from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal
 from bough.model.snapshot import Snapshot
+
+_RECLAIMS = (EvictionRule.RECLAIM, EvictionRule.RECLAIM_WHILE_BORROWING)
 
 
 def eviction_certificate(
@@ -35,16 +36,11 @@ def eviction_certificate(
     if eviction is None:
         return None
     copy = Memo().refresh(snapshot, policy)
-    tree = copy.ledgers.total
     victim = copy.claims[workload]
     preemptor = copy.claims.get(eviction.preemptor or "")
     amounts = _starting(copy, decided)
     need = None if preemptor is None else _need(copy, preemptor, amounts)
-    excesses = tuple(_excesses(tree, victim.queue, eviction.level))
-    if not excesses:
-        for name, total in amounts.items():
-            tree.add_usage(copy.claims[name].queue, total)
-        excesses = tuple(_excesses(tree, victim.queue, eviction.level))
+    excesses = _excesses(copy, eviction, amounts)
     certificate = EvictionCertificate(
         workload=workload,
         queue=victim.queue,
@@ -62,6 +58,20 @@ def eviction_certificate(
         need=need,
     )
     return msgspec.structs.replace(certificate, sentence=_say(certificate))
+
+
+def excess_texts(memo: Memo, decided: Plan) -> dict[str, str]:
+    """By gang that a plan ends for others that reclaim: which of its nodes used more than its own.
+
+    memo:  the one that the plan was just made with, which has the state before it.
+    """
+    copy = memo.copy
+    reclaims = [each for each in decided.evictions if each.rule in _RECLAIMS]
+    if copy is None or not reclaims:
+        return {}
+    amounts = _starting(copy, decided)
+    found = {each.workload: _excesses(copy, each, amounts) for each in reclaims}
+    return {name: say_excess(each[0]) for name, each in found.items() if each}
 
 
 def _starting(copy: WorkingCopy, decided: Plan) -> dict[str, dict[FlavorResource, int]]:
@@ -100,8 +110,28 @@ def _need(
     return copy.ledgers.total.refusal(preemptor.queue, amounts.get(preemptor.name, {}))
 
 
-def _excesses(tree: QuotaTree, queue: str, level: TreeNode | None) -> Iterator[Excess]:
-    """Everything of which a node from the queue up to the level uses more than its quota."""
+def _excesses(
+    copy: WorkingCopy, eviction: Eviction, amounts: dict[str, dict[FlavorResource, int]]
+) -> tuple[Excess, ...]:
+    """What the victim's queue and those above it use beyond their quota, up to the level."""
+    queue = copy.claims[eviction.workload].queue
+    found = tuple(_present_excesses(copy, queue, eviction.level))
+    if found:
+        return found
+    mark = copy.mark()
+    for name, total in amounts.items():
+        copy.ledgers.total.add_usage(copy.claims[name].queue, total)
+    found = tuple(_present_excesses(copy, queue, eviction.level))
+    copy.undo(mark)
+    return found
+
+
+def _present_excesses(copy: WorkingCopy, queue: str, level: TreeNode | None) -> Iterator[Excess]:
+    """Everything of which a node from the queue up to the level uses more than its quota.
+
+    A part of it may be withdrawn: what others beside it use above what is promised to them.
+    """
+    tree, promises = copy.ledgers.total, copy.ledgers.guaranteed
     node = TreeNode(NodeKind.QUEUE, queue)
     if node not in tree or tree.cycle(node):
         return
@@ -110,8 +140,9 @@ def _excesses(tree: QuotaTree, queue: str, level: TreeNode | None) -> Iterator[E
             return
         for what in tree.flavor_resources(each):
             account = tree.account(each, what)
-            if account is not None and account.balance < 0:
-                yield Excess(each, what, account.subtree_quota, account.usage)
+            less = promises.withdrawn(each, what)
+            if account is not None and account.balance < less:
+                yield Excess(each, what, account.subtree_quota, account.usage, less)
 
 
 def _say(certificate: EvictionCertificate) -> str:

@@ -123,9 +123,10 @@ def say_requests(requests: Resources) -> str:
 def say_excess(excess: Excess) -> str:
     """A node that uses more than its quota."""
     what = excess.flavor_resource
+    less = f", {_write(what, excess.withdrawn)} of which others use above theirs"
     return (
         f"{excess.node} used {_write(what, excess.used)} of its quota of "
-        f"{_amount(what, excess.quota)}"
+        f"{_amount(what, excess.quota)}{less if excess.withdrawn else ''}"
     )
 
 
