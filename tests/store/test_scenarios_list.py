@@ -6,8 +6,15 @@ import pytest
 
 from bough.model.pool import PoolStatus
 from bough.model.workflow import Priority, TaskStatus
-from bough.server.pool_documents import show_pool
-from tests.store.usecases import TaskFilter, node_list, pools, quotas, subpools, task_list
+from tests.store.usecases import (
+    TaskFilter,
+    node_list,
+    pools,
+    quotas,
+    show_pool,
+    subpools,
+    task_list,
+)
 from tests.store.world import big_node, refusal
 
 pytestmark = pytest.mark.postgresql

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bough.model.gang import TopologyConstraint
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
-from bough.server.pool_documents import show_pool
-from tests.store.usecases import Filter, pool_store, pools, query, quotas, subpools
+from tests.store.usecases import Filter, pool_store, pools, query, quotas, show_pool, subpools
 from tests.store.world import one_group, refusal
 
 

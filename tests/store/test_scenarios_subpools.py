@@ -7,8 +7,7 @@ import msgspec
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus
-from bough.server.pool_documents import show_pool
-from tests.store.usecases import Note, history, pools, subpools
+from tests.store.usecases import Note, history, pools, show_pool, subpools
 from tests.store.world import refusal
 
 

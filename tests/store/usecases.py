@@ -25,6 +25,7 @@ from bough.control.startup import start
 from bough.control.workflows import observations, query, task_list
 from bough.control.workflows.query import get_workflow
 from bough.control.workflows.submission import Mode, restart, submit
+from bough.server.pool_documents import show_pool
 from bough.store import Store, records
 from bough.store import pools as pool_store
 from bough.store import records as record_store
@@ -69,6 +70,7 @@ __all__ = [
     "restart",
     "setting_store",
     "settings",
+    "show_pool",
     "signing_key",
     "start",
     "submit",
