@@ -16,7 +16,7 @@ from bough.model.certificate import Certificate
 from bough.model.quota import FlavorResource, TreeNode
 from bough.model.remedy import Remedies
 
-#: Properties that are told beside the fields they are made from.
+#: Properties that are added to the fields they follow from.
 _DERIVED = ("deficit", "never", "missing", "balance", "sentence")
 
 

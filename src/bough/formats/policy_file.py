@@ -278,7 +278,7 @@ def _written_value(value: Any, *, is_time: bool) -> Any:
 
 
 def _written_duration(milliseconds: int) -> str:
-    """With its largest whole unit, as people write it."""
+    """A duration in its largest whole unit."""
     for unit, size in _UNITS:
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"

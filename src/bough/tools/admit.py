@@ -103,7 +103,7 @@ def _parse_requests(
 
 
 def _find_resource(name: str, known: list[str]) -> str | None:
-    """A resource by its name, or by what stands after its slash where only one fits."""
+    """A resource by its name, or by the part after the slash if only one fits."""
     if name in known:
         return name
     ending = [each for each in known if each.endswith(f"/{name}")]
@@ -203,7 +203,7 @@ def _refusal_answer(question: _Question, refusal: Refusal) -> Answer:
 
 
 def _holders(question: _Question, node: TreeNode, what: FlavorResource) -> list[Answer]:
-    """Who uses it at the node and below, those who use most first, with their workloads."""
+    """The queues that use it at the node and below, the largest first, with their workloads."""
     tree = question.tree
     queues = [each for each in tree.subtree(node) if each.kind is NodeKind.QUEUE]
     holders: list[Answer] = []

@@ -124,7 +124,7 @@ def _age(member: MemberPod) -> tuple[bool, int]:
 
 
 def _obstacles(objects: KaiObjects, elsewhere: Collection[str]) -> dict[str, QueueObstacle]:
-    """Where no queues were read, nothing can be said about them."""
+    """Why gangs cannot use the queue that they name; empty if no queues were read."""
     queues = {queue.name: queue for queue in objects.queues}
     named = [(pod_group.full_name, pod_group.queue) for pod_group in objects.pod_groups]
     named += [

@@ -96,7 +96,7 @@ def load_scene(
 
 
 def time_ms(text: str) -> int:
-    """The time for which is planned, as people write it; raise Invalid where it is none."""
+    """Read the time to plan for; raise Invalid if it is none."""
     return parse_time_ms(text)
 
 
@@ -146,7 +146,7 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
 
 
 def _demand_nodes(problems: Iterable[Problem]) -> None:
-    """Without nodes gangs cannot be planned; what is wrong otherwise is told first."""
+    """Refuse to plan without nodes, unless other errors are reported first."""
     if not any(problem.severity is Severity.ERROR for problem in problems):
         raise NotFound(
             "there is no Node in what was read",
@@ -199,7 +199,7 @@ def _flavor_problems(nodes: Collection[Node], organisation: Organisation) -> Ite
 
 
 def _queues(found: Gangs, elsewhere: Collection[str]) -> tuple[list[FairQueue], list[Problem]]:
-    """The queues that take gangs, or lead to such; where none were read, each may use all."""
+    """The queues to plan with; if none were read, one without limits for each name."""
     declared = found.objects.queues
     if not declared and not elsewhere:
         names = dict.fromkeys(gang.queue for gang in found.gangs if gang.queue)

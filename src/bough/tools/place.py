@@ -72,7 +72,7 @@ def place(
 
 
 def _read(node_paths: list[str], paths: list[str], *, lenient: bool) -> _Input:
-    """Read all files as one: nodes and topologies may stand in any of them."""
+    """Read all files as one: nodes and topologies can be in any of them."""
     texts = read_texts([*node_paths, *paths])
     nodes = read_nodes(texts.documents, lenient=lenient)
     gangs = gather(texts.documents, lenient=lenient)
@@ -213,7 +213,7 @@ def _topology_answer(topology: Topology) -> Answer:
 def _node_answers(
     placer: Placer, found: _Input, topology: Topology | None, gangs: Iterable[Answer]
 ) -> list[Answer]:
-    """Every node, in the order of the domains and then of names, with who uses its GPUs."""
+    """Every node, by domain and then by name, with the gangs that use its GPUs."""
     pods: dict[str, list[Answer]] = {node.name: [] for node in found.nodes}
     for gang, answer in zip(found.gangs, gangs, strict=True):
         started = {each["pod"]: each for each in answer["started"]}

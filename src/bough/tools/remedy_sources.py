@@ -61,7 +61,7 @@ def source_of(snapshot: Snapshot, written: WrittenObjects) -> Source:
 
 
 def cordoned_nodes(documents: Iterable[Document]) -> frozenset[str]:
-    """The nodes that are only cordoned: ready, but told to take no pods."""
+    """The nodes that are ready but cordoned."""
     return frozenset(name for document in documents for name in _cordoned(document.value))
 
 
@@ -78,7 +78,7 @@ def _cordoned(value: object) -> Iterator[str]:
 
 
 class FileSource(FairSource):
-    """Queues, PodGroups, Pods and Nodes of KAI; what is of Kueue is told as Kueue has it."""
+    """Queues, PodGroups, Pods and Nodes of KAI; objects of Kueue in Kueue's own words."""
 
     node_kind = "Node"
     cordoned_field = fields.UNSCHEDULABLE

@@ -52,7 +52,7 @@ def why(
 
 
 def _find(snapshot: Snapshot, name: str) -> str:
-    """The full name of a workload; its namespace may be left out where only one fits."""
+    """The full name of a workload; the namespace can be left out if only one fits."""
     known = [gang.name for row in snapshot.gangs.values() for gang in row]
     if name in known:
         return name

@@ -101,7 +101,7 @@ def _read_state(status: Fields, spec: Fields, metadata: Metadata) -> PodState:
 
 
 def _read_start_ms(status: Fields, state: PodState) -> int | None:
-    """Since when a pod has been on its node; of one that does not run, nothing is said by it."""
+    """Since when a pod has been on its node; only for a pod that runs."""
     started = status.optional_time_ms("startTime")
     return started if state is PodState.RUNNING else None
 

@@ -57,7 +57,7 @@ def read_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
 
 
 def read_gang(fields: Fields, name: str) -> PodGroup:
-    """Read what says how a gang is made up, wherever it stands (`GANG_FIELDS`)."""
+    """Read the fields that describe a gang (`GANG_FIELDS`), in whatever object they are."""
     return PodGroup(
         name=name,
         min_member=fields.optional_integer("minMember"),

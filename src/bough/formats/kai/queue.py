@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _UNLIMITED = -1
 _DEFAULT_PRIORITY = 100
-#: Memory is written in units of so many bytes; GPUs and CPU in the units that the model uses.
+#: Bytes in the unit in which memory is written; GPUs and CPU have the units of the model.
 MEMORY_UNIT = 1_000_000
 #: The units that the model counts in.
 _COUNTED = {"gpu": "GPUs", "cpu": "thousandths of a core", "memory": "bytes"}

@@ -18,7 +18,7 @@ class Metadata(msgspec.Struct, frozen=True):
     uid: str | None = None
     #: Milliseconds since 1970.
     created_ms: int | None = None
-    #: When its deletion was asked for; it may take a while.
+    #: When its deletion was requested.
     deleted_ms: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}

@@ -134,7 +134,7 @@ def _read_node(fields: Fields, metadata: Metadata) -> Node:
 
 
 def _read_capacity(status: Fields) -> Resources:
-    """What pods may use; where that is not said, all that there is."""
+    """What pods can use (`allocatable`); if that is missing, the capacity."""
     status.ignore(*_STATUS_FIELDS_WITHOUT_MEANING)
     amounts = {PODS: DEFAULT_PODS}
     for field in ("capacity", "allocatable"):

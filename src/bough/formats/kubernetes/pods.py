@@ -48,7 +48,7 @@ class NotHonoured(StrEnum):
 
     #: They are given no place.
     WAITS = "is not supported: the pod waits"
-    #: They have a place; others are placed as if they did not demand it.
+    #: They are placed; others are placed as if these did not demand it.
     RUNS = "is not supported: other pods are placed without regard to it"
     #: They are planned by their quota, whatever else they demand.
     QUOTA = "is not looked at: what counts here is quota"
@@ -248,7 +248,7 @@ def _read_node_affinity(nodes: Fields) -> tuple[tuple[Match, ...], ...]:
 
 
 def _read_container(fields: Fields) -> tuple[dict[str, int], bool]:
-    """What a container asks for, and whether it is restarted for ever."""
+    """What a container asks for, and whether it is restarted always."""
     fields.ignore(*_CONTAINER_FIELDS_WITHOUT_MEANING.split())
     return _read_resources(fields), fields.optional_text("restartPolicy") == "Always"
 

@@ -96,7 +96,7 @@ def unused_selectors(read: Read) -> list[Problem]:
 
 
 def _unused(read: Read, field: str, message: str) -> list[Problem]:
-    """A warning for every object that says something in a field of its spec."""
+    """A warning for every object that sets a field of its spec."""
     path: FieldPath = ("spec", field)
     found: list[Problem] = []
     for subject, document in read.documents.items():

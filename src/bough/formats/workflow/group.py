@@ -1,4 +1,4 @@
-"""One group of a workflow: its tasks, who leads, and how its gang is made up, as it is written.
+"""One group of a workflow: its tasks, its lead, and its gang, as they are written.
 
 How a gang is made up can be said in three ways: in the words of a PodGroup, by tasks that are there
 so many times, and by topologies of resources. All end as a PodGroup; whether that is right and what
@@ -33,7 +33,7 @@ class ReadGroup(NamedTuple):
     #: Those of a lone task are the task's own.
     fields: Fields
     members: tuple[ReadTask, ...]
-    #: How its gang is made up; `None`: all of its tasks are needed, and nothing more is said.
+    #: Its gang; `None`: it is not described, and all of its tasks are needed.
     gang: PodGroup | None = None
 
     @property
@@ -51,7 +51,7 @@ class WorkflowLimits(NamedTuple):
 
     wanted: dict[str, NamedResources]
     maximum_tasks: int
-    #: Files may still be on the machine of the one who submits.
+    #: Files may still be on the user's machine.
     uploading: bool
 
     def check(self, count: int, written_bytes: int) -> None:
@@ -69,7 +69,7 @@ class WorkflowLimits(NamedTuple):
 
 
 def read_lone_task(fields: Fields, limits: WorkflowLimits) -> ReadGroup:
-    """A task that is in no group is one by itself."""
+    """Read a task outside of groups, which is a group of its own."""
     member = _read_member(fields, limits, lone=True)
     limits.check(member.times, member.written_bytes)
     return _gather(fields, f"{member.task.name}-group", (member,), None)

@@ -134,7 +134,7 @@ class _Builder:
         self._taken: set[str] = set()
 
     def differing(self) -> Iterator[int]:
-        """Tasks that share a domain with others, but not what it is to them."""
+        """Tasks that share a domain with others but disagree on whether it is required."""
         found: dict[tuple[str, ...], Requirement] = {}
         for index, levels in enumerate(self.levels):
             path: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from bough.formats.yaml.fields import Fields
 
-#: What a replica finds in its environment: its number, and how many there may be.
+#: Variables of a replica: its number, and the largest number of replicas.
 REPLICA_VARIABLE = "BOUGH_REPLICA"
 REPLICAS_VARIABLE = "BOUGH_REPLICAS"
 
@@ -61,7 +61,7 @@ class Replicas(NamedTuple):
 
 
 class ReadTask(NamedTuple):
-    """A task as it is written, which may stand for several."""
+    """A task as it is written, with all its replicas."""
 
     fields: Fields
     task: TaskSpec
@@ -71,7 +71,7 @@ class ReadTask(NamedTuple):
 
     @property
     def times(self) -> int:
-        """How many tasks it stands for."""
+        """How many tasks it gives."""
         return 1 if self.replicas is None else self.replicas.most
 
     @property
@@ -81,7 +81,7 @@ class ReadTask(NamedTuple):
 
     @property
     def tasks(self) -> tuple[TaskSpec, ...]:
-        """All tasks that it stands for. Of replicas, the first is the lead."""
+        """All tasks that it gives. Of replicas, the first is the lead."""
         if self.replicas is None:
             return (self.task,)
         return tuple(self._replica(number) for number in range(self.replicas.most))
@@ -104,7 +104,7 @@ class ReadTask(NamedTuple):
 def read_task(
     fields: Fields, wanted: dict[str, NamedResources], *, lone: bool, uploading: bool, maximum: int
 ) -> ReadTask:
-    """Read a task. Uploading, files may still be on the machine of the one who submits."""
+    """Read a task. If uploading, files may still be on the user's machine."""
     resource = fields.optional_text("resource")
     if resource is not None and resource not in wanted:
         fields.error("resource", f"{resource[:60]!r} is not among the resources of the workflow")

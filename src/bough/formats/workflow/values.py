@@ -195,7 +195,7 @@ def read_words(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def read_path(fields: Fields, name: str) -> str:
-    """A path that must be there; it never leads upwards. Where it may be, a backend decides."""
+    """A required path without `..`; a backend decides where it can be."""
     path = fields.text(name)
     if len(path) > MAXIMUM_PATH:
         fields.error(name, f"has {len(path)} characters; at most {MAXIMUM_PATH} are possible")
@@ -226,7 +226,7 @@ def read_regex(fields: Fields) -> str | None:
 
 
 def read_credential_name(fields: Fields, name: str) -> str:
-    """The name of a credential, which stands as the name of a field."""
+    """The name of a credential, which is the name of a field."""
     if not _CREDENTIAL.match(name):
         fields.error(name, f"{name[:80]!r} is no name of a credential")
     return name

@@ -31,7 +31,7 @@ SOURCE = "workflow"
 VERSIONS = (1, 2)
 #: Mappings, lists and values of a workflow, aliases written out.
 MAXIMUM_VALUES = 100_000
-#: What an author can read at once; after so many problems the rest is not looked at.
+#: After this many problems the rest is not read.
 MAXIMUM_PROBLEMS = 100
 #: Names among which one is looked for that was probably meant.
 SUGGESTED = 50
@@ -42,12 +42,12 @@ MAXIMUM_TASKS = 1_000
 
 
 class WrittenGang(NamedTuple):
-    """How the gang of one group is made up, as it is written, and where it stands."""
+    """The gang of one group as it is written, and its place in the file."""
 
     path: FieldPath
-    #: `None`: nothing is said, and all of its tasks are needed.
+    #: `None`: it is not described, and all of its tasks are needed.
     gang: PodGroup | None
-    #: Where each of the group's tasks stands.
+    #: The place of each of the group's tasks.
     tasks: tuple[FieldPath, ...] = ()
 
 

@@ -39,7 +39,7 @@ MAXIMUM_TAGS = 100
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: Where a tag is declared: at the beginning of what the parser takes for a line.
 _TAG = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%TAG")
-#: Characters that no YAML may hold.
+#: Characters that YAML does not allow.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
 
@@ -117,7 +117,7 @@ def compose(
 
 
 def find_forbidden(text: str) -> int | None:
-    """Where a character stands that no YAML may hold; `None`: there is none."""
+    """The position of a character that YAML does not allow; `None`: there is none."""
     found = _FORBIDDEN.search(text)
     return None if found is None else found.start()
 
@@ -224,7 +224,7 @@ class _Composer:
             raise self._refuse(event, f"more than {most} values (aliases written out)")
 
     def _attach(self, event: Event, value: Value, height: int, line: int = 0) -> None:
-        """Give a finished value to the mapping or sequence that it stands in."""
+        """Add a finished value to its mapping or sequence."""
         if not self._frames:
             self.document = value
             return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bough.model.problem import FieldPath, Problem
 
 MAXIMUM_FILE_BYTES = 64 << 20
-#: Names that are read from a folder; a file that is named itself may be called anything.
+#: Which files of a folder are read; a file that is named itself can have any name.
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
 

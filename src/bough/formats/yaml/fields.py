@@ -37,7 +37,7 @@ class Reading:
         self, document: Document, *, lenient: bool = False, most: int | None = None
     ) -> None:
         self.document = document
-        #: After so many problems Enough is raised; `None`: all are wanted, however many.
+        #: After this many problems Enough is raised; `None`: never.
         self._most = most
         #: Kind and name, as `ClusterQueue/team-a`; set as soon as they are known.
         self.subject = ""
@@ -93,15 +93,15 @@ class Fields:
         return True
 
     def is_mapping(self, name: str) -> bool:
-        """Whether a field, which may also be something simpler, is a mapping."""
+        """Whether a field, which can also have a simpler form, is a mapping."""
         return isinstance(self._values.get(name), LinedDict)
 
     def names(self) -> tuple[str, ...]:
-        """Every name that stands here, also those with a null value."""
+        """Every name in the mapping, those with a null value included."""
         return tuple(self._values)
 
     def spelling(self, *names: str) -> str:
-        """Which of several names for one field stands here; the first is the one of today."""
+        """Which of several names of one field is used here; the first one is the current name."""
         used = [name for name in names if name in self]
         self._read.update(names)
         for other in used[1:]:

@@ -46,7 +46,7 @@ def parse_quantity(value: str | int | Decimal, resource: str) -> int:
 
 
 def parse_fraction(value: str | int | Decimal) -> Fraction:
-    """Read a quantity exactly, whatever it counts; raise Invalid where it is none."""
+    """Read a quantity as an exact fraction; raise Invalid if it is none."""
     text = str(value)
     match = _QUANTITY.match(text[: 4 * MAXIMUM_DIGITS])
     if match is None:
