@@ -10,7 +10,7 @@ import pytest
 from bough.control.people import users
 from bough.control.records.event_stream import Recent
 from bough.control.workflows import query
-from bough.control.workflows.logs import LogReader, Wanted
+from bough.control.workflows.logs import LogReader, LogSelection
 from bough.model.access import Actor
 from bough.model.backend import LogLine
 from tests.api.house import House, spec
@@ -350,7 +350,9 @@ def test_nothing_is_looked_up_while_nothing_happens(house, pair, monkeypatch):
 
 def _reader(house, name, **wanted):
     backends = {"default": house.backend}
-    reader = LogReader(house.site, backends, Recent(house.site, look_s=0), name, Wanted(**wanted))
+    reader = LogReader(
+        house.site, backends, Recent(house.site, look_s=0), name, LogSelection(**wanted)
+    )
     reader.open(ROOT)
     return reader
 

@@ -22,7 +22,7 @@ import pytest
 
 from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.site import Site
-from bough.control.workflows.submission import Mode, submit
+from bough.control.workflows.submission import SubmitMode, submit
 from bough.server.engine import Engine
 from bough.store import Store
 from tests.api.served import Served
@@ -76,7 +76,10 @@ def _admission(report: Report, site: Site) -> None:
     spec = crowd.spec()
     taken: dict[str, list[float]] = {crowd.DIVIDED: [], crowd.WHOLE: []}
     checked: dict[str, list[float]] = {crowd.DIVIDED: [], crowd.WHOLE: []}
-    for mode, times, number in ((Mode.SUBMIT, taken, PAIRS), (Mode.VALIDATE, checked, CHECKS)):
+    for mode, times, number in (
+        (SubmitMode.SUBMIT, taken, PAIRS),
+        (SubmitMode.VALIDATE, checked, CHECKS),
+    ):
         for turn in range(number):
             for kind, pool in ((crowd.DIVIDED, doors[turn % len(doors)]), (crowd.WHOLE, "plain")):
                 start = time.perf_counter()

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.control.pools.pool_config import PoolConfig
-from bough.control.pools.quota_tree import Forest, derive
+from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.waits import Waits
 from bough.core.gang.release import core_pods
@@ -65,13 +65,13 @@ class Site:
     def __init__(self, fields: Fields) -> None:
         nodes = tuple(read_nodes(fields.children("nodes")))
         pools = fields.children("pools")
-        self.config = PoolConfig(
+        self.config = PoolSetup(
             pools=tuple(map(read_pool, pools)),
             subpools=tuple(subpool for pool in pools for subpool in read_subpools(pool)),
             cohorts=tuple(map(read_cohort, fields.children("cohorts"))),
             nodes=tuple(OfferedNode(node.name, gpus=node.capacity.gpus) for node in nodes),
         )
-        self.forest: Forest = derive(self.config, "site")
+        self.forest: QuotaForest = derive(self.config, "site")
         self.simulation = Simulation(
             Snapshot(
                 now_ms=1_000_000,

@@ -8,7 +8,7 @@ from bough.errors import Refused
 from bough.model.access import Actor
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
-from tests.store.usecases import Filter, Mode, pools, query, restart, submit
+from tests.store.usecases import Filter, SubmitMode, pools, query, restart, submit
 from tests.store.world import job, one_group, refusal
 
 TOO_MANY = (
@@ -154,15 +154,15 @@ def test_scenario_039_validation_is_refused_alike_and_a_dry_run_is_not(divided):
     divided.delete("a")
     site, admin = divided.site, divided.admin
 
-    status, _ = refusal(submit, site, admin, "team--a", job(5), mode=Mode.VALIDATE)
+    status, _ = refusal(submit, site, admin, "team--a", job(5), mode=SubmitMode.VALIDATE)
 
     assert 409 == status
-    assert submit(site, admin, "team--a", job(5), mode=Mode.DRY_RUN).workflow is None
+    assert submit(site, admin, "team--a", job(5), mode=SubmitMode.DRY_RUN).workflow is None
 
 
 def test_scenario_039_a_validation_keeps_nothing(team):
-    assert submit(team.site, team.admin, "team", job(5), mode=Mode.VALIDATE).workflow is None
-    status, _ = refusal(submit, team.site, team.admin, "team", job(101), mode=Mode.VALIDATE)
+    assert submit(team.site, team.admin, "team", job(5), mode=SubmitMode.VALIDATE).workflow is None
+    status, _ = refusal(submit, team.site, team.admin, "team", job(101), mode=SubmitMode.VALIDATE)
 
     assert 400 == status
     assert () == query.list_workflows(team.site, team.admin, Filter()).workflows

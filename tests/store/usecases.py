@@ -24,7 +24,7 @@ from bough.control.site import Site
 from bough.control.startup import start
 from bough.control.workflows import observations, query, task_list
 from bough.control.workflows.query import get_workflow
-from bough.control.workflows.submission import Mode, restart, submit
+from bough.control.workflows.submission import SubmitMode, restart, submit
 from bough.server.pool_documents import show_pool
 from bough.store import Store, records
 from bough.store import pools as pool_store
@@ -40,12 +40,12 @@ __all__ = [
     "By",
     "Explainer",
     "Filter",
-    "Mode",
     "Note",
     "Recent",
     "Scheduler",
     "Site",
     "Store",
+    "SubmitMode",
     "TaskFilter",
     "VirtualBackend",
     "Written",

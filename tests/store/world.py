@@ -9,7 +9,7 @@ from bough.backends.virtual import VirtualBackend
 from bough.control.people import users
 from bough.control.pools import cohorts, pools, quotas, subpool_drain, subpools
 from bough.control.pools.quotas import PoolRow
-from bough.control.scheduling.loop import Cycle, Scheduler
+from bough.control.scheduling.loop import CycleResult, Scheduler
 from bough.control.site import Site
 from bough.control.workflows import query
 from bough.control.workflows.submission import submit
@@ -150,7 +150,7 @@ class World:
         assert self.status(workflow) is WorkflowStatus.RUNNING
         return workflow
 
-    def settle(self) -> Cycle:
+    def settle(self) -> CycleResult:
         """Let the scheduler work until nothing changes any more."""
         for _ in range(50):
             cycle = self.scheduler.cycle()

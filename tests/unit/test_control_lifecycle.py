@@ -12,7 +12,7 @@ from bough.control.workflows.lifecycle import (
     RESTART,
     START,
     VANISHED,
-    Verdict,
+    AttemptOutcome,
     follow_lead,
     group_status,
     is_overtaken,
@@ -122,22 +122,22 @@ def seen(exit_code: int | None = None, sight: Sight = Sight.ENDED, **fields: obj
 
 def judge(
     attempt: Task, end: Observation, earlier: tuple[Task, ...] = (), **settings: object
-) -> Verdict:
+) -> AttemptOutcome:
     found = WorkflowSettings(**settings)  # type: ignore[arg-type]
     return verdict(attempt, TaskSpec("lead"), {}, found, end, earlier)
 
 
 def test_what_ends_by_itself_ends_by_its_exit_code():
-    assert Verdict(E.COMPLETE, 0, "") == judge(task(), seen(0))
-    assert Verdict(E.FAIL, 3, "Task ended with exit code 3.") == judge(task(), seen(3))
-    assert Verdict(E.FAIL, 4000, "Task ended with exit code 4000.") == judge(task(), seen())
+    assert AttemptOutcome(E.COMPLETE, 0, "") == judge(task(), seen(0))
+    assert AttemptOutcome(E.FAIL, 3, "Task ended with exit code 3.") == judge(task(), seen(3))
+    assert AttemptOutcome(E.FAIL, 4000, "Task ended with exit code 4000.") == judge(task(), seen())
 
 
 def test_signals_are_told_apart_from_exit_codes():
     killed = judge(task(), seen(137, signal=9))
     unheard_of = judge(task(), seen(128 + 77, signal=77))
 
-    assert Verdict(E.FAIL, 137, "Task was killed by SIGKILL.") == killed
+    assert AttemptOutcome(E.FAIL, 137, "Task was killed by SIGKILL.") == killed
     assert "Task was killed by signal 77." == unheard_of.message
     assert "Task ended with exit code 137." == judge(task(), seen(137)).message
 
@@ -151,7 +151,7 @@ def test_what_was_preempted_is_tried_again_by_default():
         "Task was preempted at 2026-01-05 12:00:00 UTC. "
         "Exit Action: RESCHEDULE the task for exit code 3006."
     )
-    assert Verdict(E.PREEMPT, 3006, text, again=True) == found
+    assert AttemptOutcome(E.PREEMPT, 3006, text, again=True) == found
     assert T.FAILED_PREEMPTED is found.status
 
 
@@ -183,7 +183,7 @@ def test_what_its_backend_loses_again_and_again_is_given_up():
 def test_what_cannot_be_started_fails_unless_its_actions_say_otherwise():
     end = seen(sight=Sight.UNSTARTABLE, message="no such file: /bin/nothing")
 
-    assert Verdict(E.CANNOT_START, 3003, "no such file: /bin/nothing") == judge(task(), end)
+    assert AttemptOutcome(E.CANNOT_START, 3003, "no such file: /bin/nothing") == judge(task(), end)
     again = judge(task(), end, default_exit_actions={"RESCHEDULE": "3003"}, max_retry_per_task=1)
     assert (T.RESCHEDULED, True) == (again.status, again.again)
 
@@ -243,7 +243,7 @@ def test_what_ended_well_and_is_not_tried_again_is_completed():
     found = judge(task(retry_id=1), seen(0), before, **fields)
 
     text = "Task ended with exit code 0. No exit action applied due to retry limit 1."
-    assert Verdict(E.COMPLETE, 0, text) == found
+    assert AttemptOutcome(E.COMPLETE, 0, text) == found
 
 
 def test_what_was_told_for_good_ends_so_whatever_its_exit_code():

@@ -8,6 +8,7 @@ import pytest
 
 from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
+from bough.model.quota import NodeKind, TreeNode
 
 
 @pytest.fixture
@@ -31,6 +32,20 @@ def names() -> PoolNames:
 )
 def test_a_sentence_names_pools(names, text, expected):
     assert expected == names.in_text(text)
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (TreeNode(NodeKind.QUEUE, "osmo-pool-ns-team--_shared"), "pool team"),
+        (TreeNode(NodeKind.QUEUE, "osmo-pool-ns-team--a"), "pool team--a"),
+        (TreeNode(NodeKind.COHORT, "osmo-pool-ns-team"), "pool team"),
+        (TreeNode(NodeKind.COHORT, "osmo-default-ns"), "the whole cluster"),
+        (TreeNode(NodeKind.COHORT, "research"), "cohort research"),
+    ],
+)
+def test_a_node_of_the_tree_has_the_name_of_its_pool(names, node, expected):
+    assert expected == names.of_node(node)
 
 
 def test_data_names_pools_wherever_queues_stand(names):

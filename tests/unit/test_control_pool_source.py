@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.control.pools.pool_config import PoolConfig
+from bough.control.pools.pool_config import PoolSetup
 from bough.control.pools.quota_tree import derive
 from bough.control.scheduling.pool_remedies import PoolSource
 from bough.core.explain.judge import Judge
@@ -19,8 +19,8 @@ from bough.model.workflow import Priority
 TEAM = "osmo-pool-ns-team"
 
 
-def config(quota: int, maximum: int | None = None, **subpools: int) -> PoolConfig:
-    return PoolConfig(
+def config(quota: int, maximum: int | None = None, **subpools: int) -> PoolSetup:
+    return PoolSetup(
         pools=(Pool("team", gpu=GpuQuota(quota, maximum)), Pool("other", gpu=GpuQuota(0))),
         subpools=tuple(
             Subpool("team", name, SubpoolState.ACTIVE, each) for name, each in subpools.items()
@@ -35,7 +35,7 @@ def group(name: str, gpus: int, leaf: str, on: str | None = None) -> Gang:
     return Gang(f"{name}/group", f"{TEAM}--{leaf}", (pod,), minimum=1, priority=100)
 
 
-def told(declared: PoolConfig, *groups: Gang) -> list[str]:
+def told(declared: PoolSetup, *groups: Gang) -> list[str]:
     """What would help the last of some groups; each does."""
     forest = derive(declared, "ns")
     nodes = (Node("n0", Resources(gpus=8, pods=100), flavor="default"),)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.pools.pool_config import PoolConfig, node_sets, unallocated
+from bough.control.pools.pool_config import PoolSetup, node_sets, unallocated
 from bough.control.pools.quota_tree import derive
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.quota.tree import QuotaTree
@@ -24,7 +24,7 @@ def pool(name: str, guarantee: int | None = None, **fields: object) -> Pool:
     return Pool(name, gpu=gpu, **fields)  # type: ignore[arg-type]
 
 
-def quotas(config: PoolConfig) -> dict[str, dict[FlavorResource, Quota]]:
+def quotas(config: PoolSetup) -> dict[str, dict[FlavorResource, Quota]]:
     forest = derive(config, "ns")
     return {
         each.name: quotas_of(each.resource_groups) for each in (*forest.cohorts, *forest.queues)
@@ -34,7 +34,7 @@ def quotas(config: PoolConfig) -> dict[str, dict[FlavorResource, Quota]]:
 def test_the_root_has_the_nodes_less_all_quotas_below_and_may_owe():
     nodes = (OfferedNode("n", gpus=8),)
     roots = [
-        quotas(PoolConfig(pools=(pool("p", guarantee),), nodes=nodes))["osmo-default-ns"][GPU]
+        quotas(PoolSetup(pools=(pool("p", guarantee),), nodes=nodes))["osmo-default-ns"][GPU]
         for guarantee in (3, 8, 10)
     ]
 
@@ -42,7 +42,7 @@ def test_the_root_has_the_nodes_less_all_quotas_below_and_may_owe():
 
 
 def test_a_pool_has_no_quota_of_its_own_and_its_leaves_add_up_to_it():
-    config = PoolConfig(
+    config = PoolSetup(
         pools=(pool("p", 100),),
         subpools=(
             Subpool("p", "a", ACTIVE, 30),
@@ -62,16 +62,16 @@ def test_a_pool_has_no_quota_of_its_own_and_its_leaves_add_up_to_it():
 
 def test_a_pool_without_limit_has_what_the_others_leave():
     nodes = (OfferedNode("n", gpus=10),)
-    config = PoolConfig(pools=(pool("free"), pool("fixed", 4)), nodes=nodes)
+    config = PoolSetup(pools=(pool("free"), pool("fixed", 4)), nodes=nodes)
 
     assert Quota(6) == quotas(config)["osmo-pool-ns-free--_shared"][GPU]
-    crowded = PoolConfig(pools=(pool("free"), pool("fixed", 40)), nodes=nodes)
+    crowded = PoolSetup(pools=(pool("free"), pool("fixed", 40)), nodes=nodes)
     assert Quota(0) == quotas(crowded)["osmo-pool-ns-free--_shared"][GPU]
 
 
 def test_two_pools_without_limit_never_have_more_together_than_there_is():
     forest = derive(
-        PoolConfig(pools=(pool("x"), pool("y")), nodes=(OfferedNode("n", gpus=10),)), "ns"
+        PoolSetup(pools=(pool("x"), pool("y")), nodes=(OfferedNode("n", gpus=10),)), "ns"
     )
     ledgers = Ledgers(forest.cohorts, forest.queues)
     x, y = forest.leaves["x"], forest.leaves["y"]
@@ -83,7 +83,7 @@ def test_two_pools_without_limit_never_have_more_together_than_there_is():
 
 
 def test_a_maximum_is_a_limit_on_borrowing():
-    config = PoolConfig(
+    config = PoolSetup(
         pools=(pool("p", 100, maximum=120, borrowing_limit=50, lending_limit=7, weight=3),),
         subpools=(Subpool("p", "a", ACTIVE, 30),),
         nodes=(OfferedNode("n", gpus=200),),
@@ -98,7 +98,7 @@ def test_a_maximum_is_a_limit_on_borrowing():
 
 
 def test_cohorts_stand_between_the_root_and_the_pools():
-    config = PoolConfig(
+    config = PoolSetup(
         pools=(pool("p", 4, cohort="org"),),
         cohorts=(PoolCohort("org", quota=2, borrowing_limit=1, lending_limit=0, weight=2),),
         nodes=(OfferedNode("n", gpus=10),),
@@ -114,7 +114,7 @@ def test_cohorts_stand_between_the_root_and_the_pools():
 
 
 def test_pools_that_share_no_nodes_are_counted_apart():
-    config = PoolConfig(
+    config = PoolSetup(
         pools=(pool("a", 4), pool("b", 4), pool("c", 2)),
         nodes=(
             OfferedNode("n1", gpus=8, pools=("a",)),
@@ -131,7 +131,7 @@ def test_pools_that_share_no_nodes_are_counted_apart():
 
 
 def test_node_sets_are_joined_through_others():
-    config = PoolConfig(
+    config = PoolSetup(
         pools=(pool("a"), pool("b"), pool("c")),
         nodes=(OfferedNode("n1", pools=("c", "b")), OfferedNode("n2", pools=("a", "b"))),
     )
@@ -146,7 +146,7 @@ def test_node_sets_are_joined_through_others():
 
 def test_a_cohort_that_is_not_declared_stands_alone():
     forest = derive(
-        PoolConfig(pools=(pool("p", 4, cohort="gone"),), nodes=(OfferedNode("n", gpus=8),)), "ns"
+        PoolSetup(pools=(pool("p", 4, cohort="gone"),), nodes=(OfferedNode("n", gpus=8),)), "ns"
     )
     tree = QuotaTree.of(forest.cohorts, forest.queues)
 
@@ -170,7 +170,7 @@ def test_whatever_the_quotas_the_tree_has_just_the_gpus_that_there_are(guarantee
         Subpool("divided", f"s{number}", state, quota)
         for number, (quota, state) in enumerate(members)
     ]
-    config = PoolConfig(tuple(pools), tuple(subpools), nodes=(OfferedNode("n", gpus=gpus),))
+    config = PoolSetup(tuple(pools), tuple(subpools), nodes=(OfferedNode("n", gpus=gpus),))
     forest = derive(config, "ns")
     tree = QuotaTree.of(forest.cohorts, forest.queues)
     root = TreeNode(NodeKind.COHORT, "osmo-default-ns")

@@ -10,7 +10,7 @@ import msgspec
 from bough.control.config.policy import start_with, stored_faults
 from bough.control.people import tokens
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import read_pool_config, unallocated
+from bough.control.pools.pool_config import read_pool_setup, unallocated
 from bough.control.pools.pool_fields import pool_document
 from bough.control.recording import SYSTEM_ACTOR, audit, revise
 from bough.control.site import Site
@@ -77,7 +77,7 @@ def faults(site: Site) -> list[str]:
     """What must always hold and does not, and what stands in the way of subpools."""
     found: list[str] = []
     with site.store.read() as connection:
-        config = read_pool_config(connection)
+        config = read_pool_setup(connection)
     for pool in config.pools:
         subpools = config.subpools_of(pool.name)
         if DELIMITER in pool.name:

@@ -15,8 +15,8 @@ from bough.api.workflows import (
 from bough.control.config.settings import duration_text
 from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
-from bough.control.workflows.preemptions import Preemption
-from bough.control.workflows.query import Demand, WorkflowView
+from bough.control.workflows.preemptions import PreemptionRecord
+from bough.control.workflows.query import WorkflowDemand, WorkflowView
 from bough.model.record import Difference, Revision
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.server.declare import Visit
@@ -49,7 +49,9 @@ class Links:
         return f"{self._start}/api/workflow/{workflow}/{what}"
 
 
-def workflow_line(workflow: Workflow, demand: Demand, links: Links, now_ms: int) -> WorkflowLine:
+def workflow_line(
+    workflow: Workflow, demand: WorkflowDemand, links: Links, now_ms: int
+) -> WorkflowLine:
     """A workflow in a list."""
     name = workflow.workflow_id
     return WorkflowLine(
@@ -137,7 +139,7 @@ def _group(group: Group, view: WorkflowView, links: Links, names: PoolNames) -> 
     )
 
 
-def preemption_lines(preemptions: Iterable[Preemption]) -> list[PreemptionLine]:
+def preemption_lines(preemptions: Iterable[PreemptionRecord]) -> list[PreemptionLine]:
     """When a group had to end for others, as it is sent."""
     return [
         PreemptionLine(

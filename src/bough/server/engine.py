@@ -10,7 +10,7 @@ from time import perf_counter
 import msgspec
 
 from bough.control.records.event_stream import Recent
-from bough.control.scheduling.loop import TICK_S, Bell, Cycle, Scheduler
+from bough.control.scheduling.loop import TICK_S, Bell, CycleResult, Scheduler
 from bough.control.site import Site
 from bough.model.backend import Backend
 from bough.store.notices import Notice, Notices
@@ -75,7 +75,7 @@ class Engine:
         """Whether the thread is there at all."""
         return self._thread.is_alive()
 
-    def count(self, cycle: Cycle, seconds: float) -> None:
+    def count(self, cycle: CycleResult, seconds: float) -> None:
         """Add up what a cycle did."""
         self.leads = cycle.leads
         if not cycle.leads:
@@ -116,7 +116,7 @@ class _Counted(Scheduler):
         super().__init__(site, backends)
         self._engine = engine
 
-    def cycle(self) -> Cycle:
+    def cycle(self) -> CycleResult:
         started = perf_counter()
         done = super().cycle()
         self._engine.count(done, perf_counter() - started)

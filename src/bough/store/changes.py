@@ -46,14 +46,16 @@ class Mark(msgspec.Struct, frozen=True):
     seen: str = ""
 
 
-class Change(NamedTuple):
+class ChangedSubject(NamedTuple):
     """The subject and the kind of an event."""
 
     kind: EventKind
     subject: str
 
 
-def look(connection: sa.Connection, before: Mark | None) -> tuple[Mark, frozenset[Change] | None]:
+def look(
+    connection: sa.Connection, before: Mark | None
+) -> tuple[Mark, frozenset[ChangedSubject] | None]:
     """Where the reader of this transaction stands, and what it sees that an earlier one did not.
 
     `None`: that is not known, or too much to tell; then everything is to be read.
@@ -71,7 +73,7 @@ def look(connection: sa.Connection, before: Mark | None) -> tuple[Mark, frozense
 
 def _look_postgresql(
     connection: sa.Connection, before: Mark | None
-) -> tuple[Mark, frozenset[Change] | None]:
+) -> tuple[Mark, frozenset[ChangedSubject] | None]:
     last, seen = connection.execute(_LAST_AND_SEEN).one()
     mark = Mark(last or 0, None, seen)
     if before is None:
@@ -89,7 +91,7 @@ def _look_postgresql(
     return mark, _changes(connection.execute(_UNSEEN, values).all())
 
 
-def _changes(rows: Sequence[Sequence[Any]]) -> frozenset[Change] | None:
+def _changes(rows: Sequence[Sequence[Any]]) -> frozenset[ChangedSubject] | None:
     if len(rows) > MOST:
         return None
-    return frozenset(Change(EventKind(kind), subject) for kind, subject in rows)
+    return frozenset(ChangedSubject(EventKind(kind), subject) for kind, subject in rows)

@@ -30,7 +30,7 @@ class Use(NamedTuple):
     guaranteed: bool
 
 
-class Demand(NamedTuple):
+class WorkflowDemand(NamedTuple):
     """What all groups of a workflow ask for together, and why the first that waits does."""
 
     gpus: int = 0
@@ -117,17 +117,17 @@ def groups_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Group
     return found
 
 
-def demands_of(connection: sa.Connection, workflows: Sequence[str]) -> dict[str, Demand]:
+def demands_of(connection: sa.Connection, workflows: Sequence[str]) -> dict[str, WorkflowDemand]:
     """What each of some workflows asks for, and waits for."""
-    found: dict[str, Demand] = {}
+    found: dict[str, WorkflowDemand] = {}
     columns = (GROUPS.c.workflow_uuid, GROUPS.c.gpus, GROUPS.c.wait_reason)
     for start in range(0, len(workflows), 500):
         query = sa.select(*columns).where(
             GROUPS.c.workflow_uuid.in_(workflows[start : start + 500])
         )
         for uuid, gpus, reason in connection.execute(query.order_by(GROUPS.c.position)):
-            before = found.get(uuid, Demand())
-            found[uuid] = Demand(before.gpus + gpus, before.wait_reason or reason)
+            before = found.get(uuid, WorkflowDemand())
+            found[uuid] = WorkflowDemand(before.gpus + gpus, before.wait_reason or reason)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import HEARTBEAT_WINDOW_MS, PoolConfig, read_pool_config, uses
+from bough.control.pools.pool_config import HEARTBEAT_WINDOW_MS, PoolSetup, read_pool_setup, uses
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
@@ -71,7 +71,7 @@ def list_nodes(
                 if found is None:
                     raise NotFound(f"Pool {name} not found.")
                 wanted[name] = found.parent if isinstance(found, Subpool) else found.name
-        config = read_pool_config(connection)
+        config = read_pool_setup(connection)
         held = task_search.search(connection, TaskFilter(statuses=HOLDING, limit=None))
     used = _held_by_node(held)
     tasks = Counter(row.task.node for row in held)
@@ -115,7 +115,7 @@ def list_backends(site: Site, actor: Actor) -> list[BackendView]:
 
 def _view(
     node: OfferedNode,
-    config: PoolConfig,
+    config: PoolSetup,
     wanted: dict[str, str] | None,
     platforms: Sequence[str] | None,
 ) -> NodeView:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from bough.control.fields import read_gpus, read_limit
 from bough.control.people.access import authorise
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import PoolConfig, read_pool_config
+from bough.control.pools.pool_config import PoolSetup, read_pool_setup
 from bough.control.pools.quota_effects import changing
 from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
@@ -105,7 +105,7 @@ def _make(site: Site, actor: Actor, change: Any, *, plan: bool) -> CohortChange:
     """Make a change in a transaction, see what it does, and keep it unless it is only planned."""
     authorise(actor, Action.COHORT_UPDATE, names=site.role_names)
     with changing(site, plan=plan) as connection:
-        before: PoolConfig = read_pool_config(connection)
+        before: PoolSetup = read_pool_setup(connection)
         cohort = change(connection)
         setting_store.raise_counter(connection, setting_store.VERSION)
         made = CohortChange(cohort, quota_effects.of_change(site, connection, before), plan)

@@ -16,7 +16,7 @@ from bough.store import pools
 HEARTBEAT_WINDOW_MS = 2 * 60 * 1_000
 
 
-class PoolConfig(msgspec.Struct, frozen=True):
+class PoolSetup(msgspec.Struct, frozen=True):
     """Pools, how they are divided, what stands above them, and the nodes below."""
 
     pools: tuple[Pool, ...] = ()
@@ -29,9 +29,9 @@ class PoolConfig(msgspec.Struct, frozen=True):
         return [each for each in self.subpools if each.parent == pool]
 
 
-def read_pool_config(connection: sa.Connection) -> PoolConfig:
+def read_pool_setup(connection: sa.Connection) -> PoolSetup:
     """Read it all."""
-    return PoolConfig(
+    return PoolSetup(
         pools=tuple(pools.list_pools(connection)),
         subpools=tuple(pools.list_subpools(connection)),
         cohorts=tuple(pools.list_cohorts(connection)),
@@ -56,7 +56,7 @@ def uses(pool: Pool, node: OfferedNode) -> bool:
     return node.pools is None or pool.name in node.pools
 
 
-def node_sets(config: PoolConfig) -> list[tuple[tuple[Pool, ...], tuple[OfferedNode, ...]]]:
+def node_sets(config: PoolSetup) -> list[tuple[tuple[Pool, ...], tuple[OfferedNode, ...]]]:
     """Pools that share nodes, directly or through others, with those nodes; by their first pool."""
     owner: dict[str, str] = {pool.name: pool.name for pool in config.pools}
 

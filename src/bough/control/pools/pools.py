@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bough.api.pools import DrainReport
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import PoolConfig, read_pool_config, status_of
+from bough.control.pools.pool_config import PoolSetup, read_pool_setup, status_of
 from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
 from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, all_together, consequences
@@ -61,7 +61,7 @@ def put_pools(
         authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
     wanted = [read_pool(name, configs[name]) for name in sorted(configs)]
     with site.store.write() as connection:
-        before = read_pool_config(connection)
+        before = read_pool_setup(connection)
         for pool in wanted:
             _put(site, connection, actor, pool, note)
         changed = _finish(site, connection, before, wanted)
@@ -76,7 +76,7 @@ def create_pool(
     authorise(actor, Action.POOL_CREATE, resource_of(name), site.role_names)
     pool = read_pool(name, config)
     with site.store.write() as connection:
-        before = read_pool_config(connection)
+        before = read_pool_setup(connection)
         if isinstance(pool_store.find(connection, name), Pool):
             raise Conflict(f"Pool {name} already exists.")
         _put(site, connection, actor, pool, note)
@@ -97,7 +97,7 @@ def patch_pool(
     """Change some fields of a pool."""
     authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
     with changing(site, plan=plan) as connection:
-        before = read_pool_config(connection)
+        before = read_pool_setup(connection)
         pool = merge_pool(_lock(connection, name), changes)
         _put(site, connection, actor, pool, note)
         changed = _finish(site, connection, before, (pool,))
@@ -163,7 +163,7 @@ def list_pools(
     """All pools, by name; with subpools, each is followed by those that are not archived."""
     authorise(actor, Action.POOL_LIST, names=site.role_names)
     with site.store.read() as connection:
-        config = read_pool_config(connection)
+        config = read_pool_setup(connection)
         heartbeats = node_store.heartbeats(connection)
     views: list[PoolView] = []
     for pool in config.pools:
@@ -221,10 +221,10 @@ def _put(site: Site, connection: sa.Connection, actor: Actor, pool: Pool, note: 
 
 
 def _finish(
-    site: Site, connection: sa.Connection, before: PoolConfig, changed: Sequence[Pool]
+    site: Site, connection: sa.Connection, before: PoolSetup, changed: Sequence[Pool]
 ) -> PoolChange:
     setting_store.raise_counter(connection, setting_store.VERSION)
-    after = read_pool_config(connection)
+    after = read_pool_setup(connection)
     # What has no quota of its own has less where others have more.
     others = [each for each in after.pools if each.gpu.guarantee is None and each not in changed]
     found = [consequences(connection, each.name, before, after) for each in (*changed, *others)]

@@ -13,6 +13,7 @@ import msgspec
 
 from bough.control.site import Site
 from bough.model.names import SHARED, QueueName, canonical_name
+from bough.model.quota import TreeNode
 
 Answer = TypeVar("Answer", bound=msgspec.Struct | None)
 
@@ -34,6 +35,13 @@ class PoolNames:
         kind = "(?P<kind>(?:queue|cohort) )?"
         name = rf"(?P<name>{root}|{start}[\w.-]*\w)(?![\w-])"
         self._pattern = re.compile(rf"(?<![\w.-]){kind}{name}")
+
+    def of_node(self, node: TreeNode) -> str:
+        """What people call a node of the tree."""
+        shown = self._shown(node.name)
+        if shown is None:
+            return str(node)
+        return shown if shown == EVERYTHING else f"pool {shown}"
 
     def in_text(self, text: str) -> str:
         """A sentence with pools instead of queues, and GPUs instead of a flavor of them."""

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from bough.control.pools.pool_config import PoolConfig, read_pool_config
-from bough.control.pools.quota_tree import Forest, derive
+from bough.control.pools.pool_config import PoolSetup, read_pool_setup
+from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.site import Site
 from bough.core.quota.effects import Debt, Effects
 from bough.core.quota.tree import QuotaTree
 from bough.store import tasks
 
-__all__ = ["Debt", "Effects", "PoolConfig", "compare", "of_change"]
+__all__ = ["Debt", "Effects", "PoolSetup", "compare", "of_change"]
 
 
 class _PlanOnly(Exception):
@@ -38,15 +38,15 @@ def changing(site: Site, *, plan: bool = False) -> Iterator[sa.Connection]:
     site.wake()
 
 
-def of_change(site: Site, connection: sa.Connection, before: PoolConfig) -> Effects:
+def of_change(site: Site, connection: sa.Connection, before: PoolSetup) -> Effects:
     """What was done since the config was read, within the same transaction."""
     uses: dict[str, int] = {}
     for use in tasks.uses(connection):
         uses[use.pool] = uses.get(use.pool, 0) + use.gpus
-    return compare(site, before, read_pool_config(connection), uses)
+    return compare(site, before, read_pool_setup(connection), uses)
 
 
-def compare(site: Site, before: PoolConfig, after: PoolConfig, uses: dict[str, int]) -> Effects:
+def compare(site: Site, before: PoolSetup, after: PoolSetup, uses: dict[str, int]) -> Effects:
     """Compare two estates under the same use, which is by pool and subpool."""
     old, new = _tree(site, before, uses), _tree(site, after, uses)
     nodes = sorted({*old, *new})
@@ -78,7 +78,7 @@ def compare(site: Site, before: PoolConfig, after: PoolConfig, uses: dict[str, i
     )
 
 
-def _tree(site: Site, config: PoolConfig, uses: dict[str, int]) -> QuotaTree:
+def _tree(site: Site, config: PoolSetup, uses: dict[str, int]) -> QuotaTree:
     forest = derive(config, site.namespace, site.prefix)
     tree = QuotaTree.of(forest.cohorts, forest.queues)
     for name, gpus in sorted(uses.items()):
@@ -88,7 +88,7 @@ def _tree(site: Site, config: PoolConfig, uses: dict[str, int]) -> QuotaTree:
     return tree
 
 
-def _pool_of(config: PoolConfig, forest: Forest, name: str) -> str:
+def _pool_of(config: PoolSetup, forest: QuotaForest, name: str) -> str:
     if name in forest.flavor_of_pool:
         return name
     return next(each.parent for each in config.subpools if each.name == name)

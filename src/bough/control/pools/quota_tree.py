@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolConfig, node_sets, unallocated
+from bough.control.pools.pool_config import PoolSetup, node_sets, unallocated
 from bough.model.names import SHARED, QueueName
 from bough.model.pool import OfferedNode, Pool, PoolCohort
 from bough.model.quota import (
@@ -55,7 +55,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     state: str | None = None
 
 
-class Forest(msgspec.Struct, frozen=True):
+class QuotaForest(msgspec.Struct, frozen=True):
     """The tree in the core's words, and how to find one's way in it."""
 
     cohorts: tuple[Cohort, ...]
@@ -74,7 +74,7 @@ class Forest(msgspec.Struct, frozen=True):
         return {FlavorResource(self.flavor_of_pool[pool], GPU): gpus}
 
 
-def derive(config: PoolConfig, namespace: str, prefix: str = "osmo") -> Forest:
+def derive(config: PoolSetup, namespace: str, prefix: str = "osmo") -> QuotaForest:
     """Make the tree. Same config, same tree."""
     return _Derivation(config, QueueName(namespace, prefix=prefix)).forest()
 
@@ -82,7 +82,7 @@ def derive(config: PoolConfig, namespace: str, prefix: str = "osmo") -> Forest:
 class _Derivation:
     """What the parts of the tree have to know of each other while it is made."""
 
-    def __init__(self, config: PoolConfig, root: QueueName) -> None:
+    def __init__(self, config: PoolSetup, root: QueueName) -> None:
         self.config = config
         self.root = root
         sets = node_sets(config)
@@ -125,7 +125,7 @@ class _Derivation:
                 own[flavors[0]] -= cohort.quota
         return own
 
-    def forest(self) -> Forest:
+    def forest(self) -> QuotaForest:
         cohorts = [self._root(), *map(self._cohort, self.config.cohorts)]
         queues: list[Queue] = []
         rows = [self._root_row(), *map(self._cohort_row, self.config.cohorts)]
@@ -140,7 +140,7 @@ class _Derivation:
                 rows.append(row)
                 drains = row.state == SubpoolState.DELETING
                 leaves[row.pool or ""] = shared if drains else leaf.name
-        return Forest(
+        return QuotaForest(
             cohorts=tuple(cohorts),
             queues=tuple(queues),
             flavors=tuple(Flavor(name) for name in sorted(self.capacity)),

@@ -12,9 +12,9 @@ import msgspec
 from bough.api.pools import DrainReport
 from bough.control.people.access import authorise
 from bough.control.pools.pool_config import (
-    PoolConfig,
+    PoolSetup,
     node_sets,
-    read_pool_config,
+    read_pool_setup,
     status_of,
     unallocated,
 )
@@ -89,7 +89,7 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
     """What pools have and use; `None`: all. A pool brings its subpools, a subpool only itself."""
     authorise(actor, Action.POOL_LIST, names=site.role_names)
     with site.store.read() as connection:
-        config = read_pool_config(connection)
+        config = read_pool_setup(connection)
         uses = task_store.uses(connection)
         held = task_store.node_uses(connection)
         heartbeats = node_store.heartbeats(connection)
@@ -114,7 +114,7 @@ def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
     """The whole quota tree, hidden leaves too, in order."""
     authorise(actor, Action.QUEUE_LIST, names=site.role_names)
     with site.store.read() as connection:
-        config = read_pool_config(connection)
+        config = read_pool_setup(connection)
         uses = task_store.uses(connection)
     forest = derive(config, site.namespace, site.prefix)
     used: dict[str, int] = {}
@@ -135,7 +135,7 @@ def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
 
 
 def _rows(
-    config: PoolConfig,
+    config: PoolSetup,
     members: Iterable[Pool],
     nodes: Sequence[OfferedNode],
     uses: list[Use],
@@ -221,5 +221,5 @@ def gpus_to_drain(report: QuotaReport) -> int:
 def subpools_by_state(site: Site) -> dict[SubpoolState, int]:
     """How many subpools are in each state, for metrics."""
     with site.store.read() as connection:
-        states = [each.state for each in read_pool_config(connection).subpools]
+        states = [each.state for each in read_pool_setup(connection).subpools]
     return {state: states.count(state) for state in SubpoolState}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolConfig, node_sets
+from bough.control.pools.pool_config import PoolSetup, node_sets
 from bough.control.pools.queue_names import EVERYTHING
 from bough.control.pools.quota_tree import GPU, derive
 from bough.control.site import Site
@@ -34,7 +34,7 @@ class CanStart(msgspec.Struct, frozen=True):
 
 
 def startable(
-    site: Site, config: PoolConfig, uses: Iterable[Use], held: Mapping[str, int]
+    site: Site, config: PoolSetup, uses: Iterable[Use], held: Mapping[str, int]
 ) -> dict[str, CanStart]:
     """By pool and visible subpool; `held` is all that is used on each node."""
     forest = derive(config, site.namespace, site.prefix)
@@ -91,7 +91,7 @@ def _there(nodes: Iterable[OfferedNode], held: Mapping[str, int], low: int) -> i
     return idle + low
 
 
-def _names(config: PoolConfig, members: Iterable[Pool]) -> dict[str, Pool]:
+def _names(config: PoolSetup, members: Iterable[Pool]) -> dict[str, Pool]:
     """The pools and visible subpools of a node set, each with its top-level pool."""
     found = {pool.name: pool for pool in members}
     for each in config.subpools:

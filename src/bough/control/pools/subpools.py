@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bough.control.fields import read_gpus
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import quota_effects, subpool_drain
-from bough.control.pools.pool_config import PoolConfig, read_pool_config
+from bough.control.pools.pool_config import PoolSetup, read_pool_setup
 from bough.control.pools.pools import PoolView, view
 from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, consequences
@@ -70,7 +70,7 @@ def create_subpool(
             raise Invalid(f"Pool {parent} has no GPU quota to partition; give it one first.")
         current = pool_store.find_subpool(connection, parent, name)
         state = _step(current, canonical_name(parent, name), SubpoolStep.CREATE)
-        before = read_pool_config(connection)
+        before = read_pool_setup(connection)
         subpool = Subpool(parent, name, state, gpus)
         _check_room(connection, pool, subpool)
         if current is None:
@@ -103,7 +103,7 @@ def update_subpool(
             )
         gpus = read_gpus(f"The quota of subpool {current.name}", changes["quota"])
         state = _step(current, current.name, SubpoolStep.UPDATE)
-        before = read_pool_config(connection)
+        before = read_pool_setup(connection)
         subpool = msgspec.structs.replace(current, state=state, quota=gpus)
         if subpool != current:
             _check_room(connection, pool, subpool, given=current.counted)
@@ -122,7 +122,7 @@ def delete_subpool(
         busy = workflow_store.count_alive(connection, current.name) > 0
         step = SubpoolStep.DELETE_BUSY if busy else SubpoolStep.DELETE_EMPTY
         state = _step(current, current.name, step)
-        before = read_pool_config(connection)
+        before = read_pool_setup(connection)
         subpool = msgspec.structs.replace(current, state=state)
         pool_store.update_subpool(connection, subpool)
         if busy:
@@ -202,13 +202,13 @@ def _check_room(connection: sa.Connection, pool: Pool, subpool: Subpool, *, give
 
 
 def _finish(
-    site: Site, connection: sa.Connection, before: PoolConfig, subpool: Subpool, *, plan: bool
+    site: Site, connection: sa.Connection, before: PoolSetup, subpool: Subpool, *, plan: bool
 ) -> SubpoolChange:
     setting_store.raise_counter(connection, setting_store.VERSION)
     return SubpoolChange(
         view(site, connection, subpool),
         quota_effects.of_change(site, connection, before),
-        consequences(connection, subpool.parent, before, read_pool_config(connection)),
+        consequences(connection, subpool.parent, before, read_pool_setup(connection)),
         planned=plan,
     )
 

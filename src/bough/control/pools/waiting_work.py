@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from bough.api.pools import AffectedWorkflow
 from bough.control.gangs import needed_gpus
-from bough.control.pools.pool_config import PoolConfig, node_sets, unallocated
+from bough.control.pools.pool_config import PoolSetup, node_sets, unallocated
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Priority, TaskStatus
@@ -46,7 +46,7 @@ class Waiter(msgspec.Struct, frozen=True):
         return (-self.priority.rank, self.submitted_ms, self.workflow_id, self.group)
 
 
-class Part(NamedTuple):
+class PoolPart(NamedTuple):
     """A part of a pool that has one line: an ACTIVE subpool, or the shared part."""
 
     #: As people call it: the pool's own name for the shared part.
@@ -72,7 +72,7 @@ class Consequences(msgspec.Struct, frozen=True):
 
 
 def consequences(
-    connection: sa.Connection, pool: str, before: PoolConfig, after: PoolConfig
+    connection: sa.Connection, pool: str, before: PoolSetup, after: PoolSetup
 ) -> Consequences:
     """What the change from one division of a pool to another does to what waits."""
     waiters = read_waiters(connection, [pool, *(each.name for each in after.subpools_of(pool))])
@@ -116,8 +116,8 @@ def all_together(several: Iterable[Consequences]) -> Consequences:
 
 
 def parts_of(
-    config: PoolConfig, pool: str, used: Mapping[str, int], waiters: Iterable[Waiter]
-) -> list[Part]:
+    config: PoolSetup, pool: str, used: Mapping[str, int], waiters: Iterable[Waiter]
+) -> list[PoolPart]:
     """The parts of a pool with their lines; without a quota it has what the others leave."""
     found = next((each for each in config.pools if each.name == pool), None)
     if found is None:
@@ -134,11 +134,11 @@ def parts_of(
     parts = [_shared_part(found, subpools, room, used, lines.get(pool, []))]
     for name, subpool in active.items():
         left = min(room, subpool.quota - used.get(name, 0))
-        parts.append(Part(name, subpool.quota, left, _in_line(lines.get(name, []))))
+        parts.append(PoolPart(name, subpool.quota, left, _in_line(lines.get(name, []))))
     return parts
 
 
-def shortages(part: Part) -> Iterable[tuple[Waiter, int | None]]:
+def shortages(part: PoolPart) -> Iterable[tuple[Waiter, int | None]]:
     """How many GPUs more must be free before each waiter starts; `None`: it never can.
 
     What can never start is passed by those behind it, and what waits for other groups is in no
@@ -185,15 +185,15 @@ def guaranteed_uses(connection: sa.Connection) -> dict[str, int]:
 
 
 def _unlimited_part(
-    config: PoolConfig, pool: Pool, used: Mapping[str, int], waiters: Iterable[Waiter]
-) -> Part:
+    config: PoolSetup, pool: Pool, used: Mapping[str, int], waiters: Iterable[Waiter]
+) -> PoolPart:
     """A pool without a quota, which shares what the others leave with all that have none."""
     sharing = next(found for found in node_sets(config) if pool in found[0])
     gpus = sum(machine.gpus for machine in sharing[1])
     rest = max(0, gpus - sum(each.gpu.guarantee or 0 for each in sharing[0]))
     free = [each.name for each in sharing[0] if each.gpu.guarantee is None]
     room = rest - sum(used.get(name, 0) for name in free)
-    return Part(pool.name, rest, room, _in_line(waiters), limited=False)
+    return PoolPart(pool.name, rest, room, _in_line(waiters), limited=False)
 
 
 def _shared_part(
@@ -202,7 +202,7 @@ def _shared_part(
     room: int,
     used: Mapping[str, int],
     line: list[Waiter],
-) -> Part:
+) -> PoolPart:
     """What subpools use above their quota is not left to the shared part, either."""
     unused = sum(
         max(0, each.quota - used.get(each.name, 0))
@@ -210,7 +210,7 @@ def _shared_part(
         if each.state is SubpoolState.ACTIVE
     )
     quota = unallocated(pool, subpools)
-    return Part(pool.name, quota or 0, room - unused, _in_line(line))
+    return PoolPart(pool.name, quota or 0, room - unused, _in_line(line))
 
 
 def say_stranded(pool: str, quota: int, *, limited: bool = True) -> str:

@@ -29,7 +29,7 @@ class By(StrEnum):
     USER = "user"
 
 
-class Use(msgspec.Struct, frozen=True):
+class GpuHours(msgspec.Struct, frozen=True):
     """GPU-milliseconds of a pool, of a user, or of all."""
 
     name: str
@@ -53,15 +53,15 @@ class Use(msgspec.Struct, frozen=True):
         return total, guaranteed, preemptible, borrowed
 
 
-class UsageReport(msgspec.Struct, frozen=True):
+class GpuHoursReport(msgspec.Struct, frozen=True):
     """What was used from one moment to another."""
 
     since_ms: int
     until_ms: int
     by: By
     #: By name.
-    rows: tuple[Use, ...]
-    total: Use
+    rows: tuple[GpuHours, ...]
+    total: GpuHours
 
 
 def get_usage(
@@ -70,7 +70,7 @@ def get_usage(
     since_ms: int,
     until_ms: int | None = None,
     by: By = By.POOL,
-) -> UsageReport:
+) -> GpuHoursReport:
     """Add up what was held; what is still held counts up to now."""
     authorise(actor, Action.RESOURCE_LIST, names=site.role_names)
     now_ms = site.clock.now_ms()
@@ -110,7 +110,7 @@ def read_quotas(connection: sa.Connection) -> dict[str, Quotas]:
 
 def _report(
     amounts: dict[tuple[str, str], Amount], since_ms: int, until_ms: int, by: By
-) -> UsageReport:
+) -> GpuHoursReport:
     sums: dict[str, Amount] = {}
     for (pool, user), amount in amounts.items():
         name = pool if by is By.POOL else user
@@ -118,8 +118,8 @@ def _report(
     total = Amount()
     for amount in sums.values():
         total += amount
-    rows = tuple(Use(name, *sums[name]) for name in sorted(sums))
-    return UsageReport(since_ms, until_ms, by, rows, Use("total", *total))
+    rows = tuple(GpuHours(name, *sums[name]) for name in sorted(sums))
+    return GpuHoursReport(since_ms, until_ms, by, rows, GpuHours("total", *total))
 
 
 def _guarantee(data: Json) -> int | None:

@@ -18,7 +18,7 @@ from bough.control.scheduling.snapshot import GroupEntry, SnapshotView
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import GIVE_BACK, preempted_text
 from bough.control.workflows.load_changes import open_groups, write_changes
-from bough.control.workflows.preemptions import Preemption, preemption_of
+from bough.control.workflows.preemptions import PreemptionRecord, preemption_of
 from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.core.cycle.waits import Waits
 from bough.core.explain.sentences import name_some
@@ -161,7 +161,7 @@ class _Decisions:
 
     def _preemption(
         self, eviction: Eviction, group: str, pods: list[str], reason: str
-    ) -> Preemption:
+    ) -> PreemptionRecord:
         preemptor = self._entries.get(eviction.preemptor or "")
         workflow = None if preemptor is None else preemptor.workflow
         told = preemption_of(eviction, group, pods, reason, workflow, self._names, self._now_ms)

@@ -18,13 +18,13 @@ import msgspec
 from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.gangs import gang_name
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import read_pool_config
+from bough.control.pools.pool_config import read_pool_setup
 from bough.control.pools.queue_names import PoolNames
 from bough.control.scheduling.pool_remedies import PoolSource
 from bough.control.scheduling.snapshot import SnapshotBuilder, SnapshotView
 from bough.control.site import Site
 from bough.control.workflows import query
-from bough.control.workflows.preemptions import Preemption
+from bough.control.workflows.preemptions import PreemptionRecord
 from bough.control.workflows.query import Why, WorkflowView
 from bough.core.cycle.memo import Memo
 from bough.core.explain.certificate import certificate
@@ -59,7 +59,7 @@ class Explained(msgspec.Struct, frozen=True):
     #: `None` unless they were asked for.
     remedies: RemedyList | None = None
     #: When it had to end for others, in order.
-    preemptions: tuple[Preemption, ...] = ()
+    preemptions: tuple[PreemptionRecord, ...] = ()
 
 
 class Runs(msgspec.Struct, frozen=True):
@@ -78,10 +78,10 @@ class Runs(msgspec.Struct, frozen=True):
     #: Tasks of an elastic group that do not run, and what a plan says about them.
     waiting_tasks: int = 0
     certificate: CertificateAnswer | None = None
-    preemptions: tuple[Preemption, ...] = ()
+    preemptions: tuple[PreemptionRecord, ...] = ()
 
 
-class Explanation(msgspec.Struct, frozen=True):
+class WorkflowExplanation(msgspec.Struct, frozen=True):
     """Why a workflow waits; no groups: nothing of it does."""
 
     workflow: Workflow
@@ -104,7 +104,7 @@ class Explainer:
 
     def explain(
         self, actor: Actor, name: str, *, with_remedies: bool = False, queues: bool = False
-    ) -> Explanation:
+    ) -> WorkflowExplanation:
         """Why each group of a workflow that waits does.
 
         Names are those of pools; on request those of queues, if the actor may list them.
@@ -118,7 +118,7 @@ class Explainer:
         if any(_is_planned(each) for each in waits) or any(each.waiting_tasks for each in runs):
             gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
             waits, runs = self._plan(gangs, waits, runs, with_remedies=with_remedies)
-        found = Explanation(view.workflow, tuple(waits), tuple(runs))
+        found = WorkflowExplanation(view.workflow, tuple(waits), tuple(runs))
         return found if queues else _in_pools(found, PoolNames(site))
 
     def _plan(
@@ -160,7 +160,7 @@ class Explainer:
 
     def _source(self, snapshot: Snapshot) -> PoolSource:
         with self._site.store.read() as connection:
-            config = read_pool_config(connection)
+            config = read_pool_setup(connection)
         return PoolSource(snapshot, config, self._site.namespace, self._site.prefix)
 
     def _explained(
@@ -196,8 +196,8 @@ def _is_planned(wait: Explained) -> bool:
     return wait.status is not TaskStatus.WAITING
 
 
-def _in_pools(found: Explanation, names: PoolNames) -> Explanation:
-    return Explanation(
+def _in_pools(found: WorkflowExplanation, names: PoolNames) -> WorkflowExplanation:
+    return WorkflowExplanation(
         found.workflow,
         tuple(
             msgspec.structs.replace(

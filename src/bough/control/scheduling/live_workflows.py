@@ -15,7 +15,7 @@ from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.store import changes as change_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
-from bough.store.changes import Change, Mark
+from bough.store.changes import ChangedSubject, Mark
 
 #: What happens to a workflow; the subject is its identifier.
 _OF_WORKFLOWS = (
@@ -69,7 +69,7 @@ class LiveWorkflows:
             task_store.tasks_of_unfinished_groups(connection),
         )
 
-    def _read(self, connection: sa.Connection, changes: Iterable[Change]) -> frozenset[str]:
+    def _read(self, connection: sa.Connection, changes: Iterable[ChangedSubject]) -> frozenset[str]:
         names = sorted({each.subject for each in changes if each.kind in _OF_WORKFLOWS})
         if not names:
             return frozenset()

@@ -41,7 +41,7 @@ LONGEST_PAUSE_S = 1.0
 TRIES = 3
 
 
-class Cycle(msgspec.Struct, frozen=True):
+class CycleResult(msgspec.Struct, frozen=True):
     """What one cycle did, for metrics and tests."""
 
     #: Whether this server decides at all.
@@ -123,7 +123,7 @@ class Scheduler:
         self._leads = False
         self._failed = False
         #: The last plan, if nothing came of it; and when it was made.
-        self._idle: Cycle | None = None
+        self._idle: CycleResult | None = None
         self._planned_ms = 0
 
     def run(
@@ -157,10 +157,10 @@ class Scheduler:
             stop.wait(max(0.0, earliest_s - monotonic()))
         self.release()
 
-    def cycle(self) -> Cycle:
+    def cycle(self) -> CycleResult:
         """Do everything once."""
         if not self._lead():
-            return Cycle(leads=False)
+            return CycleResult(leads=False)
         for watch in self._watches:
             self._sync(watch)
             self._observe(watch)
@@ -225,7 +225,7 @@ class Scheduler:
             watch.backend.forget(observations.observe(self._site, news))
             watch.cache.keep(seen)
 
-    def _decide(self) -> Cycle:
+    def _decide(self) -> CycleResult:
         now_ms = self._site.clock.now_ms()
         news = self._builder.look()
         idle = self._idle
@@ -236,7 +236,7 @@ class Scheduler:
         self._planned_ms = now_ms
         return done
 
-    def _plan(self) -> Cycle:
+    def _plan(self) -> CycleResult:
         applied = Applied(stale=True)
         planned_us = waiting = 0
         for _ in range(TRIES):
@@ -252,4 +252,4 @@ class Scheduler:
                 if decided.binds or decided.evictions:
                     self._builder.expect(decided.version + 1)
                 break
-        return Cycle(leads=True, applied=applied, waiting=waiting, planned_us=planned_us)
+        return CycleResult(leads=True, applied=applied, waiting=waiting, planned_us=planned_us)

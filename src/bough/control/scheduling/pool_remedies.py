@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolConfig
+from bough.control.pools.pool_config import PoolSetup
 from bough.control.pools.quota_tree import derive
 from bough.core.explain.change import change_gang, new_nodes
 from bough.core.explain.judge import find_gang
@@ -29,7 +29,7 @@ class PoolSource(Source):
     """Pools and subpools as they are configured."""
 
     def __init__(
-        self, snapshot: Snapshot, config: PoolConfig, namespace: str, prefix: str = "osmo"
+        self, snapshot: Snapshot, config: PoolSetup, namespace: str, prefix: str = "osmo"
     ) -> None:
         super().__init__(snapshot)
         self._estate = config
@@ -118,7 +118,7 @@ class PoolSource(Source):
 
     # What is raised
 
-    def _raised(self, config: PoolConfig, step: Raise) -> PoolConfig:
+    def _raised(self, config: PoolSetup, step: Raise) -> PoolSetup:
         """A subpool never has more than its pool, nor a quota more than the maximum.
 
         Every step counts from what is set now, so that it can be told by itself.
@@ -148,7 +148,7 @@ class PoolSource(Source):
         )
         return replace(config, pools=pools, subpools=subpools)
 
-    def _with_machines(self, config: PoolConfig, step: AddNodes) -> PoolConfig:
+    def _with_machines(self, config: PoolSetup, step: AddNodes) -> PoolSetup:
         model = next((each for each in config.nodes if each.name == step.like), None)
         if model is None:
             return config

@@ -13,8 +13,8 @@ import msgspec
 
 from bough.control.config.policy import PolicyReader
 from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of
-from bough.control.pools.pool_config import PoolConfig, node_sets, read_pool_config, uses
-from bough.control.pools.quota_tree import Forest, derive
+from bough.control.pools.pool_config import PoolSetup, node_sets, read_pool_setup, uses
+from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.scheduling.live_workflows import LiveGroup, LiveWorkflows
 from bough.control.site import Site
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
@@ -54,7 +54,7 @@ class SnapshotView(msgspec.Struct, frozen=True):
     snapshot: Snapshot
     #: By which it is to be planned.
     policy: Policy
-    forest: Forest
+    forest: QuotaForest
     #: By the name of the gang.
     entries: dict[str, GroupEntry]
     #: Why each group waits, as it is stored: reason and sentence, by uuid. A writer of something
@@ -67,7 +67,7 @@ class SnapshotView(msgspec.Struct, frozen=True):
 class _Frame(msgspec.Struct, frozen=True):
     """What a snapshot has beside gangs, and what they are made with; all from the config."""
 
-    forest: Forest
+    forest: QuotaForest
     cohorts: tuple[Cohort, ...]
     queues: tuple[Queue, ...]
     flavors: tuple[Flavor, ...]
@@ -94,7 +94,7 @@ class SnapshotBuilder:
         #: When everything was read.
         self._read_ms = site.clock.now_ms()
         self._last = Snapshot()
-        self._frame = _frame(site, PoolConfig(), self._last)
+        self._frame = _frame(site, PoolSetup(), self._last)
         #: By the group's uuid; and the gangs of each queue in the same way.
         self._gangs: dict[str, tuple[GroupEntry, Gang]] = {}
         self._lines: dict[str, dict[str, Gang]] = {}
@@ -111,7 +111,7 @@ class SnapshotBuilder:
         with self._site.store.read() as connection:
             version = setting_store.counter(connection, setting_store.VERSION)
             touched = self._live.refresh(connection)
-            config = None if version == self._version else read_pool_config(connection)
+            config = None if version == self._version else read_pool_setup(connection)
             if config is not None:
                 self._policy = self._policies.read(connection)
         if config is not None:
@@ -263,7 +263,7 @@ def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
 # The config
 
 
-def _frame(site: Site, config: PoolConfig, last: Snapshot) -> _Frame:
+def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
     """Where nothing has changed, what the last snapshot had."""
     forest = derive(config, site.namespace, site.prefix)
     selectors, nodes = _nodes(config, forest)
@@ -295,7 +295,7 @@ def _frame(site: Site, config: PoolConfig, last: Snapshot) -> _Frame:
 
 
 def _nodes(
-    config: PoolConfig, forest: Forest
+    config: PoolSetup, forest: QuotaForest
 ) -> tuple[dict[str, dict[str, str]], tuple[Node, ...]]:
     """The nodes, and what the pods of each pool must select where not all nodes are the pool's."""
     selectors: dict[str, dict[str, str]] = {}

@@ -82,7 +82,7 @@ _CODES = {
 }
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class AttemptOutcome(msgspec.Struct, frozen=True):
     """What becomes of an attempt that ended."""
 
     event: TaskEvent
@@ -130,39 +130,39 @@ def verdict(
     settings: WorkflowSettings,
     seen: Observation,
     earlier: Sequence[Task] = (),
-) -> Verdict:
+) -> AttemptOutcome:
     """What becomes of an attempt, by how it ended, what was told to it, and those before it."""
     settled = _SETTLED.get(task.releasing or "")
     if settled is not None:
         event, least, again = settled
         text = task.failure_message or _TEXTS.get(task.releasing or "", "")
-        return Verdict(event, _highest(least, seen), text, again)
+        return AttemptOutcome(event, _highest(least, seen), text, again)
     cause = _cause(task, seen)
     code = _highest(_CODES.get(cause, 0), seen)
     text = _said(task, cause, seen)
     action = exit_action(code, spec.exit_actions, pool_actions, settings.default_exit_actions)
     if code == 0 and action in ("COMPLETE", None):
-        return Verdict(TaskEvent.COMPLETE, code, seen.message)
+        return AttemptOutcome(TaskEvent.COMPLETE, code, seen.message)
     acted = f"{text} Exit Action: {action} the task for exit code {code}."
     if action == "COMPLETE":
-        return Verdict(TaskEvent.COMPLETE, code, acted)
+        return AttemptOutcome(TaskEvent.COMPLETE, code, acted)
     if action != "RESCHEDULE":
         expected = action is None or (cause is TaskEvent.FAIL and code != 0)
-        return Verdict(cause, code, text if expected else acted)
+        return AttemptOutcome(cause, code, text if expected else acted)
     limit = _limit(cause, settings)
     if limit is not None and _used(cause, earlier) >= limit:
         text = f"{text} No exit action applied due to retry limit {limit}."
-        return Verdict(TaskEvent.COMPLETE if code == 0 else cause, code, text)
+        return AttemptOutcome(TaskEvent.COMPLETE if code == 0 else cause, code, text)
     own_fault = cause in (TaskEvent.FAIL, TaskEvent.CANNOT_START)
-    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, acted, again=True)
+    return AttemptOutcome(TaskEvent.RESCHEDULE if own_fault else cause, code, acted, again=True)
 
 
-def follow_lead(lead: TaskStatus, seen: Observation | None = None) -> Verdict:
+def follow_lead(lead: TaskStatus, seen: Observation | None = None) -> AttemptOutcome:
     """What becomes of an attempt whose group's lead has ended: the same."""
     completed = lead is TaskStatus.COMPLETED
     event = TaskEvent.LEAD_COMPLETED if completed else TaskEvent.LEAD_FAILED
     text = "The lead of the group has ended."
-    return Verdict(event, None if seen is None else _highest(0, seen), text)
+    return AttemptOutcome(event, None if seen is None else _highest(0, seen), text)
 
 
 def _cause(task: Task, seen: Observation) -> TaskEvent:

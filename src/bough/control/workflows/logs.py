@@ -34,7 +34,7 @@ LOOK_ANYWAY = 32
 NEVER = -1
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class LogSelection(msgspec.Struct, frozen=True):
     """Which part of a workflow's log to read."""
 
     #: `None`: all tasks.
@@ -65,7 +65,7 @@ class LogReader:
         backends: Mapping[str, Backend],
         recent: Recent,
         name: str,
-        wanted: Wanted,
+        wanted: LogSelection,
     ) -> None:
         self._site = site
         self._backends = backends

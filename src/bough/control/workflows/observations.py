@@ -18,7 +18,7 @@ from bough.control.workflows.lifecycle import (
     EXEC_TIMEOUT,
     FELLOW,
     START,
-    Verdict,
+    AttemptOutcome,
     follow_lead,
     is_final,
     is_overtaken,
@@ -163,7 +163,7 @@ def _follows(task: Task, lead: Task) -> bool:
     return not is_final(task.releasing)
 
 
-def _comes_along(change: WorkflowChange, group: Group, task: Task, found: Verdict) -> bool:
+def _comes_along(change: WorkflowChange, group: Group, task: Task, found: AttemptOutcome) -> bool:
     """Whether another attempt follows only as the lead waits for one: then all start again."""
     if task.releasing is None or not group.spec.ignore_nonlead_status:
         return False
@@ -172,7 +172,11 @@ def _comes_along(change: WorkflowChange, group: Group, task: Task, found: Verdic
 
 
 def _involve_others(
-    change: WorkflowChange, group: Group, task: Task, found: Verdict, observation: Observation
+    change: WorkflowChange,
+    group: Group,
+    task: Task,
+    found: AttemptOutcome,
+    observation: Observation,
 ) -> None:
     """A gang starts together or not at all; where one of its tasks counts, so it ends."""
     unstartable = observation.sight is Sight.UNSTARTABLE and task.releasing is None

@@ -23,7 +23,7 @@ _BY_ITSELF = {
 }
 
 
-class Preemption(msgspec.Struct, frozen=True):
+class PreemptionRecord(msgspec.Struct, frozen=True):
     """Tasks of a group that were told to end, and why."""
 
     at_ms: int
@@ -51,10 +51,10 @@ def preemption_of(
     preemptor: Workflow | None,
     names: PoolNames,
     now_ms: int,
-) -> Preemption:
+) -> PreemptionRecord:
     """What an eviction of a plan is to the group that it concerns."""
-    level = None if eviction.level is None else names.in_text(str(eviction.level))
-    return Preemption(
+    level = None if eviction.level is None else names.of_node(eviction.level)
+    return PreemptionRecord(
         at_ms=now_ms,
         group=group,
         tasks=tuple(tasks),
@@ -71,11 +71,11 @@ def preemption_of(
 
 def read_preemptions(
     connection: sa.Connection, workflow: Workflow, tasks: Iterable[Task]
-) -> dict[str, tuple[Preemption, ...]]:
+) -> dict[str, tuple[PreemptionRecord, ...]]:
     """By group, the latest in order; nothing is looked up where no task was ever told to end."""
     if not any(task.releasing is not None and is_victim(task.releasing) for task in tasks):
         return {}
-    found: dict[str, list[Preemption]] = {}
+    found: dict[str, list[PreemptionRecord]] = {}
     kind, name = EventKind.PREEMPTED, workflow.workflow_id
     for event in record_store.events_of(connection, name, kind):
         if isinstance(event.data, dict):
@@ -84,22 +84,22 @@ def read_preemptions(
     return {group: tuple(each[-MOST:]) for group, each in found.items()}
 
 
-def preemption_data(preemption: Preemption) -> dict[str, Any]:
+def preemption_data(preemption: PreemptionRecord) -> dict[str, Any]:
     """What the event carries."""
     data = msgspec.to_builtins(preemption)
     del data["at_ms"]
     return data
 
 
-def _read(event: StoredEvent, data: Mapping[str, Any]) -> Preemption:
+def _read(event: StoredEvent, data: Mapping[str, Any]) -> PreemptionRecord:
     """An event as it is written today, or was before all of this was."""
-    known = {name: data[name] for name in Preemption.__struct_fields__ if name in data}
+    known = {name: data[name] for name in PreemptionRecord.__struct_fields__ if name in data}
     known["tasks"] = tuple(data.get("tasks") or ())
     known.setdefault("group", "")
     known.setdefault("rule", event.message)
     known.setdefault("message", event.message)
     known.setdefault("preemptor", data.get("for"))
-    return Preemption(**{**known, "at_ms": event.at_ms})
+    return PreemptionRecord(**{**known, "at_ms": event.at_ms})
 
 
 def _say(eviction: Eviction, level: str | None, preemptor: Workflow | None) -> str:

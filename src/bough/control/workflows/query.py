@@ -17,7 +17,7 @@ from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import CANCEL
 from bough.control.workflows.load_changes import open_change, write_changes
-from bough.control.workflows.preemptions import Preemption, read_preemptions
+from bough.control.workflows.preemptions import PreemptionRecord, read_preemptions
 from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Actor
@@ -29,7 +29,7 @@ from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
-from bough.store.tasks import Demand
+from bough.store.tasks import WorkflowDemand
 from bough.store.workflows import Filter
 
 #: What one can say about why something is cancelled.
@@ -43,13 +43,13 @@ class Page(msgspec.Struct, frozen=True):
 
     workflows: tuple[Workflow, ...]
     #: By workflow.
-    demands: dict[str, Demand]
+    demands: dict[str, WorkflowDemand]
     #: Whether there is more after it.
     more: bool
 
-    def demand(self, workflow: Workflow) -> Demand:
+    def demand(self, workflow: Workflow) -> WorkflowDemand:
         """What a workflow asks for; nothing where it was refused and has no groups."""
-        return self.demands.get(workflow.uuid, Demand())
+        return self.demands.get(workflow.uuid, WorkflowDemand())
 
 
 class WorkflowView(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class WorkflowView(msgspec.Struct, frozen=True):
     #: By group, in the order of the spec; the latest attempt first.
     tasks: dict[str, tuple[Task, ...]]
     #: By group, in order: when it had to end for others.
-    preemptions: dict[str, tuple[Preemption, ...]] = {}
+    preemptions: dict[str, tuple[PreemptionRecord, ...]] = {}
 
 
 class Why(msgspec.Struct, frozen=True):

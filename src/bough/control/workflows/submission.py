@@ -43,7 +43,7 @@ from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 
 
-class Mode(StrEnum):
+class SubmitMode(StrEnum):
     """How far a submission goes."""
 
     SUBMIT = "submit"
@@ -68,15 +68,15 @@ def submit(
     spec: WorkflowSpec,
     priority: Priority = Priority.NORMAL,
     *,
-    mode: Mode = Mode.SUBMIT,
+    mode: SubmitMode = SubmitMode.SUBMIT,
     restarts: str | None = None,
 ) -> Accepted:
     """Accept a workflow, or say why not. What was accepted is kept when this returns."""
-    if mode is Mode.DRY_RUN:
+    if mode is SubmitMode.DRY_RUN:
         with site.store.read() as connection:
             _authorise(site, connection, actor, pool)
         return Accepted(None)
-    if mode is Mode.VALIDATE:
+    if mode is SubmitMode.VALIDATE:
         with site.store.read() as connection:
             target, _, warnings = _enter(site, connection, actor, pool, spec, hold=False)
             admission.refuse(target, spec, priority)

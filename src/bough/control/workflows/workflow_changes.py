@@ -20,7 +20,7 @@ from bough.control.workflows.lifecycle import (
     overrides,
     workflow_status,
 )
-from bough.control.workflows.preemptions import Preemption, preemption_data
+from bough.control.workflows.preemptions import PreemptionRecord, preemption_data
 from bough.errors import Broken
 from bough.model.backend import Stop
 from bough.model.record import EventKind, OutboxMessage, StoredEvent
@@ -207,7 +207,9 @@ class WorkflowChange:
         data = {"group": group.name, "nodes": dict(nodes)}
         self._tell(EventKind.TASK_STATUS, TaskStatus.INITIALIZING, data, attempts)
 
-    def preempt(self, group: Group, preemption: Preemption, reason: str, message: str = "") -> None:
+    def preempt(
+        self, group: Group, preemption: PreemptionRecord, reason: str, message: str = ""
+    ) -> None:
         """Tell the tasks that a preemption names to end."""
         tasks = [self._latest[group.uuid][name] for name in preemption.tasks]
         for task in tasks:

@@ -15,7 +15,7 @@ from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
 from bough.control.workflows import query
-from bough.control.workflows.logs import LogEntry, LogReader, Wanted
+from bough.control.workflows.logs import LogEntry, LogReader, LogSelection
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.model.record import EventKind, StoredEvent
@@ -48,7 +48,7 @@ async def workflow_logs(
     follow: FromQuery[bool] = True,
 ) -> Stream:
     """What its tasks wrote, in the order of time, until it ends or, without `follow`, until now."""
-    wanted = Wanted(task_name or None, retry_id, last_lines=last_n_lines)
+    wanted = LogSelection(task_name or None, retry_id, last_lines=last_n_lines)
     return await _logs(request, workflow, wanted, follow=follow)
 
 
@@ -62,7 +62,7 @@ async def workflow_error_logs(
     follow: FromQuery[bool] = True,
 ) -> Stream:
     """What its tasks wrote to standard error, as with the logs."""
-    wanted = Wanted(task_name or None, retry_id, errors=True, last_lines=last_n_lines)
+    wanted = LogSelection(task_name or None, retry_id, errors=True, last_lines=last_n_lines)
     return await _logs(request, workflow, wanted, follow=follow)
 
 
@@ -91,7 +91,7 @@ def workflow_spec(
     return _lines(line + "\n" for line in text.replace("\r", "").splitlines())
 
 
-async def _logs(request: Visit, workflow: str, wanted: Wanted, *, follow: bool) -> Stream:
+async def _logs(request: Visit, workflow: str, wanted: LogSelection, *, follow: bool) -> Stream:
     reader = _LogLines(request, workflow, wanted)
     check_streams(reader.actor.name)
     await _in_thread(reader.open)
@@ -101,7 +101,7 @@ async def _logs(request: Visit, workflow: str, wanted: Wanted, *, follow: bool) 
 class _LogLines:
     """The log as lines; where nothing is kept of it, one line that says so."""
 
-    def __init__(self, request: Visit, workflow: str, wanted: Wanted) -> None:
+    def __init__(self, request: Visit, workflow: str, wanted: LogSelection) -> None:
         site, self.actor = caller(request)
         engine: Engine = request.app.state.engine
         self._reader = LogReader(site, engine.backends, engine.recent, workflow, wanted)

@@ -6,7 +6,7 @@ from litestar.params import FromQuery
 
 from bough.api.nodes import UsageLine, UsageReport
 from bough.control.records import usage
-from bough.control.records.usage import By, Use
+from bough.control.records.usage import By, GpuHours
 from bough.model.access import Action
 from bough.server.declare import Visit, caller, route
 from bough.server.values import read_moment_ms, time_text
@@ -34,7 +34,7 @@ def get_usage(
     )
 
 
-def _line(use: Use) -> UsageLine:
+def _line(use: GpuHours) -> UsageLine:
     return UsageLine(use.name, *use.hours)
 
 

@@ -16,7 +16,7 @@ from bough.api.workflows import (
 )
 from bough.control.scheduling.explanation import Explained, Explainer, Runs
 from bough.control.workflows import moving, query, read_submission, submission
-from bough.control.workflows.submission import Accepted, Mode
+from bough.control.workflows.submission import Accepted, SubmitMode
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.workflow import Priority, WorkflowStatus
@@ -68,9 +68,9 @@ def submit(
         spec = read_submission.read_sent(site, actor, _sent(data), more, uploading=dry_run)
     else:
         spec = read_submission.read_again(site, actor, workflow_id or "", more)
-    mode = Mode.VALIDATE if validation_only else Mode.SUBMIT
+    mode = SubmitMode.VALIDATE if validation_only else SubmitMode.SUBMIT
     accepted = submission.submit(
-        site, actor, pool, spec, priority, mode=Mode.DRY_RUN if dry_run else mode
+        site, actor, pool, spec, priority, mode=SubmitMode.DRY_RUN if dry_run else mode
     )
     links = Links(request)
     if accepted.workflow is None:
