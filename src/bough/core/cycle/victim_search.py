@@ -176,6 +176,7 @@ class _Row(Generic[AnyUnit]):
     def __init__(self, units: list[AnyUnit], actions: Actions[AnyUnit]) -> None:
         self._units = units
         self._actions = actions
+        self._cores = [unit.core for unit in units]
         #: For each unit: the one before it that is just like it.
         self._before: list[int | None] = []
         last: dict[Hashable, int] = {}
@@ -290,7 +291,7 @@ class _Row(Generic[AnyUnit]):
         """
         allowed, take = self._actions.allowed, self._actions.take
         taken: list[int] = []
-        for at in sorted(places, key=lambda at: (self._units[at].core, at)):
+        for at in sorted(places, key=lambda at: (self._cores[at], at)):
             unit = self._units[at]
             if not allowed(unit):
                 self._put_back(taken)
