@@ -226,7 +226,7 @@ class Candidates:
         reach = victim.reach
         if reach is None:
             return True
-        if not self.is_entitled((victim,)):
+        if self._preemptor.within_quota and not self.is_entitled((victim,)):
             return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
             return False

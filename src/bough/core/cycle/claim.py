@@ -104,9 +104,9 @@ class Claim:
         #: Whether it is decided by quota alone: its pods are made once it has it.
         self.counted = bool(gang.pod_sets) or gang.admission is not None
         if self.counted:
-            self.holds = gang.holds_quota
-            self.waiting = not self.holds and not gang.has("Finished")
-            self.evicted = self.holds and bool(gang.conditions) and gang.has("Evicted")
+            self.holds = gang.admission is not None and gang.holds_quota
+            self.waiting = not self.holds and not (gang.conditions and gang.has("Finished"))
+            self.evicted = self.holds and gang.has("Evicted")
         else:
             self._look_at_pods(gang)
         self.victim_order: VictimOrder | None = victim_order(gang, policy) if self.holds else None

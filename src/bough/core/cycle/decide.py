@@ -114,6 +114,8 @@ def _usage_with_victims(cycle: Cycle, judgement: Judgement, what: FlavorResource
 
 def _overlaps(cycle: Cycle, judgement: Judgement) -> bool:
     """Whether any of its victims was taken for another, or is started by this cycle itself."""
+    if not judgement.victims:
+        return False
     taken, served = cycle.outcome.taken, cycle.outcome.served
     return any(each.claim.name in taken or each.claim.name in served for each in judgement.victims)
 

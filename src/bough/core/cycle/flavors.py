@@ -173,23 +173,33 @@ class Needs:
     between gangs, and never changed.
     """
 
-    __slots__ = ("_accounts", "_flavors", "_given", "_known", "_leaf", "parts")
+    __slots__ = (
+        "_accounts",
+        "_firsts",
+        "_flavors",
+        "_given",
+        "_known",
+        "_leaf",
+        "_places",
+        "parts",
+    )
 
     def __init__(self, leaf: Leaf, gang: Gang) -> None:
         self._leaf = leaf
         self.parts = needs_of(leaf, gang)
-        #: By the places of the flavors and the heights from which they are borrowed.
+        self._flavors: Mapping[str, Flavor] | None = None
+        #: What is wanted of the first flavors that suit, and their places; `None`: of a group none.
+        self._firsts: list[tuple[Slot, int]] | None = None
+        self._places: list[int] = []
+        #: By the heights from which these are borrowed: what is given.
         self._given: dict[tuple[int, ...], FlavorAssignment] = {}
         #: All whose usage a search may look at, and by that usage what it found.
         self._accounts = tuple(_paths(self.parts))
         self._known: dict[tuple[int, ...], Known] = {}
-        self._flavors: Mapping[str, Flavor] = {}
 
     def recall(self, flavors: Mapping[str, Flavor]) -> Known | None:
         """What was found when usage was what it is now."""
-        if self._flavors is not flavors:
-            self._flavors = flavors
-            self._known.clear()
+        self._look_at(flavors)
         return self._known.get(self._usage())
 
     def remember(self, known: Known) -> None:
@@ -206,44 +216,55 @@ class Needs:
 
         The search would find the same; `None` where it has to look further.
         """
+        self._look_at(flavors)
+        if self._firsts is None:
+            return None
         leaf = self._leaf
-        goes_on = leaf.queue.rules.fungibility.when_can_borrow is FlavorSearch.TRY_NEXT_FLAVOR
         usage: dict[FlavorResource, int] = {}
-        places: list[int] = []
+        heights: list[int] = []
+        for (what, account), request in self._firsts:
+            amount = usage[what] = request + usage.get(what, 0)
+            if amount > 0 and amount > available(account)[0]:
+                return None
+            heights.append(reach_of(leaf, account, amount).height)
+        goes_on = leaf.queue.rules.fungibility.when_can_borrow is FlavorSearch.TRY_NEXT_FLAVOR
+        if goes_on and any(heights):
+            return None
+        key = tuple(heights)
+        given = self._given.get(key)
+        if given is None:
+            given = self._given[key] = self._give(heights)
+        return given
+
+    def _look_at(self, flavors: Mapping[str, Flavor]) -> None:
+        """Forget what was found of other flavors, and see which of these suit first."""
+        if self._flavors is flavors:
+            return
+        self._flavors = flavors
+        self._known.clear()
+        self._given.clear()
+        firsts: list[tuple[Slot, int]] = []
+        self._places.clear()
+        self._firsts = None
         for need in self.parts:
             for scan in need.scans:
                 position, slots = need.first_suitable(scan, flavors)
-                places.append(position)
-                for resource in scan.wanted:
-                    slot = slots.get(resource)
-                    if slot is None:
-                        return None
-                    what, account = slot
-                    amount = usage[what] = need.requests[resource] + usage.get(what, 0)
-                    if amount > 0 and amount > available(account)[0]:
-                        return None
-                    height = reach_of(leaf, account, amount).height
-                    if height and goes_on:
-                        return None
-                    places.append(height)
-                if not slots:
-                    return None
-        key = tuple(places)
-        given = self._given.get(key)
-        if given is None:
-            given = self._given[key] = self._give(places)
-        return given
+                if not slots or any(resource not in slots for resource in scan.wanted):
+                    return
+                self._places.append(position)
+                firsts += [(slots[resource], need.requests[resource]) for resource in scan.wanted]
+        self._firsts = firsts
 
-    def _give(self, places: Iterable[int]) -> FlavorAssignment:
-        """For each scan the position of its flavor, then a height for each resource."""
+    def _give(self, heights: Iterable[int]) -> FlavorAssignment:
+        """The first flavors that suit, each resource borrowed from so far up."""
         assignment = FlavorAssignment()
-        following = iter(places)
+        places, following = iter(self._places), iter(heights)
         for need in self.parts:
             choices: dict[str, Choice] = {}
             tried: dict[str, int] = {}
             for scan in need.scans:
                 flavors = () if scan.group is None else scan.group.flavors
-                position = next(following)
+                position = next(places)
                 for resource in scan.wanted:
                     choices[resource] = Choice(flavors[position][0], Mode.FIT, next(following))
                     if position + 1 < len(flavors):

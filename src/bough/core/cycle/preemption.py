@@ -247,6 +247,10 @@ class PreemptionSearch:
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
         self._taken[victim] = None
+        if claim.counted:
+            for account, amount in claim.charges:
+                change_usage(account, -amount, None)
+            return
         pods, charges = self._portion(victim)
         for account, amount in charges:
             change_usage(account, -amount, None)
@@ -264,6 +268,10 @@ class PreemptionSearch:
     def _put_back(self, victim: Victim) -> None:
         claim = victim.claim
         del self._taken[victim]
+        if claim.counted:
+            for account, amount in claim.charges:
+                change_usage(account, amount, None)
+            return
         pods, charges = self._portions[victim]
         for account, amount in charges:
             change_usage(account, amount, None)
@@ -288,8 +296,6 @@ class PreemptionSearch:
 
     def _work_out(self, victim: Victim) -> Portion:
         claim = victim.claim
-        if claim.counted:
-            return Portion((), claim.charges)
         pods = self._untaken(claim, victim.pods)
         if len(pods) == len(victim.pods):
             return Portion(pods, victim.charges)

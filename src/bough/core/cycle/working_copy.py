@@ -147,11 +147,13 @@ class WorkingCopy:
         """Forget a gang and all that it holds."""
         claim = self.claims.pop(name)
         self._count(claim, add=False)
-        for pod in claim.gang.pods:
-            self.placer.release(name, pod.name, gone=True)
-        self.stale.pop(name, None)
-        self.ending.pop(name, None)
-        self.growing.pop(name, None)
+        if claim.gang.pods:
+            for pod in claim.gang.pods:
+                self.placer.release(name, pod.name, gone=True)
+            self.stale.pop(name, None)
+            self.growing.pop(name, None)
+        if claim.ending or claim.evicted:
+            del self.ending[name]
         if claim.waiting:
             line = self.lines[claim.queue]
             line.remove(claim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bough.model.gang import Gang
 from bough.model.quota import FlavorResource
-from bough.model.workload import Assignment, PodSet, Workload
+from bough.model.workload import PodSet, Workload
 
 #: Counted by itself where a queue covers it.
 PODS = "pods"
@@ -15,25 +15,31 @@ def usage_of(workload: Workload | Gang) -> dict[FlavorResource, int]:
     usage: dict[FlavorResource, int] = {}
     if workload.admission is None or not workload.holds_quota:
         return usage
-    pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
+    finished = workload.reclaimable_pods
     for assignment in workload.admission.assignments:
-        reclaimed = workload.reclaimable_pods.get(assignment.name, 0)
-        pod_set = pod_sets.get(assignment.name)
+        pod_set = _set_of(workload.pod_sets, assignment.name)
+        count = assignment.count
+        declared = count or 0 if pod_set is None else pod_set.count
+        if count is None:
+            count = declared
+        left = declared - finished.get(assignment.name, 0) if finished else declared
+        left = max(0, min(count, left))
         for resource, flavor in assignment.flavors.items():
             what = FlavorResource(flavor, resource)
-            usage[what] = usage.get(what, 0) + _charge(assignment, pod_set, resource, reclaimed)
+            total = assignment.usage.get(resource)
+            if total is None:
+                total = left * _request(pod_set, resource)
+            elif left != count:
+                total = total // count * left
+            usage[what] = usage.get(what, 0) + total
     return usage
 
 
-def _charge(assignment: Assignment, pod_set: PodSet | None, resource: str, reclaimed: int) -> int:
-    """The total of one resource for one pod set."""
-    declared = pod_set.count if pod_set is not None else assignment.count or 0
-    count = declared if assignment.count is None else assignment.count
-    left = min(count, max(0, declared - reclaimed))
-    total = assignment.usage.get(resource)
-    if total is None:
-        return left * _request(pod_set, resource)
-    return total if left == count else total // count * left
+def _set_of(pod_sets: tuple[PodSet, ...], name: str) -> PodSet | None:
+    for pod_set in pod_sets:
+        if pod_set.name == name:
+            return pod_set
+    return None
 
 
 def _request(pod_set: PodSet | None, resource: str) -> int:
