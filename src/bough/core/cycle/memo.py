@@ -21,6 +21,8 @@ Gangs = tuple[Gang, ...]
 
 #: So many differences between two rows of gangs are looked for one by one.
 MOST_EDITS = 24
+#: So far ahead it is looked whether a row goes on where it differs.
+LOOK_AHEAD = 8
 
 
 class Memo:
@@ -146,8 +148,9 @@ def _step(copy: WorkingCopy, before: dict[str, Gangs], after: dict[str, Gangs]) 
 def difference(old: Gangs, new: Gangs) -> tuple[list[Gang], list[Gang]]:
     """Which gangs are only in the one, and which only in the other.
 
-    Long stretches that are the same are passed over at the speed of comparing tuples; in between a
-    gang may have come, gone, or be replaced. Where more than a few did, the rest is compared whole.
+    Long stretches that are the same are passed over at the speed of comparing tuples; in between
+    gangs may have come, gone, or be replaced. Where more than a few did, the rest is compared
+    whole. A gang that is elsewhere in the row may be among both.
     """
     gone: list[Gang] = []
     come: list[Gang] = []
@@ -159,19 +162,23 @@ def difference(old: Gangs, new: Gangs) -> tuple[list[Gang], list[Gang]]:
             break
         if len(gone) + len(come) >= MOST_EDITS:
             return _difference_of_rest(old[left:], new[right:], gone, come)
-        if left + 1 < len(old) and old[left + 1] is new[right]:
-            gone.append(old[left])
-            left += 1
-        elif right + 1 < len(new) and old[left] is new[right + 1]:
-            come.append(new[right])
-            right += 1
-        elif left + 1 == len(old) or right + 1 == len(new) or old[left + 1] is new[right + 1]:
-            gone.append(old[left])
-            come.append(new[right])
-            left, right = left + 1, right + 1
-        else:
-            return _difference_of_rest(old[left:], new[right:], gone, come)
+        fewer, more = _steps(old, left, new, right)
+        gone += old[left : left + fewer]
+        come += new[right : right + more]
+        left, right = left + fewer, right + more
     return gone + list(old[left:]), come + list(new[right:])
+
+
+def _steps(old: Gangs, left: int, new: Gangs, right: int) -> tuple[int, int]:
+    """How many gangs are gone, and have come, where two rows differ: one of each, if not clear."""
+    first, other = old[left], new[right]
+    for step, gang in enumerate(old[left + 1 : left + 1 + LOOK_AHEAD], 1):
+        if gang is other:
+            return step, 0
+    for step, gang in enumerate(new[right + 1 : right + 1 + LOOK_AHEAD], 1):
+        if gang is first:
+            return 0, step
+    return 1, 1
 
 
 def _difference_of_rest(
