@@ -22,6 +22,7 @@ One gang
 - reserve: what a gang that only lacks a place keeps from others
 - judge: what a gang of pod sets could have as things are
 - flavors: which flavor of its queue each pod set gets
+- needs: what is asked of the flavors of a queue, for each shape once
 - eligibility: whether a flavor suits the pods of a set
 - partial: the most pods for which a gang of pod sets has quota
 - decide: a gang of pod sets gets quota, has room freed for it, or gets a reason
