@@ -17,15 +17,12 @@ from bough.core.cycle.offers import wants_of
 from bough.core.cycle.start import serve_pods
 from bough.core.cycle.turns import heads
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.model.policy import OrderKey
+from bough.model.policy import OrderKey, Policy
 from bough.model.reason import WaitReason
 
 
 def line_up(cycle: Cycle) -> list[Judgement]:
-    """Every gang that the cycle looks at and nothing bars, in the order of their decisions.
-
-    By the criteria of the policy; what is equal stays in the order of queues and their lines.
-    """
+    """Every gang that the cycle looks at and nothing bars, in the order of their decisions."""
     copy = cycle.copy
     judgements: list[Judgement] = []
     for claim in heads(copy):
@@ -43,8 +40,7 @@ def line_up(cycle: Cycle) -> list[Judgement]:
             judgement.assignment = FlavorAssignment()
             judgement.assignment.height = _height(copy, claim.leaf, claim)
         judgements.append(judgement)
-    criteria = [_CRITERIA[key] for key in copy.policy.order]
-    judgements.sort(key=lambda each: (*[key(each) for key in criteria], each.claim.gang.uid))
+    judgements.sort(key=lambda each: decision_order(each, copy.policy))
     return judgements
 
 
@@ -61,6 +57,11 @@ def serve_judged(cycle: Cycle, judgement: Judgement) -> None:
             cycle.outcome.wait(msgspec.structs.replace(wait, parked=parked))
     if not served:
         hold_up(cycle, claim)
+
+
+def decision_order(judgement: Judgement, policy: Policy) -> tuple[object, ...]:
+    """What judgements are sorted by; what is equal stays in the order of queues and their lines."""
+    return (*[_CRITERIA[key](judgement) for key in policy.order], judgement.claim.gang.uid)
 
 
 def _height(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> int:
