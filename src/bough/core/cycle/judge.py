@@ -41,9 +41,6 @@ class Outlook(StrEnum):
     AT_ONCE = "at_once"
 
 
-_NOT_JUDGED = FlavorAssignment()
-
-
 class Judgement:
     """A gang with what it could get, and at whose expense."""
 
@@ -56,7 +53,7 @@ class Judgement:
         self.nominated = nominated
         #: Gangs that are no victims: something of them starts in this cycle.
         self.excluded: Container[str] = ()
-        self.assignment = _NOT_JUDGED
+        self.assignment = FlavorAssignment()
         self.victims: list[Victim] = []
         self.outlook = Outlook.NOTHING
 

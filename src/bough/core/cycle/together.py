@@ -9,7 +9,6 @@ import msgspec
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import decide
-from bough.core.cycle.flavors import FlavorAssignment
 from bough.core.cycle.forest import Leaf, reach_of
 from bough.core.cycle.gates import bar, hold_up, is_strict
 from bough.core.cycle.judge import Judgement, judge
@@ -37,7 +36,6 @@ def line_up(cycle: Cycle) -> list[Judgement]:
         if claim.counted:
             judge(copy, judgement, tried=progress.tried)
         else:
-            judgement.assignment = FlavorAssignment()
             judgement.assignment.height = _height(copy, claim.leaf, claim)
         judgements.append(judgement)
     judgements.sort(key=lambda each: decision_order(each, copy.policy))
