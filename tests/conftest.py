@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 os.environ["TZ"] = "UTC"
 time.tzset()
 
-settings.register_profile("default", deadline=None, max_examples=60, print_blob=True)
+settings.register_profile("default", deadline=None, max_examples=50, print_blob=True)
 settings.register_profile(
     "soak",
     settings.get_profile("default"),

@@ -6,8 +6,6 @@ import pytest
 
 from tests.store.histories import History
 
-pytestmark = pytest.mark.postgresql
-
 STEPS = 50
 
 
