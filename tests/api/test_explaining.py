@@ -197,3 +197,49 @@ def test_a_limit_on_one_users_gpus_is_told_in_query_events_and_why(team: House):
     team.finish(first)
 
     assert "RUNNING" == team.status(second)
+
+
+def helpful(
+    house: House, name: str, user: str = "admin"
+) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """What would help a workflow of one group, with what each changes."""
+    (group,) = house.get(f"/api/workflow/{name}/why?remedies=true", user)["groups"]
+    return [
+        (each["kind"], [(c["name"], c["field"], c["before"], c["after"]) for c in each["changes"]])
+        for each in group["remedies"]["found"]
+    ]
+
+
+def test_another_pool_helps_those_that_may_use_it(divided: House):
+    """Of a remedy that is told, the workflow starts once it is carried out."""
+    divided.pool("other", 0)
+    divided.send("PATCH", "/api/configs/pool/other", {"configs_dict": {"resources": TEN}})
+    divided.send("PATCH", "/api/configs/pool/team", {"configs_dict": {"resources": NINETY}})
+    divided.user("ann", "osmo-team-user")
+    for pool, gpus in (("team--a", 30), ("team--b", 40), ("team--c", 20)):
+        divided.run(gpus, pool)
+    name = divided.submit(10, "team--a", user="ann")
+    divided.settle()
+
+    moved = ("move", [(name, "pool", "team--a", "other")])
+    assert moved in helpful(divided, name)
+    assert moved not in helpful(divided, name, "ann")
+    divided.send("PATCH", f"/api/workflow/{name}", {"pool": "other"})
+    divided.settle()
+    assert "RUNNING" == divided.status(name)
+
+
+TEN = {"gpu": {"guarantee": 10}}
+NINETY = {"gpu": {"guarantee": 90}}
+
+
+def test_a_higher_priority_is_told_as_people_say_it(team: House):
+    low = team.run(100, priority="LOW")
+    name = team.submit(10, priority="LOW")
+    team.settle()
+
+    raised = ("raise_priority", [(name, "priority", "LOW", "NORMAL")])
+    assert raised in helpful(team, name)
+    team.send("PATCH", f"/api/workflow/{name}", {"priority": "NORMAL"})
+    team.settle()
+    assert ("RUNNING", "PENDING") == (team.status(name), team.status(low))

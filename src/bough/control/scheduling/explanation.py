@@ -17,7 +17,7 @@ import msgspec
 
 from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.gangs import gang_name
-from bough.control.people.access import authorise
+from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools.pool_config import read_pool_setup
 from bough.control.pools.queue_names import PoolNames
 from bough.control.scheduling.pool_remedies import PoolSource
@@ -117,7 +117,7 @@ class Explainer:
         runs = _running(view)
         if any(_is_planned(each) for each in waits) or any(each.waiting_tasks for each in runs):
             gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
-            waits, runs = self._plan(gangs, waits, runs, with_remedies=with_remedies)
+            waits, runs = self._plan(gangs, waits, runs, actor if with_remedies else None)
         found = WorkflowExplanation(view.workflow, tuple(waits), tuple(runs))
         return found if queues else _in_pools(found, PoolNames(site))
 
@@ -126,16 +126,18 @@ class Explainer:
         gangs: dict[str, str],
         waits: list[Explained],
         runs: list[Runs],
-        *,
-        with_remedies: bool,
+        asker: Actor | None,
     ) -> tuple[list[Explained], list[Runs]]:
-        """The same, with what a plan of now says about each group that is in a queue."""
+        """The same, with what a plan of now says about each group that is in a queue.
+
+        asker:  the one that wants remedies; `None`: no one does.
+        """
         if not self._turn.acquire(timeout=TURN_S):
             raise Throttled("Too many ask why their work waits; try again.")
         try:
             snapshot_view = self._take()
             return [
-                self._explained(snapshot_view, gangs[each.group], each, with_remedies=with_remedies)
+                self._explained(snapshot_view, gangs[each.group], each, asker)
                 if _is_planned(each)
                 else each
                 for each in waits
@@ -158,19 +160,25 @@ class Explainer:
         self._builder.reread_nominated()
         return self._builder.take()
 
-    def _source(self, snapshot: Snapshot) -> PoolSource:
-        with self._site.store.read() as connection:
+    def _source(self, snapshot: Snapshot, asker: Actor) -> PoolSource:
+        site, action = self._site, Action.WORKFLOW_CREATE
+        with site.store.read() as connection:
             config = read_pool_setup(connection)
-        return PoolSource(snapshot, config, self._site.namespace, self._site.prefix)
+        allowed = {
+            pool.name
+            for pool in config.pools
+            if allows(asker, action, resource_of(pool), site.role_names)
+        }
+        return PoolSource(snapshot, config, site.namespace, site.prefix, allowed)
 
     def _explained(
-        self, snapshot_view: SnapshotView, gang: str, wait: Explained, *, with_remedies: bool
+        self, snapshot_view: SnapshotView, gang: str, wait: Explained, asker: Actor | None
     ) -> Explained:
         snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
         found = certificate(snapshot, policy, gang, self._memo)
         helpful: RemedyList | None = None
-        if with_remedies:
-            source = self._source(snapshot)
+        if asker is not None:
+            source = self._source(snapshot, asker)
             searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS, source=source)
             helpful = remedy_list(searched)
         return msgspec.structs.replace(

@@ -5,19 +5,29 @@ Remedies change what people set; the quota tree is derived from that, as for eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_config import PoolSetup, uses
 from bough.control.pools.quota_tree import derive
-from bough.core.explain.change import change_gang, new_nodes
+from bough.core.explain.change import new_nodes
 from bough.core.explain.judge import find_gang
 from bough.core.explain.source import Source
+from bough.model.gang import Gang
 from bough.model.names import SHARED, QueueName, canonical_name
 from bough.model.pool import OfferedNode, Pool
 from bough.model.quota import FlavorResource, TreeNode
-from bough.model.remedy import AddNodes, BePreemptible, Change, Knob, Move, Raise, Step
+from bough.model.remedy import (
+    AddNodes,
+    BePreemptible,
+    Change,
+    Knob,
+    Move,
+    Raise,
+    RaisePriority,
+    Step,
+)
 from bough.model.snapshot import Snapshot
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Priority
@@ -29,21 +39,29 @@ class PoolSource(Source):
     """Pools and subpools as they are configured."""
 
     def __init__(
-        self, snapshot: Snapshot, config: PoolSetup, namespace: str, prefix: str = "osmo"
+        self,
+        snapshot: Snapshot,
+        config: PoolSetup,
+        namespace: str,
+        prefix: str = "osmo",
+        allowed: Collection[str] = (),
     ) -> None:
+        """allowed:  other pools to which the one that asks may submit."""
         super().__init__(snapshot)
+        self._allowed = allowed
         self._estate = config
         self._namespace = namespace
         self._prefix = prefix
 
     def take(self, snapshot: Snapshot, workload: str, step: Step) -> Snapshot:
-        """What may borrow has the priority LOW."""
-        if not isinstance(step, BePreemptible):
+        """What may borrow has the priority LOW; pool and priority are those of a whole workflow."""
+        if isinstance(step, BePreemptible):
+            step = RaisePriority(Priority.LOW.rank, Priority.LOW.value, preemptible=True)
+        if not isinstance(step, (RaisePriority, Move)):
             return super().take(snapshot, workload, step)
-        rank = Priority.LOW.rank
-        return change_gang(
-            snapshot, workload, lambda gang: replace(gang, preemptible=True, priority=rank)
-        )
+        for gang in self._gangs_beside(workload):
+            snapshot = super().take(snapshot, gang.name, step)
+        return snapshot
 
     def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
         """The tree of the pools as they would be."""
@@ -64,23 +82,59 @@ class PoolSource(Source):
         pool, subpool = self._owner(node.name)
         if pool is None:
             return False
+        if knob is Knob.LENDING:
+            return False
         if knob is Knob.LIMIT:
             return pool.gpu.maximum is not None
         return subpool is not None or pool.gpu.guarantee is not None
 
     def queues_for(self, workload: str) -> list[str]:
-        """The other parts of its pool, which have the same nodes."""
+        """The other parts of its pool, then other pools with the same nodes and platforms."""
         gang = find_gang(self.snapshot, workload)
         pool, _ = (None, None) if gang is None else self._owner(gang.queue)
-        if gang is None or pool is None:
+        if gang is None or pool is None or not self._waits(workload):
             return []
-        active = [
-            each.subpool
-            for each in self._estate.subpools_of(pool.name)
-            if each.state is SubpoolState.ACTIVE
+        others = [
+            each
+            for each in self._estate.pools
+            if each.name in self._allowed and self._is_like(each, pool)
         ]
-        names = [self._queue(pool.name, leaf) for leaf in (SHARED, *active)]
+        names = [
+            self._queue(each.name, leaf) for each in (pool, *others) for leaf in self._leaves(each)
+        ]
         return [name for name in names if name != gang.queue]
+
+    def priorities_for(self, workload: str) -> list[RaisePriority]:
+        """HIGH, NORMAL and LOW, as far as they are higher."""
+        gang = find_gang(self.snapshot, workload)
+        if gang is None or not self._waits(workload):
+            return []
+        higher = sorted((each for each in Priority if each.rank > gang.priority), key=_rank)
+        return [RaisePriority(each.rank, each.value, each.preemptible) for each in higher]
+
+    def _gangs_beside(self, workload: str) -> list[Gang]:
+        """All groups of its workflow that are there."""
+        workflow = workload.partition("/")[0]
+        rows = self.snapshot.gangs.values()
+        return [gang for row in rows for gang in row if gang.name.partition("/")[0] == workflow]
+
+    def _waits(self, workload: str) -> bool:
+        """Whether no group of its workflow holds anything; otherwise it cannot be changed."""
+        pods = (pod for gang in self._gangs_beside(workload) for pod in gang.pods)
+        return all(pod.node is None for pod in pods)
+
+    def _leaves(self, pool: Pool) -> list[str]:
+        """The parts of a pool to which work can be submitted."""
+        subpools = self._estate.subpools_of(pool.name)
+        return [SHARED, *(each.subpool for each in subpools if each.state is SubpoolState.ACTIVE)]
+
+    def _is_like(self, other: Pool, pool: Pool) -> bool:
+        """Whether the same pods could run in another pool."""
+        if other.name == pool.name or other.enable_maintenance:
+            return False
+        nodes = ([uses(each, node) for node in self._estate.nodes] for each in (other, pool))
+        same_nodes = next(nodes) == next(nodes)
+        return same_nodes and (other.backend, other.platforms) == (pool.backend, pool.platforms)
 
     # How it is told
 
@@ -94,9 +148,10 @@ class PoolSource(Source):
         if gang is not None and isinstance(step, Move):
             before, after = (self._shown(each) for each in (gang.queue, step.queue))
             yield Change("workflow", name.partition("/")[0], "pool", before, after, "pool")
-        elif gang is not None and isinstance(step, BePreemptible):
+        elif gang is not None and isinstance(step, (BePreemptible, RaisePriority)):
             ranks = {each.rank: each.value for each in Priority}
-            before, after = ranks.get(gang.priority), Priority.LOW.value
+            lower = isinstance(step, BePreemptible)
+            before, after = ranks.get(gang.priority), Priority.LOW.value if lower else step.word
             yield Change("workflow", name.partition("/")[0], "priority", before, after)
         else:
             yield from super().tell_workload(name, step)
@@ -179,6 +234,10 @@ class PoolSource(Source):
             return queue
         shared = name.leaf is None or name.leaf == SHARED
         return name.pool if shared else canonical_name(name.pool, name.leaf or "")
+
+
+def _rank(priority: Priority) -> int:
+    return priority.rank
 
 
 def _pool_changes(pool: Pool, now: Pool) -> Iterable[Change]:
