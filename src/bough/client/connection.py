@@ -1,7 +1,7 @@
 """HTTP/1.1 over a socket: as much of it as the client needs, through a proxy where there is one.
 
 `http.client` of the library imports the parser of electronic mail, which makes every command start
-later; docs/decisions/0018 has the figures.
+later; docs/decisions/0019 has the figures.
 """
 
 from __future__ import annotations
