@@ -16,7 +16,6 @@ The cycle
 One gang
 
 - gates: what bars a gang whatever quota and room there is
-- needs: what gangs of one shape need of their queue, found once
 - offers: what a gang of pods needs, and the ways to have it
 - start: a gang of pods starts, has room freed for it, or gets a reason
 - reserve: what a gang that only lacks a place keeps from others
