@@ -57,11 +57,11 @@ def test_a_change_counts_on_the_other_server_of_the_database(team):
     assert (RUNNING, PENDING) == (other.status(low), other.status(high))
     # The certificate is made by the same policy: by the preset it would be nominated.
     (group,) = asked.explain(team.admin, high.workflow_id).groups
-    assert "waits" == group.certificate["verdict"]
+    assert "waits" == group.certificate.verdict
 
     change(team, preempt=True, reclaim=True)
     (group,) = asked.explain(team.admin, high.workflow_id).groups
-    assert "nominated" == group.certificate["verdict"]
+    assert "nominated" == group.certificate.verdict
 
 
 def test_remedies_are_tried_by_the_policy_that_counts(team):
