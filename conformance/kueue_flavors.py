@@ -152,7 +152,7 @@ def _oracle(entries: Iterable[dict[str, Any]]) -> Callable[[Slot, int], tuple[Mo
     def simulate(slot: Slot, _amount: int) -> tuple[Mode, int]:
         found = known.get((slot.what.flavor, slot.what.resource))
         if found is None:
-            # The recorded oracle finds somebody wherever it was told nothing else.
+            # The recorded oracle finds victims wherever it was told nothing else.
             return Mode.PREEMPT, 0
         return POSSIBILITIES[found["result"]], found["borrowing_height_after"]
 

@@ -31,7 +31,7 @@ UNIT = FlavorResource("any", "unit")
 
 
 def answer_victims(case: dict[str, Any]) -> dict[str, Any]:
-    """Whom a newcomer evicts, its flavors being given."""
+    """The victims of a newcomer whose flavors are given."""
     data = case["input"]
     try:
         if data.get("fair_sharing"):

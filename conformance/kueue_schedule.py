@@ -20,7 +20,7 @@ from conformance.kueue_workloads import (
     workload_of,
 )
 
-#: Why somebody is evicted, in Kueue's words.
+#: Why a workload is evicted, in Kueue's words.
 REASONS = {
     EvictionRule.PREEMPT: "InClusterQueue",
     EvictionRule.RECLAIM: "InCohortReclamation",

@@ -3,8 +3,8 @@
     BoughError
     ├── Invalid       yours: the request cannot be right, whatever the state
     │   └── Refused   yours: a workflow asks for more than its pool guarantees
-    ├── Unauthenticated  yours: it is not known who asks
-    ├── Forbidden     yours: the one who asks may not
+    ├── Unauthenticated  yours: no valid token
+    ├── Forbidden     yours: your roles do not allow it
     ├── NotFound      yours: what it names does not exist
     ├── Conflict      timing: right in itself, but not in this state
     ├── Throttled     timing: too much at once
@@ -62,7 +62,7 @@ class Unauthenticated(BoughError):
 
 
 class Forbidden(BoughError):
-    """The one who asks may not."""
+    """Your roles do not allow this."""
 
     code = "forbidden"
     http_status = 403

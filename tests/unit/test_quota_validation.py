@@ -62,13 +62,13 @@ def test_a_root_may_say_that_it_borrows_0_and_nothing_else():
     assert found(validate_cohort(Cohort("a", None, (group(Quota(4, 3)),)))) == [
         (
             f"{FIRST}.borrowingLimit",
-            "is 3, but without parentName there is nobody to borrow from; leave it out or say 0",
+            "is 3, but without parentName there is nothing to borrow from; leave it out or say 0",
         )
     ]
     assert found(validate_queue(Queue("a", None, (group(Quota(4, None, 0)),)))) == [
         (
             f"{FIRST}.lendingLimit",
-            "is 0, but without cohortName there is nobody to lend to; leave it out",
+            "is 0, but without cohortName there is nothing to lend to; leave it out",
         )
     ]
 

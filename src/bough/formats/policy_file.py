@@ -36,7 +36,7 @@ PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KAI)}
 #: The key under which a document names the preset that it changes.
 PRESET = "preset"
 #: What would stop a scheduler is refused: no search that may try nothing, and no right to evict of
-#: which nothing may be used; `reclaim` and `preempt` say that nothing is to be evicted.
+#: which nothing may be used; `reclaim` and `preempt` say that nothing is evicted.
 LEAST = {"work": 1, "eviction_limit": 1}
 #: What every database and every reader of JSON can keep.
 _MOST = 2**53

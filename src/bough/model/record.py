@@ -102,7 +102,7 @@ class StoredEvent(msgspec.Struct, frozen=True):
 
 
 class OutboxMessage(msgspec.Struct, frozen=True):
-    """Something that a backend is to be told, after the transaction that decided it."""
+    """A message to a backend, delivered after the transaction that decided it."""
 
     kind: str
     #: The backend.

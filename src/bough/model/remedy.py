@@ -166,7 +166,7 @@ Value = str | int | bool | dict[str, str] | None
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What is to be written otherwise, in an object as its owner wrote it."""
+    """A field to change, in an object as its owner wrote it."""
 
     #: `Queue`, `ClusterQueue`, `PodGroup`, `Node`, `pool`, ...
     kind: str

@@ -96,8 +96,8 @@ def _about_proxies(settings: Settings) -> tuple[str, ...]:
     """A task can send requests from this machine, too."""
     own = ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")
     return tuple(
-        f"requests from {each} are believed whoever they say they are from, and tasks on this "
-        "machine can send such requests: every task can be everybody; have the proxy elsewhere"
+        f"requests from {each} are believed, whichever user they name, and tasks on this "
+        "machine can send such requests: every task can act as any user; run the proxy elsewhere"
         for each in settings.trusted_proxies
         if any(address in each for address in own)
     )
@@ -107,7 +107,7 @@ def _go_first() -> None:
     """Let the server have its turn where hundreds of tasks want theirs.
 
     Linux gives every session the same share of the processor. Root may ask for more, others do
-    without; and so does a server that somebody started in a session of their own, whose other
+    without; and so does a server that was started in a shell's own session, whose other
     programs this would put before everything, too.
     """
     if os.getsid(0) != os.getpid():

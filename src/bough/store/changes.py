@@ -58,7 +58,7 @@ def look(
 ) -> tuple[Mark, frozenset[ChangedSubject] | None]:
     """Where the reader of this transaction stands, and what it sees that an earlier one did not.
 
-    `None`: that is not known, or too much to tell; then everything is to be read.
+    `None`: that is not known, or too much to tell; then everything has to be read.
     """
     if connection.dialect.name == "postgresql":
         return _look_postgresql(connection, before)

@@ -54,7 +54,7 @@ _FAIR_ORDER: tuple[OrderKey, ...] = ()
 
 
 class Scene(NamedTuple):
-    """What is to be planned, and how."""
+    """What to plan, and how."""
 
     snapshot: Snapshot
     policy: Policy

@@ -1,4 +1,4 @@
-"""`bough login` and `bough logout`: who asks which server."""
+"""`bough login` and `bough logout`: the server to ask, and the token for it."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ def _assignment(one: Any) -> str:
 
 
 def _nominated(each: Any) -> str:
-    whom = ", ".join(printable(name) for name in each["waits_for"]) or "others"
+    holders = ", ".join(printable(name) for name in each["waits_for"]) or "others"
     on = f" on {_nodes(each['pods'])}" if each["pods"] else ""
-    return f"{_who(each)}: waits for {whom}{on}"
+    return f"{_who(each)}: waits for {holders}{on}"
 
 
 def _nodes(pods: Any) -> str:

@@ -1,4 +1,4 @@
-"""What was changed, by whom, and what was used, as text."""
+"""Who changed what, and what was used, as text."""
 
 from __future__ import annotations
 

@@ -64,6 +64,6 @@ class Recent:
         for event in found:
             self._latest[event.subject] = self._last = event.number
         if len(found) == MOST_SUBJECTS or len(self._latest) > MOST_SUBJECTS:
-            # Too much to keep apart: everybody looks again.
+            # Too much to keep apart: every stream looks again.
             self._latest.clear()
             self._floor = self._last

@@ -52,7 +52,7 @@ class _Files(NamedTuple):
 
 
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
-    """Tell everything that is to be told, in order; how much was. What fails is tried again."""
+    """Deliver all messages in order, and say how many were. What fails is tried again."""
     with site.store.read() as connection:
         messages = record_store.list_outbox(connection, sorted(backends))
     told = 0

@@ -52,7 +52,7 @@ class SnapshotView(msgspec.Struct, frozen=True):
     """A snapshot, and how to find in the store what it speaks of."""
 
     snapshot: Snapshot
-    #: By which it is to be planned.
+    #: The policy to plan by.
     policy: Policy
     forest: QuotaForest
     #: By the name of the gang.

@@ -42,7 +42,7 @@ FELLOW = "fellow"
 START = "start"
 #: Its group ran longer than its limit.
 EXEC_TIMEOUT = "exec_timeout"
-#: Its node is to be empty.
+#: Its node is being drained.
 DRAIN = "drain"
 #: Its node is no longer there.
 VANISHED = "vanished"

@@ -267,7 +267,7 @@ class _Source:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is to be read."""
+        """Whether everything was read."""
         if self.buffer:
             return False
         return self.complete or self.missing or (self.finished and self._looks >= LAST_LOOKS)

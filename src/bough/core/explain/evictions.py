@@ -151,20 +151,20 @@ def _say(certificate: EvictionCertificate) -> str:
     if certificate.pods:
         count = len(certificate.pods)
         gone = f"{count} of its pods, beyond its minimum, {'ends' if count == 1 else 'end'}"
-    whom = f"for {certificate.preemptor} of queue {certificate.preemptor_queue}"
+    cause = f"for {certificate.preemptor} of queue {certificate.preemptor_queue}"
     match certificate.rule:
         case EvictionRule.STALE:
             return "it ends: it has run with less than its minimum for too long"
         case EvictionRule.DRAIN:
             return f"it ends: queue {certificate.queue} is stopped and drained"
         case EvictionRule.PREEMPT if certificate.pods:
-            return f"{gone} {whom}, which needs the room"
+            return f"{gone} {cause}, which needs the room"
         case EvictionRule.PREEMPT:
             ranks = f"{certificate.priority} < {certificate.preemptor_priority}"
             equal = certificate.priority == certificate.preemptor_priority
             why = "is newer" if equal else f"has the lower priority, {ranks}"
-            return f"{gone} {whom}: of the two it {why}"
+            return f"{gone} {cause}: of the two it {why}"
         case EvictionRule.RECLAIM | EvictionRule.RECLAIM_WHILE_BORROWING:
             excess = "; ".join(say_excess(each) for each in certificate.excesses[:1])
             because = f": {excess}" if excess else ""
-            return f"{gone} {whom}, which reclaims at {certificate.level}{because}"
+            return f"{gone} {cause}, which reclaims at {certificate.level}{because}"

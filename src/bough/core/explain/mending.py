@@ -50,7 +50,7 @@ FEW = 4
 #: How many remedies of several parts are told.
 TOLD_TOGETHER = 2
 
-#: What is to be raised for a refusal; `None`: nothing can be.
+#: What to raise after a refusal; `None`: nothing can be.
 Aim = Callable[[QuotaLack], tuple[TreeNode, Knob] | None]
 
 

@@ -42,7 +42,7 @@ class Limit(NamedTuple):
 
 
 class Area(NamedTuple):
-    """Where a part may go."""
+    """The area in which a part may be placed."""
 
     nodes: int
     spread: Spread | None = None
@@ -317,7 +317,7 @@ class Search:
 
 
 def _confined(part: Part, area: Area) -> Area:
-    """Where a leaf may go that belongs to sets; the same area where it does not."""
+    """The area of a leaf that belongs to sets; the same area where it does not."""
     for limit in area.limits:
         if part.node.first_leaf in limit.leaves:
             area = Area(area.nodes & limit.nodes, limit.spread, area.limits)

@@ -20,7 +20,7 @@ from bough.model.quota import Cohort, FlavorResource, NodeKind, TreeNode
 
 
 class Debt(msgspec.Struct, frozen=True):
-    """A node that is over what it may use."""
+    """A node that uses more than it may."""
 
     node: TreeNode
     flavor_resource: FlavorResource

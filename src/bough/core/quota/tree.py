@@ -206,7 +206,7 @@ class QuotaTree:
         return 0 if account is None else account.balance
 
     def debt(self, node: TreeNode, what: FlavorResource) -> int:
-        """By how much the node is over what it may use; a queue may use nothing it does not list.
+        """How much more than it may the node uses; a queue may use nothing it does not list.
 
         A tangled tree has no balances, and so no debts.
         """

@@ -186,11 +186,11 @@ def _quota_faults(
             continue
         if quota.borrowing_limit:
             written = write_amount(resource, quota.borrowing_limit)
-            message = f"is {written}, but without {parent_field} there is nobody to borrow from"
+            message = f"is {written}, but without {parent_field} there is nothing to borrow from"
             yield (*path, "borrowingLimit"), f"{message}; leave it out or say 0"
         if quota.lending_limit is not None:
             written = write_amount(resource, quota.lending_limit)
-            message = f"is {written}, but without {parent_field} there is nobody to lend to"
+            message = f"is {written}, but without {parent_field} there is nothing to lend to"
             yield (*path, "lendingLimit"), f"{message}; leave it out"
 
 

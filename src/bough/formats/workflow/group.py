@@ -27,7 +27,7 @@ FIXED = "fixed"
 
 
 class ReadGroup(NamedTuple):
-    """A group, and what is to be checked about it elsewhere."""
+    """A group, and what has to be checked about it elsewhere."""
 
     spec: GroupSpec
     #: Those of a lone task are the task's own.
@@ -183,7 +183,7 @@ def _check_ways(
 
 
 def _counts(written: PodGroup) -> bool:
-    """Whether a group says itself how much it needs, and not only what is to be together."""
+    """Whether a group says itself how much it needs, and not only what must stay together."""
     return bool(written.subgroups) or (written.min_member, written.min_sub_group) != (None, None)
 
 

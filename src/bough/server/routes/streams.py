@@ -1,6 +1,6 @@
 """Lines of text about one workflow: logs, events, the spec. Sent as they come, without a frame.
 
-What may go on for long is read in a few threads of its own, so that those who watch do not keep
+What may last long is read in a few threads of its own, so that those who watch do not keep
 others from being answered.
 """
 
