@@ -5,13 +5,29 @@ from __future__ import annotations
 import pytest
 
 from bough.core.cycle.plan import plan
-from bough.model.admission import AdmissionRules, Preemption, ReclaimWithinCohort
+from bough.model.admission import (
+    AdmissionRules,
+    Preemption,
+    PreemptionWithinQueue,
+    ReclaimWithinCohort,
+)
 from bough.model.gang import Gang
 from bough.model.gangrules import VictimSearch
 from bough.model.plan import Plan
 from bough.model.policy import KAI
 from bough.model.snapshot import Progress, Snapshot
-from tests.cycle_gangs import LOW, cluster, cohort, evicted, gang, node, nominated, queue, reasons
+from tests.cycle_gangs import (
+    LOW,
+    NORMAL,
+    cluster,
+    cohort,
+    evicted,
+    gang,
+    node,
+    nominated,
+    queue,
+    reasons,
+)
 from tests.simulation import Simulation, replace
 
 MIDDLE = 75
@@ -250,6 +266,22 @@ def test_a_victim_does_not_take_its_room_back_while_its_queue_has_the_better_tur
     simulation.settle()
 
     assert ["fits", "has", "stays"] == simulation.running
+
+
+def test_what_ended_for_the_growth_of_another_does_not_come_back_before_it() -> None:
+    """A newer one of the same priority ends where its queue says so; it lacks more than growth."""
+    newer = PreemptionWithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
+    rules = AdmissionRules(preemption=Preemption(within_queue=newer))
+    gangs = [
+        gang("grows", "a", pods=2, minimum=1, on=("n",)),
+        preemptible(gang("newer", "a", on="n", at=1), NORMAL),
+    ]
+    world = cluster([node("n", 2)], [replace(queue("a", 2), rules=rules)], gangs)
+    simulation = Simulation(world, KAI)
+
+    simulation.settle()
+
+    assert ["grows"] == simulation.running
 
 
 def test_within_the_queue_the_first_in_line_may_take_what_was_freed_for_another() -> None:

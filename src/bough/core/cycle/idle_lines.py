@@ -49,11 +49,18 @@ class IdleLines:
 
     def enter(self, turn: Turn) -> None:
         """Stand in line."""
-        claim = turn.claim
+        copy, claim = self._copy, turn.claim
         negated, since, uid, name = claim.standing
-        order = (negated, self._advance(self._copy, claim), since, f"{uid}\0{name}")
-        heappush(self._lines.setdefault(claim.queue, []), (order, turn))
-        if self._copy.progress(claim.name).nominated:
+        nominated = copy.progress(claim.name).nominated
+        # Newer ones of its priority may have been told to end so that it can grow: it stands as one
+        # that lacks something, or they would come back before it, and end again, for ever.
+        freed = nominated and not copy.has_changed(claim)
+        advance = 0 if freed else self._advance(copy, claim)
+        heappush(
+            self._lines.setdefault(claim.queue, []),
+            ((negated, advance, since, f"{uid}\0{name}"), turn),
+        )
+        if nominated:
             self._nominated[claim.queue] += 1
 
     def leave(self, queue: str) -> Turn:
