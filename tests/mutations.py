@@ -64,8 +64,8 @@ MUTATIONS = (
     ),
     Mutation(
         "what is preempted is not queued again",
-        "    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, acted, again=True)",
-        "    return Verdict(TaskEvent.RESCHEDULE if own_fault else cause, code, acted)",
+        "(TaskEvent.RESCHEDULE if own_fault else cause, code, acted, again=True)",
+        "(TaskEvent.RESCHEDULE if own_fault else cause, code, acted)",
         "tests/store/test_scenarios_scheduling.py -k 149",
     ),
     Mutation(
