@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from base64 import b64encode
@@ -10,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from bough import errors
-from bough.client import Client, connection
+from bough.client import Client, connection, transport
 from bough.client.addresses import find_proxy, read_address
 from tests.answering import Answering
 
@@ -161,6 +162,16 @@ def test_a_write_has_a_connection_of_its_own(server: Answering):
     client.workflows.cancel("w-1")
     client.version()
     assert 2 == server.connections
+
+
+def test_many_writes_leave_few_connections_open(server: Answering):
+    server.answer("POST", "/api/workflow/w-1/cancel", {"name": "w-1"})
+    client = Client(server.address)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        client.workflows.cancel("w-1")
+    # Each may be open at both ends: the server is in this process, too.
+    assert len(os.listdir("/proc/self/fd")) - before <= 2 * (transport.MOST_IDLE + 1)
 
 
 def test_a_connection_that_rested_for_long_is_not_used_again(

@@ -6,10 +6,10 @@ later; docs/decisions/0019 has the figures.
 
 from __future__ import annotations
 
+import select
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from select import select
 
 from bough.client.addresses import Address, Proxy
 
@@ -72,8 +72,10 @@ class Connection:
         """Whether it can still be used: it rests for a moment, and the server did not hang up."""
         if time.monotonic() - self._idle_since_s > IDLE_S:
             return False
-        hung_up, _, _ = select([self._socket], [], [], 0)
-        return not hung_up
+        # Not `select`, which refuses the sockets of programs that have more than 1,024 files open.
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
 
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         """Send a request, and read the head of the answer."""

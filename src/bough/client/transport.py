@@ -25,6 +25,8 @@ Result = TypeVar("Result")
 
 TRIES = 3
 PAUSE_S = 0.2
+#: The most connections that are kept open: writes have their own, and may be many in a row.
+MOST_IDLE = 4
 _UNSURE = "it is not known whether it was done: look before you ask again"
 _LOST = "it may be starting again: tasks go on meanwhile; ask again when it answers"
 _HINT = "is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_SERVER"
@@ -206,10 +208,16 @@ class Transport:
         return None
 
     def _put_back(self, connection: Connection) -> None:
-        if connection.rest():
-            self._idle.append(connection)
-        else:
+        """Keep a connection for the next request that reads, a few of them at most."""
+        if not connection.rest():
             connection.close()
+            return
+        self._idle.append(connection)
+        while len(self._idle) > MOST_IDLE:
+            try:
+                self._idle.pop(0).close()
+            except IndexError:
+                break
 
     def _guard_sent(self, method: str, work: Callable[[], Result]) -> Result:
         """The same for a request that the server may have got; what it asked for may be done."""
