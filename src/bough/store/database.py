@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -25,9 +26,16 @@ from bough.store.write_batches import WAIT_S, WriteBatches
 
 #: After so long a connection to PostgreSQL is tried before it is used.
 IDLE_S = 1.0
+#: How often work is tried that the database gives up.
+TRIES = 5
+#: PostgreSQL's codes of a transaction that it ends for others: a deadlock, a failed serialisation.
+_GIVEN_UP = ("40P01", "40001")
 _RETRY_S = 0.005
 _WRITES = "bough_writes"
 _USED = "bough_used"
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Store:
@@ -70,6 +78,23 @@ class Store:
 
     def _connect_to_write(self) -> sa.Connection:
         return self.engine.connect().execution_options(**{_WRITES: True})
+
+
+class GivenUp(Unavailable):
+    """PostgreSQL ended this transaction so that another could go on; nothing of it was done."""
+
+
+def again_if_given_up(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Do work that is one transaction again, a few times, where the database gave it up."""
+
+    @wraps(work)
+    def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for _ in range(TRIES - 1):
+            with suppress(GivenUp):
+                return work(*args, **kwargs)
+        return work(*args, **kwargs)
+
+    return repeated
 
 
 def make_engine(url: str | Path) -> sa.Engine:
@@ -187,7 +212,12 @@ def _our_errors() -> Iterator[None]:
     except IntegrityError as error:
         raise Conflict(f"The database refused the change: {_first_line(error)}") from error
     except (DBAPIError, SQLAlchemyError) as error:
-        raise Unavailable(f"The database does not answer: {_first_line(error)}") from error
+        kind = GivenUp if _sqlstate(error) in _GIVEN_UP else Unavailable
+        raise kind(f"The database does not answer: {_first_line(error)}") from error
+
+
+def _sqlstate(error: SQLAlchemyError) -> str | None:
+    return getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
 
 
 def _first_line(error: SQLAlchemyError) -> str:

@@ -29,6 +29,7 @@ from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
+from bough.store.database import again_if_given_up
 from bough.store.tasks import WorkflowDemand
 from bough.store.workflows import Filter
 
@@ -137,7 +138,15 @@ def cancel(
 
     By force, what was on a lost node or an absent backend is cancelled at once.
     """
-    message = _one_line(message)
+    workflow = _cancel(site, actor, name, _one_line(message), force=force)
+    if workflow.status.finished:
+        subpool_drain.check_drain(site, workflow.pool)
+    site.wake()
+    return workflow
+
+
+@again_if_given_up
+def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -> Workflow:
     with site.store.write() as connection:
         _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
         change = open_change(site, connection, name)
@@ -166,11 +175,7 @@ def cancel(
             {"status": before.status},
             {"status": change.workflow.status, "message": message},
         )
-        workflow = change.workflow
-    if workflow.status.finished:
-        subpool_drain.check_drain(site, workflow.pool)
-    site.wake()
-    return workflow
+        return change.workflow
 
 
 def tag(
