@@ -312,6 +312,8 @@ def find_holders(folder: Path) -> list[int]:
 class Hosting:
     """A server's process, which can be ended and started again on the same data."""
 
+    PROGRAM: tuple[str, ...] = (str(PROGRAM),)
+
     def __init__(self, folder: Path, gpus: int, *options: str, database: str | None = None) -> None:
         self.folder = folder
         self.data = folder / "data"
@@ -325,11 +327,14 @@ class Hosting:
         if database:
             self._options += ("--database", database)
         self._process: subprocess.Popen[str] | None = None
+        self._program = self.PROGRAM
+        #: `None`: that of this process.
+        self._environment: dict[str, str] | None = None
 
     def start(self) -> Local:
         """Start, and wait until it answers; if it runs already, that is it."""
         if self._process is None:
-            command = [PROGRAM, "serve", "--port", self._port, "--data", self.data]
+            command = [*self._program, "serve", "--port", self._port, "--data", self.data]
             with (self.folder / "log").open("a") as log:
                 self._process = subprocess.Popen(
                     [*command, "--backend", "local", *self._options],
@@ -338,6 +343,7 @@ class Hosting:
                     stdin=subprocess.DEVNULL,
                     text=True,
                     start_new_session=True,
+                    env=self._environment,
                 )
             assert self._process.stdout is not None
             self.greeting = self._process.stdout.readline()

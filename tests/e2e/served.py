@@ -41,6 +41,7 @@ class Served:
         self.address = address
         self.token = token
         self._folder = folder
+        self._program: tuple[str, ...] = (str(OSMO),)
         self._environment = {
             "PATH": os.environ.get("PATH", ""),
             "BOUGH_SERVER": address,
@@ -63,7 +64,7 @@ class Served:
     def osmo(self, *arguments: str) -> Ended:
         """Run a command, whatever becomes of it."""
         done = subprocess.run(
-            [OSMO, *arguments],
+            [*self._program, *arguments],
             env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
