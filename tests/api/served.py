@@ -17,10 +17,20 @@ WAIT_S = 60
 
 
 class Served:
-    """Starts `bough serve`, and stops it in the end."""
+    """Starts `bough serve`, within another program if need be, and stops it in the end."""
 
-    def __init__(self, data: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "bough", "serve", "--port", "0", "--data", str(data)]
+    def __init__(self, data: Path, *options: str, within: tuple[str, ...] = ()) -> None:
+        command = [
+            *within,
+            sys.executable,
+            "-m",
+            "bough",
+            "serve",
+            "--port",
+            "0",
+            "--data",
+            str(data),
+        ]
         # The last of several holds, so a test can choose another.
         command += ["--backend", "virtual"]
         self.data = data

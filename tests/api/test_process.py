@@ -135,6 +135,7 @@ def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
         (("--data", str(tmp_path / "file" / "data")), "cannot be the data folder"),
         (("--namespace", "a b"), 'Namespace name "a b" is not valid!'),
         (("--nodes", str(tmp_path / "none.yaml")), "no such file or folder"),
+        (("--connections", "3"), "3 is not in the range 32<=x<=100000"),
         (("--host", "203.0.113.1", "--port", "1"), "Cannot listen on 203.0.113.1:1"),
     ):
         command = [sys.executable, "-m", "bough", "serve", "--data", str(data), *options]

@@ -3,6 +3,7 @@
     settings            what a start is told
     process             a start to its end: store, scheduler, HTTP, signals
     hosting             which backend the server opens, and the folders that it needs
+    connections         how many connections there can be, and how slow one can be
     engine              the scheduler in its thread
     application         the routes as one application, and its description for programs
     middleware          before all routes: paths, the access log

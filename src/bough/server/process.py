@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import msgspec
 import uvicorn
@@ -24,6 +26,13 @@ from bough.errors import Invalid, Unavailable
 from bough.model.names import plain_name_fault
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
+from bough.server.connections import (
+    ACCEPTED_AT_ONCE,
+    BACKLOG,
+    Bounds,
+    OpenConnections,
+    raise_file_limit,
+)
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
 from bough.server.hosting import open_host, runs_images
@@ -58,15 +67,32 @@ def serve(settings: Settings) -> None:
             LOG.warning("%s", warning)
         address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         _announce(settings, address, running.started)
+        connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
         config = uvicorn.Config(
             Middleware(running.application),
+            http=connections.protocol,
             access_log=False,
             log_config=None,
             timeout_graceful_shutdown=GRACE_S,
             server_header=False,
+            # Whose headers are believed is decided by the authenticator alone.
+            proxy_headers=False,
+            backlog=ACCEPTED_AT_ONCE,
             ws="none",
         )
         _Server(config, running.engine).run(sockets=[listener])
+
+
+def _bounds(settings: Settings) -> Bounds:
+    most = raise_file_limit(settings.connections)
+    if most < settings.connections:
+        LOG.warning(
+            "the limit of open files leaves room for %d connections, not %d; raise it "
+            "(LimitNOFILE= of a systemd unit, or ulimit -n)",
+            most,
+            settings.connections,
+        )
+    return Bounds(most, min(most, settings.connections_per_address))
 
 
 def upgrade_database(settings: Settings) -> str:
@@ -141,10 +167,26 @@ class _Server(uvicorn.Server):
             for each, handler in before.items():
                 signal.signal(each, handler)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer; few connections are accepted in one go, but more of them can wait."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(BACKLOG)
+        asyncio.get_running_loop().set_exception_handler(_log_loop_error)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop; the second time without waiting for requests."""
         self._engine.stopping.set()
         super().handle_exit(sig, frame)
+
+
+def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What fails again and again where files run out is one line, without where it happened."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and "socket" in context and "protocol" not in context:
+        LOG.error("%s: %s", context["message"], error.strerror)
+    else:
+        loop.default_exception_handler(context)
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -18,6 +18,9 @@ MAXIMUM_BODY_BYTES = 8 << 20
 #: What is kept of the log of one attempt, and for how long after its end.
 LOG_BYTES = 64 << 20
 KEEP_DAYS = 30
+#: Connections at one time, in all and of one address.
+CONNECTIONS = 2_000
+CONNECTIONS_PER_ADDRESS = 1_000
 #: Processes and threads that one task may have.
 TASK_PROCESSES = 32_768
 
@@ -42,6 +45,8 @@ class Settings(msgspec.Struct, frozen=True):
     #: Proxies whose headers name the user; by default none.
     trusted_proxies: tuple[Network, ...] = ()
     maximum_body_bytes: int = MAXIMUM_BODY_BYTES
+    connections: int = CONNECTIONS
+    connections_per_address: int = CONNECTIONS_PER_ADDRESS
     #: The rest concerns tasks that really run; see backends.local.
     private: bool = True
     as_user: bool = False

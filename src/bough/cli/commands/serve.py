@@ -77,6 +77,22 @@ database_option = click.option(
     help="Trust x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. Repeatable.",
 )
 @click.option(
+    "--connections",
+    metavar="N",
+    type=click.IntRange(32, 100_000),
+    default=2_000,
+    show_default=True,
+    help="How many connections there can be at one time, as far as the limit of open files allows.",
+)
+@click.option(
+    "--connections-per-address",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    default=1_000,
+    show_default=True,
+    help="How many of them one address can have; one that is named by --trust-proxy can have all.",
+)
+@click.option(
     "--private/--not-private",
     default=True,
     show_default=True,
