@@ -10,7 +10,7 @@ import pytest
 
 from bough.api.why import WhyAnswer
 from bough.cli.text.why import render_why
-from bough.control.pools.queue_names import PoolNames
+from bough.control.pools.queue_names import PoolWords
 from bough.control.site import Site
 from bough.formats.certificates import certificate_answer, plain, remedy_list
 from bough.model.certificate import (
@@ -76,8 +76,8 @@ REMEDIES = Remedies(
 
 def served(certificate: Certificate) -> Any:
     """A group of `workflow why` as a client gets it."""
-    names = PoolNames(Site(store=None, namespace="ns"))  # type: ignore[arg-type]
-    remedies = plain(REMEDIES)
+    words = PoolWords(Site(store=None, namespace="ns"))  # type: ignore[arg-type]
+    remedies = plain(REMEDIES, words)
     for each in remedies["found"]:
         each["sentence"] = "do it"
     group = {
@@ -85,8 +85,8 @@ def served(certificate: Certificate) -> Any:
         "status": "SCHEDULING",
         "reason": certificate.reason,
         "message": certificate.sentence,
-        "certificate": names.in_data(plain(certificate)),
-        "remedies": names.in_data(remedies),
+        "certificate": plain(certificate, words),
+        "remedies": remedies,
     }
     return json.loads(json.dumps({"workflow": "w-1", "status": "PENDING", "groups": [group]}))
 

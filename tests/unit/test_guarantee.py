@@ -13,6 +13,7 @@ from bough.core.quota.guarantee import GuaranteedTree
 from bough.model.certificate import Ledger
 from bough.model.policy import OSMO
 from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
+from bough.model.words import OBJECT_WORDS
 from tests.cycle_gangs import cohort, queue
 
 GPU = FlavorResource("any", "gpu")
@@ -77,7 +78,7 @@ def test_the_refusal_names_the_cohort_its_balance_and_what_is_kept() -> None:
     assert (
         "it needs 25 any/gpu and 10 are left of the quota of cohort team besides 50 any/gpu kept "
         "for others"
-    ) == say_refusal(refusal, Ledger.GUARANTEED)
+    ) == say_refusal(refusal, Ledger.GUARANTEED, OBJECT_WORDS)
 
 
 def test_a_what_if_is_about_promises_too() -> None:

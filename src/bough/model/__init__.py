@@ -15,6 +15,7 @@ What is decided
 
 - plan: starts, ends, nominations and waits
 - reason: why the quota tree refuses, and why a gang waits
+- words: how sentences name nodes of the quota tree
 - shortage: what a gang without a place lacks
 - certificate: why a gang waits or is evicted, in full
 - remedy: what would help

@@ -14,6 +14,7 @@ import msgspec
 
 from bough.model.quota import TreeNode
 from bough.model.reason import Refusal
+from bough.model.words import OBJECT_WORDS, Words
 from bough.model.workload import Admission
 
 
@@ -95,7 +96,7 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     workload: str
     #: The dominant reason, as a short word that programs can rely on.
     reason: str
-    #: The same in one sentence, where there is no refusal to say it.
+    #: The same in one sentence, where there is no refusal to say it; `{}` stands for `about`.
     note: str = ""
     #: Whether it need not be looked at again until something in its tree changes.
     parked: bool = False
@@ -113,13 +114,24 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     shortages: tuple[PodShortage, ...] = ()
     #: The cohorts of the cycle that stops its queue, each the child of the next.
     cycle: tuple[str, ...] = ()
+    #: The node of the quota tree that the note names, if it names one.
+    about: TreeNode | None = None
 
     @property
     def message(self) -> str:
         """The dominant reason in one sentence."""
+        return self.say(OBJECT_WORDS)
+
+    def say(self, words: Words) -> str:
+        """The dominant reason in one sentence, in these words."""
+        note = self.note
+        if self.about is not None:
+            # Only the first: what follows it may be a name that people chose.
+            note = note.replace("{}", words.node(self.about), 1)
         if self.refusal is None:
-            return self.note
-        return f"{self.refusal.sentence}; {self.note}" if self.note else self.refusal.sentence
+            return note
+        sentence = self.refusal.say(words)
+        return f"{sentence}; {note}" if note else sentence
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):

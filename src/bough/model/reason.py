@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from bough.model.quota import FlavorResource, TreeNode
+from bough.model.words import OBJECT_WORDS, Words
 
 
 class RefusalKind(StrEnum):
@@ -62,13 +63,18 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     @property
     def sentence(self) -> str:
         """The reason in one sentence."""
+        return self.say(OBJECT_WORDS)
+
+    def say(self, words: Words) -> str:
+        """The reason in one sentence, in these words."""
         if self.kind is RefusalKind.TANGLED:
-            return f"queue {self.queue} is stopped: {cycle_text(self.cycle)}"
+            return f"{words.queue(self.queue)} is stopped: {cycle_text(self.cycle)}"
         if self.kind is RefusalKind.NOT_LISTED:
-            return f"queue {self.queue} does not list {self.flavor_resource}"
+            return f"{words.queue(self.queue)} does not list {self.flavor_resource}"
         limit = f"-{self.borrowing_limit}" if self.borrowing_limit else "0"
+        short = words.amount(self.flavor_resource, str(self.deficit))
         return (
-            f"{self.node} is short of {self.deficit} {self.flavor_resource}: "
+            f"{words.node(self.node)} is short of {short}: "
             f"T = {self.balance}, {self.balance} - {self.passed} < {limit}"
         )
 

@@ -13,7 +13,6 @@ from bough.api.workflows import (
     WorkflowLine,
 )
 from bough.control.config.settings import duration_text
-from bough.control.pools.queue_names import PoolNames
 from bough.control.site import Site
 from bough.control.workflows.preemptions import PreemptionRecord
 from bough.control.workflows.query import WorkflowDemand, WorkflowView
@@ -80,7 +79,7 @@ def workflow_line(
 
 def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowDocument:
     """A workflow with everything below it."""
-    now_ms, names = site.clock.now_ms(), PoolNames(site)
+    now_ms = site.clock.now_ms()
     workflow = view.workflow
     name = workflow.workflow_id
     parent, number = _parent(workflow)
@@ -109,7 +108,7 @@ def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowD
         status=workflow.status,
         failure_message=workflow.failure_message,
         outputs="",
-        groups=[_group(group, view, links, names) for group in view.groups],
+        groups=[_group(group, view, links) for group in view.groups],
         pool=workflow.pool,
         backend=workflow.backend,
         plugins={"rsync": False},
@@ -119,7 +118,7 @@ def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowD
     )
 
 
-def _group(group: Group, view: WorkflowView, links: Links, names: PoolNames) -> GroupDocument:
+def _group(group: Group, view: WorkflowView, links: Links) -> GroupDocument:
     tasks: Sequence[Task] = view.tasks.get(group.name, ())
     return GroupDocument(
         name=group.name,
@@ -133,7 +132,7 @@ def _group(group: Group, view: WorkflowView, links: Links, names: PoolNames) -> 
         downstream_groups=[each.name for each in view.groups if group.name in each.spec.upstream],
         failure_message=group.failure_message,
         wait_reason=group.wait_reason,
-        wait_message=names.in_data(group.wait_message),
+        wait_message=group.wait_message,
         tasks=[_task(task, view.workflow, links) for task in tasks],
         preemptions=preemption_lines(view.preemptions.get(group.name, ())),
     )

@@ -6,74 +6,50 @@ only.
 
 from __future__ import annotations
 
-import re
-from typing import Any, TypeVar
-
-import msgspec
-
+from bough.control.pools.quota_tree import GPU
 from bough.control.site import Site
 from bough.model.names import SHARED, QueueName, canonical_name
-from bough.model.quota import TreeNode
-
-Answer = TypeVar("Answer", bound=msgspec.Struct | None)
+from bough.model.quota import FlavorResource, TreeNode
+from bough.model.words import Words
 
 #: How the node above all pools is called.
 EVERYTHING = "the whole cluster"
-_KINDS = ("queue", "cohort")
-#: Amounts of GPUs, with the flavor that the tree counts them in.
-_GPUS = re.compile(r"\b(?P<amount>[0-9]+) [\w.-]+/gpu\b")
 
 
-class PoolNames:
-    """Puts the names of pools in the place of those of queues."""
+class PoolWords(Words):
+    """Pools in the place of queues and cohorts, and GPUs in the place of a flavor of them."""
 
     def __init__(self, site: Site) -> None:
         self._namespace = site.namespace
         self._prefix = site.prefix
-        root = re.escape(site.root_queue())
-        start = re.escape(site.pool_queue(""))
-        kind = "(?P<kind>(?:queue|cohort) )?"
-        name = rf"(?P<name>{root}|{start}[\w.-]*\w)(?![\w-])"
-        self._pattern = re.compile(rf"(?<![\w.-]){kind}{name}")
+        #: By queue; one object of these words says the reasons of many workflows.
+        self._known: dict[str, str | None] = {}
 
-    def of_node(self, node: TreeNode) -> str:
-        """What people call a node of the tree."""
-        shown = self._shown(node.name)
+    def node(self, node: TreeNode | None) -> str:
+        """A node of the tree, as it stands in a sentence."""
+        shown = None if node is None else self._shown(node.name)
         if shown is None:
-            return str(node)
+            return super().node(node)
         return shown if shown == EVERYTHING else f"pool {shown}"
 
-    def in_text(self, text: str) -> str:
-        """A sentence with pools instead of queues, and GPUs instead of a flavor of them."""
-        return _GPUS.sub(_count_gpus, self._pattern.sub(self._replace, text))
+    def amount(self, what: FlavorResource | None, written: str) -> str:
+        """GPUs are the same to all pools, whatever nodes they are on."""
+        if what is None or what.resource != GPU:
+            return super().amount(what, written)
+        return "1 GPU" if written == "1" else f"{written} GPUs"
 
-    def in_data(self, data: Any) -> Any:
-        """Plain data with pools instead of queues, wherever they stand."""
-        if isinstance(data, str):
-            return self.in_text(data)
-        if isinstance(data, dict):
-            if data.keys() == {"kind", "name"} and data["kind"] in _KINDS:
-                shown = self._shown(data["name"])
-                return data if shown is None else {"kind": "pool", "name": shown}
-            return {key: self.in_data(value) for key, value in data.items()}
-        if isinstance(data, (list, tuple)):
-            return [self.in_data(each) for each in data]
-        return data
-
-    def in_answer(self, answer: Answer) -> Answer:
-        """The same of an answer."""
-        if answer is None:
-            return answer
-        return msgspec.convert(self.in_data(msgspec.to_builtins(answer)), type(answer))
-
-    def _replace(self, found: re.Match[str]) -> str:
-        shown = self._shown(found["name"])
-        if shown is None:
-            return found[0]
-        return f"pool {shown}" if found["kind"] and shown != EVERYTHING else shown
+    def identity(self, node: TreeNode) -> tuple[str, str]:
+        """The kind and the name of a node, for programs."""
+        shown = self._shown(node.name)
+        return super().identity(node) if shown is None else ("pool", shown)
 
     def _shown(self, name: str) -> str | None:
         """What people call it; `None`: it is no queue of a pool."""
+        if name not in self._known:
+            self._known[name] = self._read(name)
+        return self._known[name]
+
+    def _read(self, name: str) -> str | None:
         queue = QueueName.parse(name, self._namespace, self._prefix)
         if queue is None:
             return None
@@ -82,7 +58,3 @@ class PoolNames:
         if queue.leaf in (None, SHARED):
             return queue.pool
         return canonical_name(queue.pool, queue.leaf)
-
-
-def _count_gpus(found: re.Match[str]) -> str:
-    return "1 GPU" if found["amount"] == "1" else f"{found['amount']} GPUs"

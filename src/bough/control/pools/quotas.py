@@ -94,7 +94,7 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
         held = task_store.node_uses(connection)
         heartbeats = node_store.heartbeats(connection)
         drains = {
-            each.name: drain_of(site, connection, each)
+            each.name: drain_of(connection, each)
             for each in config.subpools
             if each.state is SubpoolState.DELETING
         }

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from bough.api.pools import DrainingWorkflow, DrainReport
 from bough.control.config.settings import read_workflow_settings
 from bough.control.gangs import needed_gpus
-from bough.control.pools.queue_names import PoolNames
 from bough.control.pools.waiting_work import gpus_text, say_stranded
 from bough.control.recording import SYSTEM_ACTOR, subpool_changed
 from bough.control.site import Site
@@ -28,7 +27,7 @@ from bough.store import workflows as workflow_store
 MOST_NAMED = 100
 
 
-def drain_of(site: Site, connection: sa.Connection, subpool: Subpool) -> DrainReport:
+def drain_of(connection: sa.Connection, subpool: Subpool) -> DrainReport:
     """What keeps a subpool that is being deleted open."""
     pool = pool_store.find_pool(connection, subpool.parent)
     quota = 0 if pool is None else pool.gpu.guarantee or 0
@@ -46,9 +45,7 @@ def drain_of(site: Site, connection: sa.Connection, subpool: Subpool) -> DrainRe
     for group in task_store.groups_of(connection, [each.uuid for each in workflows]):
         groups.setdefault(group.workflow_uuid, []).append(group)
     blockers = [
-        _blocker(
-            site, each, groups.get(each.uuid, []), stranded.get(each.uuid), (subpool.parent, quota)
-        )
+        _blocker(each, groups.get(each.uuid, []), stranded.get(each.uuid), (subpool.parent, quota))
         for each in workflows
     ]
     count = workflow_store.count_alive(connection, subpool.name)
@@ -106,7 +103,6 @@ def rearm_drains(site: Site) -> list[str]:
 
 
 def _blocker(
-    site: Site,
     workflow: Workflow,
     groups: list[Group],
     lost: Group | None,
@@ -126,7 +122,7 @@ def _blocker(
         text = "runs"
     else:
         said = next((group.wait_message for group in left if group.wait_message), None)
-        text = f"waits: {PoolNames(site).in_text(said)}" if said else "waits"
+        text = f"waits: {said}" if said else "waits"
     return DrainingWorkflow(
         workflow.workflow_id,
         workflow.status,

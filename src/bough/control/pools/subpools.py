@@ -138,7 +138,7 @@ def get_subpool(site: Site, actor: Actor, parent: str, name: str) -> PoolView:
         subpool = _require(connection, parent, name)
         shown = view(site, connection, subpool)
         if subpool.state is SubpoolState.DELETING:
-            kept_open = subpool_drain.drain_of(site, connection, subpool)
+            kept_open = subpool_drain.drain_of(connection, subpool)
             shown = msgspec.structs.replace(shown, drain=kept_open)
         return shown
 

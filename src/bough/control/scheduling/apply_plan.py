@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.config.policy import grace_s
-from bough.control.pools.queue_names import PoolNames
+from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling.snapshot import GroupEntry, SnapshotView
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import GIVE_BACK, preempted_text
@@ -54,7 +54,7 @@ def apply(
 
     excesses:  by gang that ends for others: what was used beyond a quota there.
     """
-    waits, nominated = _new_waits(view, plan), _nominated(view, plan)
+    waits, nominated = _new_waits(view, plan, PoolWords(site)), _nominated(view, plan)
     events = _wait_events(site, view, waits)
     if not plan.binds and not plan.evictions:
         if waits or nominated != view.nominated:
@@ -96,7 +96,7 @@ class _Decisions:
         self._entries = view.entries
         self._grace_s = grace_s(view.policy)
         self._now_ms = site.clock.now_ms()
-        self._names = PoolNames(site)
+        self._words = PoolWords(site)
         self._changes: list[WorkflowChange] = []
         #: By gang, for those that are as the plan thought.
         self._valid: dict[str, WorkflowChange] = {}
@@ -164,12 +164,11 @@ class _Decisions:
     ) -> PreemptionRecord:
         preemptor = self._entries.get(eviction.preemptor or "")
         workflow = None if preemptor is None else preemptor.workflow
-        told = preemption_of(eviction, group, pods, reason, workflow, self._names, self._now_ms)
+        told = preemption_of(eviction, group, pods, reason, workflow, self._words, self._now_ms)
         excess = self._excesses.get(eviction.workload)
         if excess is None:
             return told
-        text = f"{told.message}: {self._names.in_text(excess)}"
-        return msgspec.structs.replace(told, message=text)
+        return msgspec.structs.replace(told, message=f"{told.message}: {excess}")
 
 
 def _same(entry: GroupEntry, latest: Sequence[Task]) -> bool:
@@ -184,13 +183,13 @@ def _same(entry: GroupEntry, latest: Sequence[Task]) -> bool:
     )
 
 
-def _new_waits(view: SnapshotView, plan: Plan) -> list[tuple[str, str, str]]:
+def _new_waits(view: SnapshotView, plan: Plan, words: PoolWords) -> list[tuple[str, str, str]]:
     """Why each group waits, where the store says something else."""
     known, entries = view.waits, view.entries
     news: list[tuple[str, str, str]] = []
     for wait in Waits(view.snapshot, view.policy, plan).every():
         entry = entries[wait.workload]
-        uuid, reason, message = entry.group.uuid, wait.reason, wait.message
+        uuid, reason, message = entry.group.uuid, wait.reason, wait.say(words)
         if known[uuid] != (reason, message):
             news.append((uuid, reason, message))
     for nomination in plan.nominations:
@@ -210,7 +209,7 @@ def _wait_events(
     site: Site, view: SnapshotView, waits: list[tuple[str, str, str]]
 ) -> list[StoredEvent]:
     """An event for each group that waits for something of another kind than before."""
-    known, now_ms, names = view.waits, site.clock.now_ms(), PoolNames(site)
+    known, now_ms = view.waits, site.clock.now_ms()
     news = {uuid: (reason, text) for uuid, reason, text in waits if known[uuid][0] != reason}
     return [
         StoredEvent(
@@ -221,7 +220,7 @@ def _wait_events(
             data={
                 "group": entry.group.name,
                 "reason": news[entry.group.uuid][0],
-                "message": names.in_text("{}: {}".format(*news[entry.group.uuid])),
+                "message": "{}: {}".format(*news[entry.group.uuid]),
             },
         )
         for entry in view.entries.values()

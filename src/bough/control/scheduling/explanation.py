@@ -19,7 +19,7 @@ from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.gangs import gang_name
 from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools.pool_config import read_pool_setup
-from bough.control.pools.queue_names import PoolNames
+from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling.pool_remedies import PoolSource
 from bough.control.scheduling.snapshot import SnapshotBuilder, SnapshotView
 from bough.control.site import Site
@@ -34,6 +34,7 @@ from bough.errors import Throttled
 from bough.formats.certificates import certificate_answer, remedy_list
 from bough.model.access import Action, Actor
 from bough.model.snapshot import Snapshot
+from bough.model.words import OBJECT_WORDS, Words
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
 
 #: How long a question waits for its turn, and how many plans are made to find remedies.
@@ -117,15 +118,16 @@ class Explainer:
         runs = _running(view)
         if any(_is_planned(each) for each in waits) or any(each.waiting_tasks for each in runs):
             gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
-            waits, runs = self._plan(gangs, waits, runs, actor if with_remedies else None)
-        found = WorkflowExplanation(view.workflow, tuple(waits), tuple(runs))
-        return found if queues else _in_pools(found, PoolNames(site))
+            words = OBJECT_WORDS if queues else PoolWords(site)
+            waits, runs = self._plan(gangs, waits, runs, words, actor if with_remedies else None)
+        return WorkflowExplanation(view.workflow, tuple(waits), tuple(runs))
 
     def _plan(
         self,
         gangs: dict[str, str],
         waits: list[Explained],
         runs: list[Runs],
+        words: Words,
         asker: Actor | None,
     ) -> tuple[list[Explained], list[Runs]]:
         """The same, with what a plan of now says about each group that is in a queue.
@@ -137,12 +139,12 @@ class Explainer:
         try:
             snapshot_view = self._take()
             return [
-                self._explained(snapshot_view, gangs[each.group], each, asker)
+                self._explained(snapshot_view, gangs[each.group], each, words, asker)
                 if _is_planned(each)
                 else each
                 for each in waits
             ], [
-                self._growing(snapshot_view, gangs[each.groups[0]], each)
+                self._growing(snapshot_view, gangs[each.groups[0]], each, words)
                 if each.waiting_tasks
                 else each
                 for each in runs
@@ -172,59 +174,42 @@ class Explainer:
         return PoolSource(snapshot, config, site.namespace, site.prefix, allowed)
 
     def _explained(
-        self, snapshot_view: SnapshotView, gang: str, wait: Explained, asker: Actor | None
+        self,
+        snapshot_view: SnapshotView,
+        gang: str,
+        wait: Explained,
+        words: Words,
+        asker: Actor | None,
     ) -> Explained:
         snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
-        found = certificate(snapshot, policy, gang, self._memo)
+        found = certificate(snapshot, policy, gang, self._memo, words)
         helpful: RemedyList | None = None
         if asker is not None:
             source = self._source(snapshot, asker)
             searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS, source=source)
-            helpful = remedy_list(searched)
+            helpful = remedy_list(searched, words)
         return msgspec.structs.replace(
             wait,
             reason=wait.reason if found is None else found.reason,
             message=wait.message if found is None else found.sentence,
-            certificate=certificate_answer(found),
+            certificate=certificate_answer(found, words),
             remedies=helpful,
         )
 
-    def _growing(self, snapshot_view: SnapshotView, gang: str, runs: Runs) -> Runs:
+    def _growing(self, snapshot_view: SnapshotView, gang: str, runs: Runs, words: Words) -> Runs:
         """An elastic group of which some tasks wait, with what a plan says about these."""
-        wanted = explain_growth(snapshot_view.snapshot, snapshot_view.policy, gang)
+        snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
+        wanted = explain_growth(snapshot, policy, gang, words=words)
         if wanted is None:
             return runs
         message = f"{runs.message}: {wanted.sentence}"
-        told = certificate_answer(wanted.certificate)
+        told = certificate_answer(wanted.certificate, words)
         return msgspec.structs.replace(runs, message=message, certificate=told)
 
 
 def _is_planned(wait: Explained) -> bool:
     """Whether it is in a queue, and does not wait for other groups."""
     return wait.status is not TaskStatus.WAITING
-
-
-def _in_pools(found: WorkflowExplanation, names: PoolNames) -> WorkflowExplanation:
-    return WorkflowExplanation(
-        found.workflow,
-        tuple(
-            msgspec.structs.replace(
-                each,
-                message=names.in_data(each.message),
-                certificate=names.in_answer(each.certificate),
-                remedies=names.in_answer(each.remedies),
-            )
-            for each in found.groups
-        ),
-        tuple(
-            msgspec.structs.replace(
-                each,
-                message=names.in_data(each.message),
-                certificate=names.in_answer(each.certificate),
-            )
-            for each in found.running
-        ),
-    )
 
 
 # What waits

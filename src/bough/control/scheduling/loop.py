@@ -14,6 +14,7 @@ import msgspec
 
 from bough.control.nodes import node_sync
 from bough.control.pools import subpool_drain
+from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling import outbox, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
 from bough.control.scheduling.snapshot import SnapshotBuilder
@@ -246,7 +247,7 @@ class Scheduler:
             planned_us = (perf_counter_ns() - started) // 1_000
             decided = msgspec.structs.replace(decided, version=view.snapshot.version)
             waiting = len(decided.waits)
-            excesses = excess_texts(self._memo, decided)
+            excesses = excess_texts(self._memo, decided, PoolWords(self._site))
             applied = apply(self._site, view, decided, excesses)
             if not applied.stale:
                 if decided.binds or decided.evictions:

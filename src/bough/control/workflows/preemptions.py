@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.pools.queue_names import PoolNames
+from bough.control.pools.queue_names import PoolWords
 from bough.control.workflows.lifecycle import GIVE_BACK, is_victim
 from bough.model.plan import Eviction, EvictionRule
 from bough.model.record import EventKind, StoredEvent
@@ -49,11 +49,11 @@ def preemption_of(
     tasks: Iterable[str],
     reason: str,
     preemptor: Workflow | None,
-    names: PoolNames,
+    words: PoolWords,
     now_ms: int,
 ) -> PreemptionRecord:
     """What an eviction of a plan is to the group that it concerns."""
-    level = None if eviction.level is None else names.of_node(eviction.level)
+    level = None if eviction.level is None else words.node(eviction.level)
     return PreemptionRecord(
         at_ms=now_ms,
         group=group,

@@ -24,7 +24,7 @@ from bough.model.gang import Gang
 from bough.model.gangrules import LineOrder
 from bough.model.plan import Wait
 from bough.model.policy import Judging
-from bough.model.quota import Queue
+from bough.model.quota import NodeKind, Queue, TreeNode
 from bough.model.reason import WaitReason
 from bough.model.workload import LocalQueue
 
@@ -48,16 +48,19 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
     if text is not None:
         strict = is_strict(leaf)
         alike = not strict and copy.policy.park_alike
-        note = f"queue {leaf.queue.name} {text}"
-        return Wait(claim.name, WaitReason.STOPPED, note, parked=not strict, alike=alike)
+        about = TreeNode(NodeKind.QUEUE, leaf.queue.name)
+        return Wait(
+            claim.name,
+            WaitReason.STOPPED,
+            f"{{}} {text}",
+            parked=not strict,
+            alike=alike,
+            about=about,
+        )
     if leaf.cycle:
         tangled = wait_for_queue(copy, claim)
         return msgspec.structs.replace(tangled, parked=not is_strict(leaf))
-    text = why_not_let_in(claim.gang, leaf.queue, copy.snapshot.namespaces)
-    if text is None:
-        return None
-    # A change of labels is seen by the one that keeps the lines, so that this blocks nothing.
-    return Wait(claim.name, WaitReason.NAMESPACE, text, parked=True)
+    return wait_for_namespace(claim.gang, leaf.queue, copy.snapshot.namespaces)
 
 
 def why_unchecked(gang: Gang) -> str | None:
@@ -66,16 +69,22 @@ def why_unchecked(gang: Gang) -> str | None:
     return None if failed is None else f"the admission check {failed.name} says {failed.state}"
 
 
-def why_not_let_in(gang: Gang, queue: Queue, namespaces: Namespaces) -> str | None:
-    """Why a queue does not let the namespace of a gang in."""
+def wait_for_namespace(gang: Gang, queue: Queue, namespaces: Namespaces) -> Wait | None:
+    """Why a queue does not let the namespace of a gang in.
+
+    A change of labels is seen by the one that keeps the lines, so that this blocks nothing.
+    """
     matches = queue.rules.namespaces
     if namespaces is None or matches == ():
         return None
     labels = namespaces.get(gang.namespace)
     if labels is None:
-        return f"there is no namespace {gang.namespace}"
+        text = f"there is no namespace {gang.namespace}"
+        return Wait(gang.name, WaitReason.NAMESPACE, text, parked=True)
     if matches is None or not satisfies(labels, matches):
-        return f"queue {queue.name} does not let the namespace {gang.namespace} in"
+        text = f"{{}} does not let the namespace {gang.namespace} in"
+        about = TreeNode(NodeKind.QUEUE, queue.name)
+        return Wait(gang.name, WaitReason.NAMESPACE, text, parked=True, about=about)
     return None
 
 
@@ -87,7 +96,7 @@ def bar_line(cycle: Cycle, claim: Claim) -> Wait | None:
     first = cycle.first_in_line.get(claim.queue)
     if first is None or claim.running or _turn(cycle.copy, claim) <= _turn(cycle.copy, first):
         return None
-    return wait_behind(claim)
+    return wait_behind(claim.name, claim.queue)
 
 
 def hold_up(cycle: Cycle, claim: Claim) -> None:
@@ -164,7 +173,7 @@ def bar_offer(cycle: Cycle, claim: Claim, offer: Offer) -> Wait | None:
     may_pass = not cycle.blockers or bool(claim.running)
     if may_pass or cycle.blocker_of(claim, frozenset(offer.request)) is None:
         return None
-    return wait_behind(claim)
+    return wait_behind(claim.name, claim.queue)
 
 
 def count_owner(cycle: Cycle, claim: Claim, pods: Iterable[str]) -> None:
@@ -190,13 +199,14 @@ def _bar_owner(cycle: Cycle, claim: Claim, offer: Offer) -> Wait | None:
         if held + asked <= limit and first is None:
             continue
         owner = claim.gang.owner
-        note = f"{owner} holds {held} of {limit} GPUs that one user may have in {key[0]}"
+        note = f"{owner} holds {held} of {limit} GPUs that one user may have in {{}}"
         if held + asked <= limit and first is not None:
             note += f", and {first.name} is first in line"
         else:
             cycle.owners_waiting.setdefault(key, claim)
             note += f"; it asks for {asked}"
-        return Wait(claim.name, WaitReason.OWNER_LIMIT, note, alike=True)
+        about = next(node for node in cycle.copy.path(claim.queue) if node.name == key[0])
+        return Wait(claim.name, WaitReason.OWNER_LIMIT, note, alike=True, about=about)
     return None
 
 

@@ -17,15 +17,14 @@ def wait_for_queue(copy: WorkingCopy, claim: Claim) -> Wait:
     node = TreeNode(NodeKind.QUEUE, claim.queue)
     if node in tree:
         cycle = tree.cycle(node)
-        message = f"queue {claim.queue} is stopped: {cycle_text(cycle)}"
-        return Wait(claim.name, WaitReason.TANGLED, message, cycle=cycle)
+        message = f"{{}} is stopped: {cycle_text(cycle)}"
+        return Wait(claim.name, WaitReason.TANGLED, message, cycle=cycle, about=node)
     if not claim.queue:
         return Wait(claim.name, WaitReason.QUEUE, "it names no queue")
     if TreeNode(NodeKind.COHORT, claim.queue) in tree:
         message = f"{claim.queue} is a cohort: gangs go to the queues below it"
         return Wait(claim.name, WaitReason.QUEUE, message)
-    message = f"queue {claim.queue} does not exist"
-    return Wait(claim.name, WaitReason.QUEUE, message, parked=True)
+    return Wait(claim.name, WaitReason.QUEUE, "{} does not exist", parked=True, about=node)
 
 
 def wait_for_pods(claim: Claim) -> Wait:
@@ -45,10 +44,11 @@ def pod_shortages(claim: Claim) -> tuple[PodShortage, ...]:
     )
 
 
-def wait_behind(claim: Claim) -> Wait:
+def wait_behind(name: str, queue: str, *, alike: bool = True) -> Wait:
     """Another one of the same queue and rank waits for quota; which, is looked up on reading."""
-    message = f"behind, in the line of queue {claim.queue}"
-    return Wait(claim.name, WaitReason.BEHIND, message, alike=True)
+    about = TreeNode(NodeKind.QUEUE, queue)
+    note = "behind, in the line of {}"
+    return Wait(name, WaitReason.BEHIND, note, alike=alike, about=about)
 
 
 def wait_for_quota(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from bough.core.cycle.claim import shape_of
-from bough.core.cycle.gates import why_not_in_line, why_not_let_in, why_unchecked
+from bough.core.cycle.gates import wait_for_namespace, why_not_in_line, why_unchecked
+from bough.core.cycle.reasons import wait_behind
 from bough.model.admission import QueueingStrategy
 from bough.model.gang import Gang, PodState
 from bough.model.plan import Plan, Wait
@@ -56,8 +57,7 @@ class Waits:
             return msgspec.structs.replace(alike, workload=gang.name)
         if gang.pods and any(pod.state is PodState.RUNNING for pod in gang.pods):
             return None
-        text = f"behind, in the line of queue {gang.queue}"
-        return Wait(gang.name, WaitReason.BEHIND, text)
+        return wait_behind(gang.name, gang.queue, alike=False)
 
     def _barred(self, gang: Gang) -> Wait | None:
         """What bars a gang by itself, whatever bars others of its shape."""
@@ -65,8 +65,11 @@ class Waits:
         if text is not None:
             return Wait(gang.name, WaitReason.CHECK, text)
         queue = self._queues.get(gang.queue)
-        text = None if queue is None else why_not_let_in(gang, queue, self._snapshot.namespaces)
-        return None if text is None else Wait(gang.name, WaitReason.NAMESPACE, text)
+        if queue is None:
+            return None
+        wait = wait_for_namespace(gang, queue, self._snapshot.namespaces)
+        # Of one gang by itself: whether its line is held up was said by the plan.
+        return None if wait is None else msgspec.structs.replace(wait, parked=False)
 
     def first_in_line(self, gang: Gang) -> str | None:
         """The gang of the same queue and rank behind which this one waits."""

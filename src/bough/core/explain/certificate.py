@@ -25,26 +25,33 @@ from bough.model.plan import Wait
 from bough.model.policy import Judging, Policy
 from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
+from bough.model.words import OBJECT_WORDS, Words
 
 replace = msgspec.structs.replace
 
 
 def certificate(
-    snapshot: Snapshot, policy: Policy, workload: str, memo: Memo | None = None
+    snapshot: Snapshot,
+    policy: Policy,
+    workload: str,
+    memo: Memo | None = None,
+    words: Words = OBJECT_WORDS,
 ) -> Certificate | None:
     """Why a gang waits, or that it does not; `None` where there is no such gang.
 
     A memo makes it faster, as it does a plan, and never changes what is said.
     """
+    decision = None
     if policy.judging is Judging.TOGETHER:
         decision = Judge(snapshot, policy, workload).decide(snapshot)
-        return _certificate(decision.snapshot, policy, workload, None, decision)
-    return _certificate(snapshot, policy, workload, memo, None)
+        snapshot, memo = decision.snapshot, None
+    with _played(snapshot, policy, memo, words) as played:
+        return _certificate(played, workload, decision)
 
 
 def certificates_of_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Certificate]:
     """Why each gang waits that does, in the order of the plan, for the price of one cycle."""
-    with _played(snapshot, policy, None) as played:
+    with _played(snapshot, policy, None, OBJECT_WORDS) as played:
         plan = played.cycle.outcome.plan(snapshot.version)
         waits = Waits(snapshot, policy, plan)
         skipped = {each.workload for each in (*plan.admits, *plan.nominations)}
@@ -56,42 +63,38 @@ def certificates_of_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Cer
 
 
 @contextmanager
-def _played(snapshot: Snapshot, policy: Policy, memo: Memo | None) -> Generator[Played]:
+def _played(
+    snapshot: Snapshot, policy: Policy, memo: Memo | None, words: Words
+) -> Generator[Played]:
     """Play a cycle, and undo it after it was looked at, so that a memo can be used again."""
     memo = Memo() if memo is None else memo
     copy = memo.refresh(snapshot, policy)
     mark = copy.mark()
     with memo.dropped_on_error():
-        yield Played(run(copy))
+        yield Played(run(copy), words)
     copy.undo(mark)
 
 
-def _certificate(
-    snapshot: Snapshot,
-    policy: Policy,
-    name: str,
-    memo: Memo | None,
-    decision: Decision | None,
-) -> Certificate | None:
-    with _played(snapshot, policy, memo) as played:
-        cycle = played.cycle
-        claim = cycle.copy.claims.get(name)
-        if claim is None:
-            return None
-        plan = cycle.outcome.plan(snapshot.version)
-        waits = Waits(snapshot, policy, plan)
-        wait = decision.wait if decision is not None else waits.of(claim.gang)
-        wait = wait or _wait_of_absent(claim)
-        verdict = verdict_of(plan, name, claim.gang, wait)
-        if verdict is Verdict.NOMINATED:
-            return _nominated(cycle, claim)
-        if verdict is Verdict.STARTS:
-            text = "it gets quota now" if claim.counted else "it starts now"
-            return begin(claim, verdict, text)
-        if verdict is Verdict.RUNS:
-            return begin(claim, verdict, _say_runs(cycle, claim))
-        wait = wait or waits.of(claim.gang) or Wait(name, WaitReason.BEHIND)
-        return explain_wait(played, wait, waits)
+def _certificate(played: Played, name: str, decision: Decision | None) -> Certificate | None:
+    cycle = played.cycle
+    claim = cycle.copy.claims.get(name)
+    if claim is None:
+        return None
+    snapshot, policy = cycle.copy.snapshot, cycle.copy.policy
+    plan = cycle.outcome.plan(snapshot.version)
+    waits = Waits(snapshot, policy, plan)
+    wait = decision.wait if decision is not None else waits.of(claim.gang)
+    wait = wait or _wait_of_absent(claim)
+    verdict = verdict_of(plan, name, claim.gang, wait)
+    if verdict is Verdict.NOMINATED:
+        return _nominated(cycle, claim)
+    if verdict is Verdict.STARTS:
+        text = "it gets quota now" if claim.counted else "it starts now"
+        return begin(claim, verdict, text)
+    if verdict is Verdict.RUNS:
+        return begin(claim, verdict, _say_runs(played, claim))
+    wait = wait or waits.of(claim.gang) or Wait(name, WaitReason.BEHIND)
+    return explain_wait(played, wait, waits)
 
 
 def _wait_of_absent(claim: Claim) -> Wait | None:
@@ -115,11 +118,11 @@ def _nominated(cycle: Cycle, claim: Claim) -> Certificate:
     return replace(begin(claim, Verdict.NOMINATED, sentence), waits_for=waits_for)
 
 
-def _say_runs(cycle: Cycle, claim: Claim) -> str:
+def _say_runs(played: Played, claim: Claim) -> str:
     if claim.counted:
-        return f"it holds quota of queue {claim.queue}"
+        return f"it holds quota of {played.words.queue(claim.queue)}"
     if not claim.running:
         return "none of its pods waits or runs"
-    if cycle.copy.is_evicted(claim):
+    if played.cycle.copy.is_evicted(claim):
         return "it runs, and is told to end"
     return "it has what it needs"

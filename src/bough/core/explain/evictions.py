@@ -23,12 +23,17 @@ from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal
 from bough.model.snapshot import Snapshot
+from bough.model.words import OBJECT_WORDS, Words
 
 _RECLAIMS = (EvictionRule.RECLAIM, EvictionRule.RECLAIM_WHILE_BORROWING)
 
 
 def eviction_certificate(
-    snapshot: Snapshot, policy: Policy, workload: str, decided: Plan | None = None
+    snapshot: Snapshot,
+    policy: Policy,
+    workload: str,
+    decided: Plan | None = None,
+    words: Words = OBJECT_WORDS,
 ) -> EvictionCertificate | None:
     """Why a plan, the one for this snapshot, ends a workload; `None` where it does not."""
     decided = plan(snapshot, policy) if decided is None else decided
@@ -57,10 +62,10 @@ def eviction_certificate(
         excesses=excesses,
         need=need,
     )
-    return msgspec.structs.replace(certificate, sentence=_say(certificate))
+    return msgspec.structs.replace(certificate, sentence=_say(certificate, words))
 
 
-def excess_texts(memo: Memo, decided: Plan) -> dict[str, str]:
+def excess_texts(memo: Memo, decided: Plan, words: Words) -> dict[str, str]:
     """By gang that a plan ends for others that reclaim: which of its nodes used more than its own.
 
     memo:  the one that the plan was just made with, which has the state before it.
@@ -71,7 +76,7 @@ def excess_texts(memo: Memo, decided: Plan) -> dict[str, str]:
         return {}
     amounts = _starting(copy, decided)
     found = {each.workload: _excesses(copy, each, amounts) for each in reclaims}
-    return {name: say_excess(each[0]) for name, each in found.items() if each}
+    return {name: say_excess(each[0], words) for name, each in found.items() if each}
 
 
 def _starting(copy: WorkingCopy, decided: Plan) -> dict[str, dict[FlavorResource, int]]:
@@ -145,18 +150,18 @@ def _present_excesses(copy: WorkingCopy, queue: str, level: TreeNode | None) -> 
                 yield Excess(each, what, account.subtree_quota, account.usage, less)
 
 
-def _say(certificate: EvictionCertificate) -> str:
+def _say(certificate: EvictionCertificate, words: Words) -> str:
     """The preemptor, the rule, the level and the inequality, in one sentence."""
     gone = "it ends"
     if certificate.pods:
         count = len(certificate.pods)
         gone = f"{count} of its pods, beyond its minimum, {'ends' if count == 1 else 'end'}"
-    cause = f"for {certificate.preemptor} of queue {certificate.preemptor_queue}"
+    cause = f"for {certificate.preemptor} of {words.queue(certificate.preemptor_queue or '')}"
     match certificate.rule:
         case EvictionRule.STALE:
             return "it ends: it has run with less than its minimum for too long"
         case EvictionRule.DRAIN:
-            return f"it ends: queue {certificate.queue} is stopped and drained"
+            return f"it ends: {words.queue(certificate.queue)} is stopped and drained"
         case EvictionRule.PREEMPT if certificate.pods:
             return f"{gone} {cause}, which needs the room"
         case EvictionRule.PREEMPT:
@@ -165,6 +170,6 @@ def _say(certificate: EvictionCertificate) -> str:
             why = "is newer" if equal else f"has the lower priority, {ranks}"
             return f"{gone} {cause}: of the two it {why}"
         case EvictionRule.RECLAIM | EvictionRule.RECLAIM_WHILE_BORROWING:
-            excess = "; ".join(say_excess(each) for each in certificate.excesses[:1])
+            excess = "; ".join(say_excess(each, words) for each in certificate.excesses[:1])
             because = f": {excess}" if excess else ""
-            return f"{gone} {cause}, which reclaims at {certificate.level}{because}"
+            return f"{gone} {cause}, which reclaims at {words.node(certificate.level)}{because}"

@@ -23,6 +23,7 @@ from bough.model.plan import Plan
 from bough.model.policy import Policy
 from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
+from bough.model.words import OBJECT_WORDS, Words
 
 replace = msgspec.structs.replace
 
@@ -42,7 +43,11 @@ class WantedGrowth(msgspec.Struct, frozen=True):
 
 
 def explain_growth(
-    snapshot: Snapshot, policy: Policy, name: str, decided: Plan | None = None
+    snapshot: Snapshot,
+    policy: Policy,
+    name: str,
+    decided: Plan | None = None,
+    words: Words = OBJECT_WORDS,
 ) -> WantedGrowth | None:
     """Why a gang does not grow; `None` where it wants nothing more, or has not what it needs.
 
@@ -61,7 +66,8 @@ def explain_growth(
         return None
     borrows = gang.preemptible or policy.gangs.growth_borrows
     needy = replace(_needing(gang, tree, unit), preemptible=borrows)
-    found = certificate(change_gang(after, name, lambda _: needy), policy, name)
+    changed = change_gang(after, name, lambda _: needy)
+    found = certificate(changed, policy, name, words=words)
     return _wanted(gang, found, is_evicted=_is_evicted(decided, name))
 
 

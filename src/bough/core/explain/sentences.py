@@ -28,6 +28,7 @@ from bough.model.remedy import (
     Untangle,
 )
 from bough.model.shortage import Cause, Explanation, Lack, NodeCount, Together
+from bough.model.words import Words
 
 #: So many workloads are named in a sentence.
 _NAMED = 3
@@ -40,22 +41,24 @@ _CAUSES = {
 }
 
 
-def say_refusal(refusal: Refusal, ledger: Ledger) -> str:
+def say_refusal(refusal: Refusal, ledger: Ledger, words: Words) -> str:
     """What is asked for, what is left and where; the arithmetic is in the refusal itself."""
     what = refusal.flavor_resource
     if refusal.kind is not RefusalKind.OVER_QUOTA or what is None:
-        return refusal.sentence
+        return refusal.say(words)
+    node = words.node(refusal.node)
     if ledger is Ledger.GUARANTEED:
-        left = f"of the quota of {refusal.node}"
+        left = f"of the quota of {node}"
         if refusal.promised:
-            left += f" besides {_amount(what, refusal.promised)} kept for others"
+            left += f" besides {_amount(words, what, refusal.promised)} kept for others"
     elif refusal.borrowing_limit:
-        left = f"before {refusal.node} is at its limit"
+        left = f"before {node} is at its limit"
     else:
-        left = f"of all that {refusal.node} has"
+        left = f"of all that {node} has"
     never = "; it would not fit even if nothing ran" if refusal.never else ""
     return (
-        f"it needs {_amount(what, refusal.requested)} and {_write(what, refusal.available)} "
+        f"it needs {_amount(words, what, refusal.requested)} and "
+        f"{_write(what, refusal.available)} "
         f"{'is' if refusal.available == 1 else 'are'} left {left}{never}"
     )
 
@@ -120,13 +123,13 @@ def say_requests(requests: Resources) -> str:
     return ", ".join(f"{write_amount(name, n)} {name}" for name, n in amounts if n) or "nothing"
 
 
-def say_excess(excess: Excess) -> str:
+def say_excess(excess: Excess, words: Words) -> str:
     """A node that uses more than its quota."""
     what = excess.flavor_resource
     less = f", {_write(what, excess.withdrawn)} of which others use above theirs"
     return (
-        f"{excess.node} used {_write(what, excess.used)} of its quota of "
-        f"{_amount(what, excess.quota)}{less if excess.withdrawn else ''}"
+        f"{words.node(excess.node)} used {_write(what, excess.used)} of its quota of "
+        f"{_amount(words, what, excess.quota)}{less if excess.withdrawn else ''}"
     )
 
 
@@ -246,5 +249,5 @@ def _write(what: FlavorResource, amount: int) -> str:
     return write_amount(what.resource, amount)
 
 
-def _amount(what: FlavorResource, amount: int) -> str:
-    return f"{_write(what, amount)} {what}"
+def _amount(words: Words, what: FlavorResource, amount: int) -> str:
+    return words.amount(what, _write(what, amount))

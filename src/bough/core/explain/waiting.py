@@ -21,6 +21,7 @@ from bough.model.certificate import Certificate, FlavorOption, Holder, Ledger, M
 from bough.model.plan import Wait
 from bough.model.reason import RefusalKind, WaitReason
 from bough.model.shortage import Cause, Explanation, Lack
+from bough.model.words import Words
 
 replace = msgspec.structs.replace
 
@@ -28,10 +29,14 @@ _QUOTA = (WaitReason.LIMIT, WaitReason.TOO_LARGE)
 
 
 class Played:
-    """A cycle that was played, with its working copy as it left it, and as it found it."""
+    """A cycle that was played, with its working copy as it left it, and as it found it.
 
-    def __init__(self, cycle: Cycle) -> None:
+    words:  in which it is told.
+    """
+
+    def __init__(self, cycle: Cycle, words: Words) -> None:
         self.cycle = cycle
+        self.words = words
 
     @cached_property
     def before(self) -> WorkingCopy:
@@ -50,14 +55,14 @@ def explain_wait(played: Played, wait: Wait, waits: Waits) -> Certificate:
     cycle = played.cycle
     claim = cycle.copy.claims[wait.workload]
     if wait.reason == WaitReason.BEHIND:
-        return _behind(claim, waits)
+        return _behind(played, claim, waits)
     if claim.counted and wait.refusal is None:
         return _no_flavor(played, claim, wait)
     if wait.refusal is not None and wait.refusal.kind is RefusalKind.OVER_QUOTA:
-        return _over_quota(cycle, claim, wait)
+        return _over_quota(played, claim, wait)
     if wait.reason == WaitReason.PLACE:
-        return _no_place(cycle, claim, wait)
-    sentence = wait.message
+        return _no_place(played, claim, wait)
+    sentence = wait.say(played.words)
     if wait.shortages:
         sentence = say_shortage(wait.shortages[-1])
     return replace(
@@ -68,13 +73,14 @@ def explain_wait(played: Played, wait: Wait, waits: Waits) -> Certificate:
     )
 
 
-def _behind(claim: Claim, waits: Waits) -> Certificate:
+def _behind(played: Played, claim: Claim, waits: Waits) -> Certificate:
     head = waits.first_in_line(claim.gang)
-    sentence = f"behind, in the line of queue {claim.queue}"
+    queue = played.words.queue(claim.queue)
+    sentence = f"behind, in the line of {queue}"
     if head is not None:
-        sentence = f"{head} is first in queue {claim.queue} and waits for quota"
+        sentence = f"{head} is first in {queue} and waits for quota"
         if claim.counted:
-            sentence = f"{head} is first in queue {claim.queue} and goes first"
+            sentence = f"{head} is first in {queue} and goes first"
     return replace(begin(claim, Verdict.WAITS, sentence, str(WaitReason.BEHIND)), head=head)
 
 
@@ -82,7 +88,7 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     """A gang of pod sets, for which no flavor of its queue can be had."""
     copy = played.before
     cycle_above = () if claim.leaf is None else claim.leaf.cycle
-    begun = begin(claim, Verdict.WAITS, wait.message, str(wait.reason))
+    begun = begin(claim, Verdict.WAITS, wait.say(played.words), str(wait.reason))
     begun = replace(begun, cycle=cycle_above)
     if wait.reason in (WaitReason.STOPPED, WaitReason.INACTIVE):
         return begun
@@ -102,7 +108,7 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     holders = Holders(copy, copy.claims[claim.name], {what: refusal.requested})
     return replace(
         begun,
-        sentence=say_refusal(refusal, Ledger.TOTAL),
+        sentence=say_refusal(refusal, Ledger.TOTAL, played.words),
         refusal=refusal,
         ledger=Ledger.TOTAL,
         missing=Missing(what.resource, refusal.deficit, what.flavor),
@@ -110,13 +116,14 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     )
 
 
-def _over_quota(cycle: Cycle, claim: Claim, wait: Wait) -> Certificate:
+def _over_quota(played: Played, claim: Claim, wait: Wait) -> Certificate:
+    cycle, words = played.cycle, played.words
     copy, refusal = cycle.copy, wait.refusal
     if refusal is None or refusal.node is None or refusal.flavor_resource is None:
-        return begin(claim, Verdict.WAITS, wait.message, str(wait.reason))
+        return begin(claim, Verdict.WAITS, wait.say(words), str(wait.reason))
     what = refusal.flavor_resource
     ledger = Ledger.GUARANTEED if wait.reason == WaitReason.QUOTA else Ledger.TOTAL
-    sentence = say_refusal(refusal, ledger)
+    sentence = say_refusal(refusal, ledger, words)
     if wait.note:
         sentence += f", and {wait.note}"
     below = {each.name for each in copy.ledgers.total.subtree(refusal.node)}
@@ -150,8 +157,8 @@ def _options(copy: WorkingCopy, claim: Claim) -> tuple[FlavorOption, ...]:
     return tuple(found.values())
 
 
-def _no_place(cycle: Cycle, claim: Claim, wait: Wait) -> Certificate:
-    copy = cycle.copy
+def _no_place(played: Played, claim: Claim, wait: Wait) -> Certificate:
+    cycle, copy = played.cycle, played.cycle.copy
     offer = wants_of(copy, claim).offers[0]
     unresolved = _unresolved(copy, claim, offer)
     why = explain(
@@ -164,7 +171,7 @@ def _no_place(cycle: Cycle, claim: Claim, wait: Wait) -> Certificate:
         sentence = say_places(why)
     else:
         kept_for = _kept_for(cycle, claim)
-        sentence = _say_kept(kept_for, wait)
+        sentence = _say_kept(kept_for) if kept_for else wait.say(played.words)
     missing = _missing(why)
     return replace(
         begin(claim, Verdict.WAITS, sentence, str(wait.reason)),
@@ -233,7 +240,5 @@ def _kept_for(cycle: Cycle, claim: Claim) -> tuple[str, ...]:
     return tuple(standing.name for standing in before[: cycle.copy.rules.reservations])
 
 
-def _say_kept(kept_for: tuple[str, ...], wait: Wait) -> str:
-    if kept_for:
-        return f"the nodes that it could use are kept for {name_some(kept_for)}, ahead of it"
-    return wait.message
+def _say_kept(kept_for: tuple[str, ...]) -> str:
+    return f"the nodes that it could use are kept for {name_some(kept_for)}, ahead of it"

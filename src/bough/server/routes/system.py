@@ -12,7 +12,6 @@ from litestar.response import Stream
 
 from bough.api.common import Json
 from bough.api.system import EventLine, HealthAnswer, VersionAnswer
-from bough.control.pools.queue_names import PoolNames
 from bough.control.records import history
 from bough.control.records.event_stream import follow
 from bough.errors import BoughError, Invalid, Unavailable
@@ -84,7 +83,6 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
 async def _events(request: Visit, number: int) -> AsyncIterator[str]:
     site, actor = caller(request)
     engine: Engine = request.app.state.engine
-    names = PoolNames(site)
     # Sent at once, so that those who listen know that they are connected.
     yield f": after {number}\n\n"
     looks = 0
@@ -99,12 +97,12 @@ async def _events(request: Visit, number: int) -> AsyncIterator[str]:
         except BoughError:
             return
         for event in found:
-            yield _framed(event, names)
+            yield _framed(event)
         if not found:
             await sleep(_LOOK_S)
 
 
-def _framed(event: StoredEvent, names: PoolNames) -> str:
+def _framed(event: StoredEvent) -> str:
     body = EventLine(
         number=event.number,
         kind=event.kind,
@@ -112,7 +110,7 @@ def _framed(event: StoredEvent, names: PoolNames) -> str:
         subject=event.subject,
         pool=event.pool,
         message=event.message,
-        data=names.in_data(event.data),
+        data=event.data,
     )
     text = msgspec.json.encode(body).decode()
     return f"id: {event.number}\nevent: {event.kind.value}\ndata: {text}\n\n"

@@ -1,0 +1,33 @@
+"""How sentences name nodes of the quota tree, and amounts of what it counts.
+
+A reason keeps the nodes it speaks of as data; the words come when it is said. So the same reason
+names a queue to people who wrote queues, and a pool to people who know pools only.
+"""
+
+from __future__ import annotations
+
+from bough.model.quota import FlavorResource, NodeKind, TreeNode
+
+
+class Words:
+    """The words of the objects themselves: a node by its kind and name."""
+
+    def node(self, node: TreeNode | None) -> str:
+        """A node of the tree, as it stands in a sentence."""
+        return str(node)
+
+    def queue(self, name: str) -> str:
+        """The queue of this name, as it stands in a sentence."""
+        return self.node(TreeNode(NodeKind.QUEUE, name))
+
+    def amount(self, what: FlavorResource | None, written: str) -> str:
+        """An amount that is written already, with what it is of."""
+        return f"{written} {what}"
+
+    def identity(self, node: TreeNode) -> tuple[str, str]:
+        """The kind and the name of a node, for programs."""
+        return node.kind.value, node.name
+
+
+#: What is said where no other words are given.
+OBJECT_WORDS = Words()
