@@ -18,6 +18,7 @@ from bough.control.site import Site
 from bough.model.access import Action, Actor
 from bough.server.concurrency_limits import AT_ONCE, run_limited
 from bough.server.permissions import Scope, permit
+from bough.store.database import again_if_given_up
 
 Visit = Request[Actor, Any, State]
 
@@ -82,7 +83,8 @@ def _threaded(fn: Callable[..., Any], at_once: int) -> Callable[..., Any]:
     @wraps(fn)
     async def run(**arguments: Any) -> Any:
         user = arguments["request"].user.name
-        return await run_limited(user, partial(fn, **arguments), at_once)
+        # Nothing was answered yet.
+        return await run_limited(user, partial(again_if_given_up(fn), **arguments), at_once)
 
     return run
 

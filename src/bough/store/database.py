@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from random import random
 from time import monotonic, sleep
 from typing import Any, ParamSpec, TypeVar
 
@@ -75,6 +77,7 @@ class Store:
         else:
             with _our_errors(), self.engine.connect() as connection, connection.begin():
                 yield connection
+        _THREAD.commits += 1
 
     def _connect_to_write(self) -> sa.Connection:
         return self.engine.connect().execution_options(**{_WRITES: True})
@@ -84,14 +87,33 @@ class GivenUp(Unavailable):
     """PostgreSQL ended this transaction so that another could go on; nothing of it was done."""
 
 
+class _Thread(threading.local):
+    """What this thread has committed, of any database."""
+
+    commits = 0
+
+
+_THREAD = _Thread()
+
+
 def again_if_given_up(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Do work that is one transaction again, a few times, where the database gave it up."""
+    """Do work again, a few times, where the database gave it up before anything of it was kept.
+
+    All requests pass through here, and each transaction of the loop; so does what comes after the
+    first transaction of a request.
+    """
 
     @wraps(work)
     def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        kept = _THREAD.commits
         for _ in range(TRIES - 1):
-            with suppress(GivenUp):
+            try:
                 return work(*args, **kwargs)
+            except GivenUp:
+                if _THREAD.commits != kept:
+                    raise
+                # Not all of those that met at the same moment again.
+                sleep(random() * _RETRY_S)  # noqa: S311
         return work(*args, **kwargs)
 
     return repeated

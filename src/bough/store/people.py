@@ -194,7 +194,10 @@ def put_profile(connection: sa.Connection, profile: Profile) -> None:
 
 def forget_default_pool(connection: sa.Connection, pool: str, instead: str | None = None) -> None:
     """Remove a pool that is gone or renamed from all profiles."""
-    connection.execute(sa.update(PROFILES).where(PROFILES.c.pool == pool).values(pool=instead))
+    chosen = PROFILES.c.pool == pool
+    query = sa.select(PROFILES.c.user).where(chosen).order_by(PROFILES.c.user)
+    if connection.scalars(query.with_for_update()).all():
+        connection.execute(sa.update(PROFILES).where(chosen).values(pool=instead))
 
 
 def list_credentials(connection: sa.Connection, user: str) -> list[Credential]:

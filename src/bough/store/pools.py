@@ -146,9 +146,10 @@ def disarm_monitor(connection: sa.Connection, subpool: str) -> None:
 
 def hasten_monitors(connection: sa.Connection, due_ms: int) -> None:
     """Let no monitor be later than this."""
-    connection.execute(
-        sa.update(DRAIN_MONITORS).where(DRAIN_MONITORS.c.due_ms > due_ms).values(due_ms=due_ms)
-    )
+    late = DRAIN_MONITORS.c.due_ms > due_ms
+    query = sa.select(DRAIN_MONITORS.c.pool).where(late).order_by(DRAIN_MONITORS.c.pool)
+    if connection.scalars(query.with_for_update()).all():
+        connection.execute(sa.update(DRAIN_MONITORS).where(late).values(due_ms=due_ms))
 
 
 def list_monitors(connection: sa.Connection) -> dict[str, int]:

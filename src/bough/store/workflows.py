@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -105,6 +105,18 @@ def lock_all(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
     return found
 
 
+def hold(connection: sa.Connection, uuids: Iterable[str]) -> None:
+    """Lock workflows in the same order, and read nothing of them."""
+    if connection.dialect.name == "sqlite":
+        return
+    ordered = sorted(uuids)
+    for start in range(0, len(ordered), 500):
+        query = sa.select(WORKFLOWS.c.uuid).where(
+            WORKFLOWS.c.uuid.in_(ordered[start : start + 500])
+        )
+        connection.execute(query.order_by(WORKFLOWS.c.uuid).with_for_update())
+
+
 def of_uuids(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
     """The workflows of these identities, as they are."""
     found: list[Workflow] = []
@@ -170,7 +182,9 @@ def alive_in(
 
 
 def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
-    """Give all workflows of a pool its new name."""
+    """Give all workflows of a pool its new name; they are locked with their groups."""
+    query = sa.select(WORKFLOWS.c.uuid).where(WORKFLOWS.c.pool == pool)
+    hold(connection, connection.scalars(query))
     connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))
 
 

@@ -122,12 +122,12 @@ def _store(
     site: Site, connection: sa.Connection, actor: Actor, after: dict[str, Any], note: Note
 ) -> None:
     before = _read_document(connection)
+    setting_store.put(connection, _POLICY, after)
     if record_store.last_revision(connection, ConfigType.POLICY, _POLICY) is None:
         # So that the first change has a difference, and can be rolled back.
         revise(connection, site, SYSTEM_ACTOR, ConfigType.POLICY, _POLICY, before, _FIRST_NOTE)
-    setting_store.put(connection, _POLICY, after)
-    setting_store.raise_counter(connection, setting_store.VERSION)
     revise(connection, site, actor, ConfigType.POLICY, _POLICY, after, note)
+    setting_store.raise_counter(connection, setting_store.VERSION)
     audit(connection, site, actor, Action.CONFIG_UPDATE, _SUBJECT, before, after)
 
 

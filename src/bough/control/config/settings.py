@@ -62,13 +62,13 @@ def _write(site: Site, actor: Actor, changes: Json, note: Note, *, fresh: bool) 
     with site.store.write() as connection:
         before = read_workflow_settings(connection)
         after = _changed(WorkflowSettings() if fresh else before, changes)
+        # A shorter interval holds for what is waited for already.
+        soonest = site.clock.now_ms() + after.subpool_drain_check_interval_s * 1_000
+        pool_store.hasten_monitors(connection, soonest)
         setting_store.put(connection, _WORKFLOW, msgspec.to_builtins(after))
         document = msgspec.to_builtins(settings_answer(after))
         revise(connection, site, actor, ConfigType.WORKFLOW, _WORKFLOW, document, note)
         audit(connection, site, actor, "config:Update", "config/workflow", before, after)
-        # A shorter interval holds for what is waited for already.
-        soonest = site.clock.now_ms() + after.subpool_drain_check_interval_s * 1_000
-        pool_store.hasten_monitors(connection, soonest)
     site.wake()
     return after
 

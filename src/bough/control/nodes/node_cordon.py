@@ -32,13 +32,13 @@ def set_cordoned(site: Site, actor: Actor, name: str, *, cordoned: bool) -> Offe
     """Let nothing new onto a node, or let it again; what runs goes on."""
     authorise(actor, Action.NODE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
+        setting_store.raise_counter(connection, setting_store.VERSION)
         known = {each.name: each for each in node_store.list_all(connection)}
         if name not in known:
             raise NotFound(f"Node {name} not found.")
         before = known[name]
         after = msgspec.structs.replace(before, cordoned=cordoned)
         node_store.put(connection, (after,))
-        setting_store.raise_counter(connection, setting_store.VERSION)
         audit(connection, site, actor, Action.NODE_UPDATE, f"node/{name}", before, after)
         message = "cordoned" if cordoned else "uncordoned"
         happen(connection, site, EventKind.NODE_CHANGED, name, message=message)
@@ -53,11 +53,11 @@ def drain_node(site: Site, actor: Actor, name: str, *, leave: bool = False) -> D
     """
     authorise(actor, Action.NODE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
+        # First, so that no plan that still counts on the node is applied.
+        setting_store.raise_counter(connection, setting_store.VERSION)
         known = {each.name: each for each in node_store.list_all(connection)}
         if name not in known:
             raise NotFound(f"Node {name} not found.")
-        # First, so that no plan that still counts on the node is applied.
-        setting_store.raise_counter(connection, setting_store.VERSION)
         node = msgspec.structs.replace(known[name], cordoned=True)
         node_store.put(connection, (node,))
         there = [

@@ -20,6 +20,7 @@ from bough.model.settings import VanishedNode
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
+from bough.store.database import again_if_given_up
 
 #: A setting: nodes that were cordoned when their backend last offered them.
 _CORDONED_AWAY = "cordoned_away"
@@ -27,6 +28,7 @@ _CORDONED_AWAY = "cordoned_away"
 HEARTBEAT_MS = 20_000
 
 
+@again_if_given_up
 def sync(site: Site, backend: Backend) -> bool:
     """Bring the nodes of a backend up to date; whether anything changed."""
     now_ms = site.clock.now_ms()
@@ -44,20 +46,21 @@ def sync(site: Site, backend: Backend) -> bool:
         )
         for each in backend.nodes()
     }
-    changed = [each for each in offered.values() if known.get(each.name) != each]
+    changed = [offered[name] for name in sorted(offered) if known.get(name) != offered[name]]
     gone = sorted(set(known) - set(offered))
     if not changed and not gone and now_ms - heard < HEARTBEAT_MS:
         return False
     ended: set[str] = set()
     with site.store.write() as connection:
-        node_store.heartbeat(connection, backend.name, now_ms)
         if changed or gone:
-            node_store.put(connection, changed)
-            node_store.remove(connection, gone)
             still_away = sorted((away | (cordoned & set(gone))) - set(offered))
             if still_away != sorted(away):
                 setting_store.put(connection, _CORDONED_AWAY, still_away)
             setting_store.raise_counter(connection, setting_store.VERSION)
+        node_store.heartbeat(connection, backend.name, now_ms)
+        if changed or gone:
+            node_store.put(connection, changed)
+            node_store.remove(connection, gone)
             for name in (*(each.name for each in changed), *gone):
                 state = "gone" if name in gone else "changed"
                 happen(connection, site, EventKind.NODE_CHANGED, name, message=state)

@@ -63,6 +63,8 @@ def put_pools(
     with site.store.write() as connection:
         before = read_pool_setup(connection)
         for pool in wanted:
+            pool_store.lock(connection, pool.name)
+        for pool in wanted:
             _put(site, connection, actor, pool, note)
         changed = _finish(site, connection, before, wanted)
     site.wake()
@@ -118,9 +120,6 @@ def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note =
         if pool_store.find(connection, new_name) is not None:
             raise Conflict(f"Pool {new_name} already exists.")
         pool_store.rename_pool(connection, name, new_name)
-        workflow_store.move(connection, name, new_name)
-        task_store.move_queue(connection, site.leaf_queue(name), site.leaf_queue(new_name))
-        task_store.move_queue(connection, site.pool_queue(name), site.pool_queue(new_name))
         people_store.forget_default_pool(connection, name, new_name)
         renamed = msgspec.structs.replace(pool, name=new_name)
         revise(connection, site, actor, ConfigType.POOL, name, None, note)
@@ -135,6 +134,9 @@ def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note =
             message=f"renamed from {name}",
         )
         setting_store.raise_counter(connection, setting_store.VERSION)
+        workflow_store.move(connection, name, new_name)
+        task_store.move_queue(connection, site.leaf_queue(name), site.leaf_queue(new_name))
+        task_store.move_queue(connection, site.pool_queue(name), site.pool_queue(new_name))
     site.wake()
     return renamed
 

@@ -22,6 +22,7 @@ from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
+from bough.store.database import again_if_given_up
 
 #: So many workflows are named that keep a drain open; the others are counted.
 MOST_NAMED = 100
@@ -59,6 +60,7 @@ def arm(site: Site, connection: sa.Connection, subpool: Subpool) -> None:
     pool_store.arm_monitor(connection, subpool.name, due_ms)
 
 
+@again_if_given_up
 def check_drain(site: Site, name: str) -> bool:
     """Archive a subpool that is being deleted and empty; say whether it was. Twice is no harm."""
     with site.store.read() as connection:
@@ -87,6 +89,7 @@ def check_due_drains(site: Site) -> list[str]:
     return archived
 
 
+@again_if_given_up
 def rearm_drains(site: Site) -> list[str]:
     """At the start: look at every subpool that is being deleted; the names of what was archived."""
     with site.store.write() as connection:
@@ -96,7 +99,7 @@ def rearm_drains(site: Site) -> list[str]:
             for each in pool_store.list_subpools(connection)
             if each.state is SubpoolState.DELETING
         ]
-        for subpool in draining:
+        for subpool in sorted(draining, key=lambda each: each.name):
             if subpool.name not in armed:
                 arm(site, connection, subpool)
     return [each.name for each in draining if check_drain(site, each.name)]
@@ -149,12 +152,13 @@ def _archive(site: Site, connection: sa.Connection, subpool: Subpool) -> bool:
     return True
 
 
+@again_if_given_up
 def _disarm_others(site: Site, due: list[str]) -> None:
     """Forget monitors of what is not being deleted any more, by whatever way that came about."""
     if not due:
         return
     with site.store.write() as connection:
-        for name in due:
+        for name in sorted(due):
             found = pool_store.find(connection, name)
             if not isinstance(found, Subpool) or found.state is not SubpoolState.DELETING:
                 pool_store.disarm_monitor(connection, name)

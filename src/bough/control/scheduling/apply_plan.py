@@ -7,7 +7,7 @@ room, so it voids the decisions about that group alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -29,6 +29,8 @@ from bough.model.workflow import Task
 from bough.store import records as record_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
+from bough.store.database import again_if_given_up
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -47,6 +49,7 @@ class Applied(msgspec.Struct, frozen=True):
         return bool(self.started or self.evicted)
 
 
+@again_if_given_up
 def apply(
     site: Site, view: SnapshotView, plan: Plan, excesses: Mapping[str, str] | None = None
 ) -> Applied:
@@ -59,6 +62,7 @@ def apply(
     if not plan.binds and not plan.evictions:
         if waits or nominated != view.nominated:
             with site.store.write() as connection:
+                _lock_outlook(connection, view, waits, nominated)
                 _write_outlook(connection, view, waits, nominated)
                 record_store.add_events(connection, events)
             _note_outlook(view, waits, nominated)
@@ -66,10 +70,11 @@ def apply(
     with site.store.write() as connection:
         if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):
             return Applied(stale=True)
+        gangs = {each.workload for each in (*plan.binds, *plan.evictions)}
+        decided = {view.entries[each].workflow.uuid for each in gangs}
+        _lock_outlook(connection, view, waits, nominated, decided)
         work = _Decisions(site, connection, view, excesses or {})
-        work.lock(
-            [*(each.workload for each in plan.binds), *(each.workload for each in plan.evictions)]
-        )
+        work.lock(gangs)
         work.bind(plan.binds)
         for eviction in plan.evictions:
             work.evict(eviction)
@@ -106,7 +111,7 @@ class _Decisions:
 
     def lock(self, gangs: Iterable[str]) -> None:
         """Lock the workflows, and see which groups are as they were."""
-        entries = {name: self._entries[name] for name in dict.fromkeys(gangs)}
+        entries = {name: self._entries[name] for name in sorted(gangs)}
         groups = [(entry.group, entry.pool) for entry in entries.values()]
         self._changes = open_groups(self._site, self._connection, groups, grace_s=self._grace_s)
         alive = {
@@ -231,6 +236,19 @@ def _wait_events(
 def _nominated(view: SnapshotView, plan: Plan) -> frozenset[str]:
     """The groups, by uuid, for which room is being made, so that no other takes it."""
     return frozenset(view.entries[each.workload].group.uuid for each in plan.nominations)
+
+
+def _lock_outlook(
+    connection: sa.Connection,
+    view: SnapshotView,
+    waits: list[tuple[str, str, str]],
+    nominated: frozenset[str],
+    decided: Collection[str] = (),
+) -> None:
+    """Lock the workflows whose groups an outlook is about, and those that are decided upon."""
+    groups = {uuid for uuid, _, _ in waits} | (nominated ^ view.nominated)
+    about = {entry.workflow.uuid for entry in view.entries.values() if entry.group.uuid in groups}
+    workflow_store.hold(connection, about.union(decided))
 
 
 def _write_outlook(

@@ -19,6 +19,7 @@ from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.model.transitions import TaskEvent
 from bough.model.workflow import Group, TaskStatus
 from bough.store import tasks as task_store
+from bough.store.database import again_if_given_up
 
 #: Groups that are ended in one transaction, so that others get their turn.
 _AT_ONCE = 100
@@ -36,6 +37,7 @@ def check_due(site: Site) -> int:
         ended += _end(site, due, now_ms)
 
 
+@again_if_given_up
 def _end(site: Site, due: list[tuple[str, str]], now_ms: int) -> int:
     """Look again with everything locked, and end, or count anew, the groups of workflows."""
     groups = {group for group, _ in due}

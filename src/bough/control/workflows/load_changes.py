@@ -67,6 +67,7 @@ def write_changes(
     connection: sa.Connection, changes: Sequence[WorkflowChange], now_ms: int
 ) -> None:
     """Write what has changed, a few statements for all of them."""
+    workflow_store.update_all(connection, [change.workflow for change in changes if change.changed])
     task_store.update_tasks(
         connection, [task for change in changes for task in change.changed_tasks]
     )
@@ -74,7 +75,6 @@ def write_changes(
     task_store.update_groups(
         connection, [group for change in changes for group in change.changed_groups]
     )
-    workflow_store.update_all(connection, [change.workflow for change in changes if change.changed])
     record_store.add_events(connection, [event for change in changes for event in change.events()])
     messages = [message for change in changes for message in change.messages()]
     record_store.add_outbox(connection, messages, now_ms)

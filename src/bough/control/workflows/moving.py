@@ -39,6 +39,8 @@ def move_workflow(
     with site.store.write() as connection:
         known = _require(site, connection, actor, name)
         target = _door(site, connection, actor, known, pool)
+        # A plan that was made before this knows it in its old queue.
+        setting_store.raise_counter(connection, setting_store.VERSION)
         before = workflow_store.lock(connection, known.uuid)
         if before is None:
             raise NotFound(f"Workflow {name} not found.")
@@ -121,8 +123,6 @@ def _write(
     )
     workflow_store.update(connection, after)
     task_store.update_groups(connection, [_requeued(group, after, queue) for group in groups])
-    # A plan that was made before this knows it in its old queue.
-    setting_store.raise_counter(connection, setting_store.VERSION)
     was, now = ({"pool": each.pool, "priority": each.priority} for each in (before, after))
     subject = f"workflow/{after.workflow_id}"
     audit(connection, site, actor, Action.WORKFLOW_UPDATE, subject, was, now)

@@ -34,6 +34,7 @@ from bough.model.transitions import TaskEvent
 from bough.model.workflow import QUEUED, ExitCode, Group, Task, TaskStatus
 from bough.store import pools as pool_store
 from bough.store import tasks as task_store
+from bough.store.database import again_if_given_up
 
 LOG = logging.getLogger(__name__)
 
@@ -120,6 +121,7 @@ def _write_apart(site: Site, news: dict[str, list[Observation]], broken: set[str
     return ended
 
 
+@again_if_given_up
 def _write(site: Site, news: dict[str, list[Observation]]) -> set[str]:
     """One transaction; the pools in which a workflow has ended."""
     with site.store.write() as connection:

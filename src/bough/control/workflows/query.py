@@ -29,7 +29,6 @@ from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
-from bough.store.database import again_if_given_up
 from bough.store.tasks import WorkflowDemand
 from bough.store.workflows import Filter
 
@@ -145,7 +144,6 @@ def cancel(
     return workflow
 
 
-@again_if_given_up
 def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -> Workflow:
     with site.store.write() as connection:
         _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)

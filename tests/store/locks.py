@@ -1,0 +1,88 @@
+"""Watches in which order transactions lock rows, by the statements that they send."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+#: The order of docs/contributing/database.md; what is missing here is only ever added.
+ORDER = (
+    ("leadership",),
+    ("cohorts",),
+    ("pools",),
+    ("drain_monitors",),
+    ("users", "user_roles", "roles", "tokens", "token_roles", "profiles", "credentials"),
+    ("settings",),
+    ("counters of revisions",),
+    ("the version",),
+    ("backends",),
+    ("nodes",),
+    ("counters of names",),
+    ("workflows",),
+    ("task_groups", "tasks"),
+    ("outbox",),
+)
+_RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
+_LOCKS = re.compile(
+    r'^\s*(?:UPDATE|DELETE FROM|INSERT INTO (?=counters))\s*"?(\w+)|'
+    r'^\s*SELECT .*?\sFROM\s+"?(\w+).*\sFOR (?:NO KEY )?(?:UPDATE|SHARE)',
+    re.DOTALL,
+)
+
+
+class LockWatch:
+    """What is locked, and where a lock came after one that has a later place."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.locked: set[str] = set()
+        self._open: dict[int, list[str]] = {}
+
+    def begin(self, connection: sa.Connection) -> None:
+        self._open[id(connection.connection.dbapi_connection)] = []
+
+    def statement(
+        self, connection: sa.Connection, _cursor: Any, text: str, values: Any, *_more: Any
+    ) -> None:
+        found = _LOCKS.match(text)
+        if found is None:
+            return
+        what = _named(found[1] or found[2], values)
+        had = self._open.setdefault(id(connection.connection.dbapi_connection), [])
+        self.locked.add(what)
+        if what not in _RANKS:
+            self.faults.append(f"{what} has no place in the order")
+            return
+        if what not in had and _RANKS[what] < max((_RANKS[each] for each in had), default=0):
+            self.faults.append(" > ".join([*had, what]))
+        if not had or had[-1] != what:
+            had.append(what)
+
+
+@contextmanager
+def watching(engine: sa.Engine) -> Iterator[LockWatch]:
+    """Watch everything that is sent meanwhile."""
+    watch = LockWatch()
+    listeners = (("begin", watch.begin), ("before_cursor_execute", watch.statement))
+    for name, listener in listeners:
+        event.listen(engine, name, listener)
+    try:
+        yield watch
+    finally:
+        for name, listener in listeners:
+            event.remove(engine, name, listener)
+
+
+def _named(table: str, values: Any) -> str:
+    """What a statement locks: counters are different things, by their names."""
+    if table != "counters":
+        return table
+    named = repr(values)
+    if "'version'" in named:
+        return "the version"
+    return "counters of revisions" if "'revision:" in named else "counters of names"
