@@ -2,6 +2,8 @@
 
     settings            what a start is told
     process             a start to its end: store, scheduler, HTTP, signals
+    listening           the socket that the server listens on, taken over from the server before
+    socket_holder       the small process that keeps it while no server runs
     hosting             which backend the server opens, and the folders that it needs
     connections         how many connections there can be, and how slow one can be
     engine              the scheduler in its thread

@@ -38,6 +38,15 @@ def runs_images(settings: Settings) -> bool:
     return settings.backend != LOCAL or settings.container_runner is not None
 
 
+def running_lock(settings: Settings) -> Path | None:
+    """The file that is locked while tasks run on this machine; `None`: none ever do."""
+    if settings.backend != LOCAL:
+        return None
+    from bough.backends.local.attempt_folder import Folders  # noqa: PLC0415
+
+    return Folders(_task_folder(settings)).running
+
+
 @contextmanager
 def open_host(
     settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
@@ -60,7 +69,7 @@ def _local(
     from bough.backends.local.options import LocalOptions  # noqa: PLC0415
 
     options = LocalOptions(
-        folder=settings.data / "local",
+        folder=_task_folder(settings),
         gpus=settings.gpus,
         nodes=() if settings.nodes is None else _offered(settings.nodes),
         hidden=_hidden(settings),
@@ -78,6 +87,10 @@ def _local(
         yield Host(backend, (*backend.warnings, *_about_proxies(settings)))
     finally:
         backend.close()
+
+
+def _task_folder(settings: Settings) -> Path:
+    return settings.data / "local"
 
 
 def _hidden(settings: Settings) -> tuple[Path, ...]:

@@ -22,7 +22,7 @@ from litestar import Litestar
 from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.control.startup import Started, start
-from bough.errors import Invalid, Unavailable
+from bough.errors import Invalid
 from bough.model.names import plain_name_fault
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
@@ -35,7 +35,8 @@ from bough.server.connections import (
 )
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
-from bough.server.hosting import open_host, runs_images
+from bough.server.hosting import open_host, running_lock, runs_images
+from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
 from bough.server.settings import Settings
 from bough.store import Store
@@ -61,11 +62,10 @@ def serve(settings: Settings) -> None:
     """Answer requests until told to stop."""
     _log_to_standard_error()
     with put_together(settings) as running:
-        listener = _listen(settings)
-        host, port = listener.getsockname()[:2]
+        listening = Listening(settings, running_lock(settings))
+        address = shown(listening.socket)
         for warning in running.started.warnings:
             LOG.warning("%s", warning)
-        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         _announce(settings, address, running.started)
         connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
         config = uvicorn.Config(
@@ -80,7 +80,10 @@ def serve(settings: Settings) -> None:
             backlog=ACCEPTED_AT_ONCE,
             ws="none",
         )
-        _Server(config, running.engine).run(sockets=[listener])
+        try:
+            _Server(config, running.engine).run(sockets=[listening.socket])
+        finally:
+            listening.close()
 
 
 def _bounds(settings: Settings) -> Bounds:
@@ -187,21 +190,6 @@ def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
         LOG.error("%s: %s", context["message"], error.strerror)
     else:
         loop.default_exception_handler(context)
-
-
-def _listen(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        listener = socket.create_server((settings.host, settings.port), family=family)
-        # Every connection has it from here: an answer is not held back for the rest of a packet.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listener
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise Unavailable(
-            f"Cannot listen on {settings.host}:{settings.port}: {reason}.",
-            hint="choose another --port; --port 0 takes one that is free",
-        ) from None
 
 
 def _make_folder(path: Path) -> None:

@@ -88,6 +88,8 @@ class Folders:
         self.log = root / "keepers.log"
         #: Locked for a moment by a supervisor while it takes its attempts.
         self.taking = root / "taking.lock"
+        #: Locked, together, by all supervisors; what keeps the server's address looks at it.
+        self.running = root / "running.lock"
         #: Locked by the one server that uses the folder.
         self.server = root / "server.lock"
 

@@ -178,6 +178,7 @@ def _be_supervisor(setup: Setup, names: Sequence[str], line: socket.socket) -> N
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
         tasks = take(setup, names)
         if tasks:
+            _say_that_something_runs(setup)
             supervisor = Supervisor(setup, tasks, limit)
             supervisor.run()
     except BaseException as error:  # any error is reported as the end of the tasks
@@ -192,6 +193,13 @@ def _be_supervisor(setup: Setup, names: Sequence[str], line: socket.socket) -> N
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             _refuse(setup, names, AttemptEnd(unstarted.value, _now_ms(), message=message))
     os._exit(0)
+
+
+def _say_that_something_runs(setup: Setup) -> None:
+    """Hold a lock with all other supervisors, until this process ends, however it does."""
+    path = Folders(setup.options.folder).running
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
 def _refuse(setup: Setup, names: Sequence[str], end: AttemptEnd) -> None:
