@@ -15,7 +15,7 @@ from bough.model.workflow import TaskStatus, WorkflowStatus
 from bough.store.migration import FOUNDATION, current_revision, upgrade
 from bough.store.schema import METADATA
 from tests.store.usecases import Store, history, query, records, start
-from tests.store.world import START_MS, World, refusal
+from tests.store.world import START_MS, World, newest_revision, refusal
 
 pytestmark = pytest.mark.postgresql
 
@@ -159,12 +159,20 @@ def test_scenario_138_migrating_twice_changes_nothing(migrated):
             return [connection.execute(sa.select(table)).all() for table in METADATA.sorted_tables]
 
     before = everything()
-    assert "0003" == upgrade(migrated.site.store)
+    assert newest_revision() == upgrade(migrated.site.store)
     assert before == everything()
     with migrated.site.store.read() as connection:
         columns = "parent_pool, subpool_name, subpool_state"
         rows = connection.execute(sa.text(f"SELECT {columns} FROM pools")).all()  # noqa: S608
     assert {(None, None, None)} == {tuple(row) for row in rows}
+
+
+def test_what_is_on_a_node_is_on_that_of_its_backend(migrated):
+    with migrated.site.store.read() as connection:
+        held = connection.execute(sa.text("SELECT backend, node FROM tasks ORDER BY uuid")).all()
+        nodes = connection.execute(sa.text("SELECT backend, name, gpus FROM nodes")).all()
+    assert [("default", "node-0"), (None, None)] == [tuple(row) for row in held]
+    assert [("default", "node-0", 100)] == [tuple(row) for row in nodes]
 
 
 def test_limits_of_what_is_not_over_are_counted_from_where_it_last_got_anywhere(old):
@@ -288,7 +296,7 @@ def test_an_empty_database_gets_tables_a_pool_and_an_administrator(databases):
 
     started = start(world.site)
 
-    assert ("0003", ()) == (started.revision, started.warnings)
+    assert (newest_revision(), ()) == (started.revision, started.warnings)
     assert started.admin_token is not None
     world.settle()
     assert (100, 0, 100) == world.numbers("default")

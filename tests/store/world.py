@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 from bough.backends.virtual import VirtualBackend
 from bough.control.people import users
@@ -26,11 +27,17 @@ from bough.model.workflow import (
     WorkflowSpec,
     WorkflowStatus,
 )
-from bough.store import Store
+from bough.store import Store, migrations
 from bough.store import pools as pool_store
 
 START_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
+
+
+def newest_revision() -> str:
+    """The last of the steps that bring a database up to date, by the names of their files."""
+    folder = Path(migrations.__file__).parent / "versions"
+    return max(each.name.split("_")[1] for each in folder.glob("revision_*.py"))
 
 
 class Time:

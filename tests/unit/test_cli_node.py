@@ -71,6 +71,20 @@ def test_nodes_are_cordoned_and_let_in_again(osmo: Osmo, server: Answering):
     assert (0, "Node n1 takes work.\n", "") == osmo("node", "uncordon", "n1")
 
 
+def test_a_node_is_named_with_its_backend_where_several_have_one_of_its_name(
+    osmo: Osmo, server: Answering
+):
+    for verb in ("cordon", "uncordon"):
+        server.answer("POST", f"/api/node/n1/{verb}", line("n1", backend="cloud"))
+    drained = {"node": line("n1", backend="cloud"), "told": 0, "left": 0}
+    server.answer("POST", "/api/node/n1/drain", drained)
+
+    assert (0, "Node cloud/n1 is cordoned.\n", "") == osmo("node", "cordon", "cloud/n1")
+    assert (0, "Node cloud/n1 takes work.\n", "") == osmo("node", "uncordon", "cloud/n1")
+    assert 0 == osmo("node", "drain", "cloud/n1")[0]
+    assert [{"backend": ["cloud"]}] * 3 == [each.query for each in server.asked]
+
+
 def test_a_drain_says_what_becomes_of_what_runs(osmo: Osmo, server: Answering):
     for told, left in ((2, 0), (0, 1), (1, 3), (0, 0)):
         body = {"node": line("n1"), "told": told, "left": left}

@@ -125,7 +125,9 @@ def test_pools_that_share_no_nodes_are_counted_apart():
     forest = derive(config, "ns")
 
     assert {"a": "a", "b": "b", "c": "b"} == forest.flavor_of_pool
-    assert {"n1": "a", "n2": "b"} == forest.flavor_of_node
+    assert {"n1": "a", "n2": "b"} == {
+        node.name: flavor for node, flavor in forest.flavor_of_node.items()
+    }
     root = quotas(config)["osmo-default-ns"]
     assert {("a", 4), ("b", 2)} == {(what.flavor, quota.nominal) for what, quota in root.items()}
 

@@ -94,7 +94,9 @@ class TaskLine(msgspec.Struct, frozen=True):
     status: str
     pool: str
     priority: str
+    #: The node that it was given, and the backend that has it.
     node: str | None
+    backend: str | None
     start_time: str | None
     end_time: str | None
     storage: float
@@ -167,7 +169,9 @@ class TaskDocument(msgspec.Struct, frozen=True):
     pod_name: str | None
     pod_ip: str | None
     task_uuid: str
+    #: The node that it was given, and the backend that has it.
     node_name: str | None
+    backend: str | None
     lead: bool
     gpus: int
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bough.api.nodes import NodeDrained, NodeLine, NodeList, ResourceList
-from bough.client.addresses import given, path_of
+from bough.client.addresses import Parameter, given, path_of
 from bough.client.transport import Transport
 
 
@@ -22,11 +22,15 @@ class Resources:
 
     def get(self, node: str) -> ResourceList:
         """One node."""
-        return self._transport.get(ResourceList, path_of("resources", node))
+        backend, _, name = node.rpartition("/")
+        return self._transport.get(ResourceList, path_of("resources", name), given(backend=backend))
 
 
 class Nodes:
-    """Nodes, for those who keep them running."""
+    """Nodes, for those who keep them running.
+
+    A node is named as it is, or as BACKEND/NAME where several backends have one of its name.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -37,13 +41,22 @@ class Nodes:
 
     def cordon(self, name: str) -> NodeLine:
         """Let nothing new onto a node; what runs keeps running."""
-        return self._transport.send(NodeLine, "POST", path_of("node", name, "cordon"))
+        path, query = _node(name, "cordon")
+        return self._transport.send(NodeLine, "POST", path, query=query)
 
     def uncordon(self, name: str) -> NodeLine:
         """Let work onto a node again."""
-        return self._transport.send(NodeLine, "POST", path_of("node", name, "uncordon"))
+        path, query = _node(name, "uncordon")
+        return self._transport.send(NodeLine, "POST", path, query=query)
 
     def drain(self, name: str, *, leave: bool = False) -> NodeDrained:
         """Empty a node: what runs is moved elsewhere or, with `leave`, runs to its end."""
-        path, query = path_of("node", name, "drain"), given(leave=leave or None)
+        path, query = _node(name, "drain")
+        query = {**query, **given(leave=leave or None)}
         return self._transport.send(NodeDrained, "POST", path, query=query)
+
+
+def _node(node: str, deed: str) -> tuple[str, dict[str, Parameter]]:
+    """The address of what is done to a node, and the query that says which one is meant."""
+    backend, _, name = node.rpartition("/")
+    return path_of("node", name, deed), given(backend=backend)

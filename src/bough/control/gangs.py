@@ -11,6 +11,7 @@ from bough.core.gang.demand import cheapest, first_choice, needed
 from bough.core.gang.tree import GangTree
 from bough.model.cluster import Match
 from bough.model.gang import Gang, Pod, PodState, SubGroupSet, TopologyConstraint
+from bough.model.names import NodeNames
 from bough.model.workflow import QUEUED, Group, GroupSpec, Task, TaskSpec, TaskStatus, Workflow
 
 #: Labels that nodes get in a snapshot: the platform, and the pools where not all may use a node.
@@ -31,6 +32,7 @@ def gang_of(
     tasks: Iterable[Task],
     queue: str,
     selector: dict[str, str],
+    names: NodeNames,
     *,
     topology: str | None = None,
 ) -> Gang:
@@ -38,7 +40,7 @@ def gang_of(
     latest = {task.name: task for task in tasks}
     spec = remaining(group.spec, {task.name for task in latest.values() if task.status.finished})
     pods = tuple(
-        _pod(each, latest[each.name], selector) for each in spec.tasks if each.name in latest
+        _pod(each, latest[each.name], selector, names) for each in spec.tasks if each.name in latest
     )
     holding = [task for task in latest.values() if task.status.holds_node]
     started = min((task.started_ms or task.scheduled_ms or 0 for task in holding), default=None)
@@ -62,6 +64,16 @@ def gang_of(
         started_ms=started,
         stale_since_ms=_stale_since_ms(latest.values()),
         owner=workflow.submitted_by,
+    )
+
+
+def nodes_of(group: Group, tasks: Iterable[Task], names: NodeNames) -> tuple[str, ...]:
+    """What a snapshot calls the nodes that a group is on, and those that it excludes."""
+    held = (task.node_id for task in tasks if task.status.holds_node)
+    excluded = (name for spec in group.spec.tasks for name in spec.nodes_excluded)
+    return (
+        *(names.of(node) for node in held if node is not None),
+        *(each for name in excluded for each in names.every(name)),
     )
 
 
@@ -140,22 +152,24 @@ def _within(
     return msgspec.structs.replace(constraint, topology=topology)
 
 
-def _pod(spec: TaskSpec, task: Task, selector: dict[str, str]) -> Pod:
+def _pod(spec: TaskSpec, task: Task, selector: dict[str, str], names: NodeNames) -> Pod:
+    node = task.node_id if task.status.holds_node else None
     return Pod(
         name=spec.name,
         subgroup=spec.subgroup,
         requests=spec.requests,
         state=_state(task),
-        node=task.node if task.status.holds_node else None,
+        node=None if node is None else names.of(node),
         node_selector=selector,
-        affinity=_affinity(spec),
+        affinity=_affinity(spec, names),
         rank=1 if spec.lead else None,
     )
 
 
-def _affinity(spec: TaskSpec) -> tuple[tuple[Match, ...], ...]:
+def _affinity(spec: TaskSpec, names: NodeNames) -> tuple[tuple[Match, ...], ...]:
     """Nodes of the task's platform, and those that belong to none; not those that it excludes."""
-    allowed = (Match(NODE_NAME, "NotIn", spec.nodes_excluded),) if spec.nodes_excluded else ()
+    excluded = tuple(each for name in spec.nodes_excluded for each in names.every(name))
+    allowed = (Match(NODE_NAME, "NotIn", excluded),) if excluded else ()
     if spec.platform is None:
         return (allowed,) if allowed else ()
     named = Match(PLATFORM_LABEL, "In", (spec.platform,))

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bough.control.site import Site
 from bough.model.access import Actor
+from bough.model.names import NodeId
 from bough.model.pool import Json
 from bough.model.record import (
     SYSTEM,
@@ -101,6 +102,12 @@ def happen(
     """Write an event, for followers."""
     event = StoredEvent(kind, site.clock.now_ms(), subject, pool, message, data)
     records.add_events(connection, (event,))
+
+
+def node_happens(connection: sa.Connection, site: Site, node: NodeId, message: str) -> None:
+    """Write an event about a node."""
+    data = {"backend": node.backend, "node": node.name}
+    happen(connection, site, EventKind.NODE_CHANGED, str(node), message=message, data=data)
 
 
 def subpool_changed(

@@ -1,4 +1,4 @@
-"""Names of pools, subpools and the queues that stand for them: their form, never their meaning.
+"""Names of pools, subpools, nodes and queues: their form, never their meaning.
 
 `QueueName` is the one home of `osmo-pool-{namespace}-{pool}--{leaf}`. Which pool is below which is
 an edge that is stored, so nothing here decides by taking a name apart.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -125,3 +127,36 @@ def _shown(name: str) -> str:
     """Quote a name for a message, however long or odd it is."""
     text = name if len(name) <= _SHOWN else name[:_SHOWN] + "…"
     return '"' + "".join(each if each.isprintable() else "\ufffd" for each in text) + '"'
+
+
+class NodeId(NamedTuple):
+    """What a node is known by: two backends can have nodes of one name."""
+
+    backend: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.backend}/{self.name}"
+
+
+class NodeNames:
+    """Names of nodes in snapshots and sentences: as short as they can be and mean one node.
+
+    A name that one backend alone has is used as it is; another one as BACKEND/NAME.
+    """
+
+    def __init__(self, nodes: Iterable[NodeId] = ()) -> None:
+        self._backends: dict[str, tuple[str, ...]] = {}
+        for node in nodes:
+            self._backends[node.name] = (*self._backends.get(node.name, ()), node.backend)
+
+    def of(self, node: NodeId) -> str:
+        """The name of a node, also of one that its backend has no more."""
+        found = self._backends.get(node.name)
+        alone = found is None or found == (node.backend,)
+        return node.name if alone else str(node)
+
+    def every(self, name: str) -> tuple[str, ...]:
+        """The names of all nodes that are called so by their backends."""
+        found = self._backends.get(name, ())
+        return tuple(self.of(NodeId(backend, name)) for backend in found) or (name,)

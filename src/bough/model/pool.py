@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from bough.model.names import NodeId
+
 #: JSON as it was sent.
 Json = Any
 
@@ -117,3 +119,8 @@ class OfferedNode(msgspec.Struct, frozen=True):
     #: The platform it belongs to; `None`: each.
     platform: str | None = None
     cordoned: bool = False
+
+    @property
+    def id(self) -> NodeId:
+        """What it is known by."""
+        return NodeId(self.backend, self.name)

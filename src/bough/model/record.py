@@ -92,7 +92,7 @@ class StoredEvent(msgspec.Struct, frozen=True):
 
     kind: EventKind
     at_ms: int
-    #: A workflow by its identifier, or a pool by its name.
+    #: A workflow by its identifier, a pool by its name, or a node as BACKEND/NAME.
     subject: str
     #: The top-level pool that decides who may see it; `None`: only administrators.
     pool: str | None = None

@@ -11,6 +11,7 @@ import msgspec
 
 from bough.model.cluster import Resources
 from bough.model.gang import SubGroup, SubGroupSet, TopologyConstraint
+from bough.model.names import NodeId
 from bough.model.task_template import TaskTemplate
 
 
@@ -251,7 +252,9 @@ class Task(msgspec.Struct, frozen=True):
     status: TaskStatus
     gpus: int
     lead: bool = False
+    #: The node that it was given, and the backend that has it.
     node: str | None = None
+    backend: str | None = None
     #: It was told to end, by this rule and at this time; it holds its GPUs until it is gone.
     releasing: str | None = None
     released_ms: int | None = None
@@ -268,3 +271,10 @@ class Task(msgspec.Struct, frozen=True):
     def attempt(self) -> str:
         """The identity of this attempt, which backends know it by."""
         return f"{self.uuid}/{self.retry_id}"
+
+    @property
+    def node_id(self) -> NodeId | None:
+        """What the node that it was given is known by."""
+        if self.node is None or self.backend is None:
+            return None
+        return NodeId(self.backend, self.node)

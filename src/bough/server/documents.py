@@ -175,6 +175,7 @@ def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
         pod_ip=None,
         task_uuid=task.uuid,
         node_name=task.node,
+        backend=task.backend,
         lead=task.lead,
         gpus=task.gpus,
     )

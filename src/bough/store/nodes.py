@@ -41,7 +41,7 @@ def heartbeats(connection: sa.Connection) -> dict[str, int]:
 
 def list_all(connection: sa.Connection, backend: str | None = None) -> list[OfferedNode]:
     """All nodes, or those of one backend, by name."""
-    query = sa.select(NODES).order_by(NODES.c.name)
+    query = sa.select(NODES).order_by(NODES.c.name, NODES.c.backend)
     if backend is not None:
         query = query.where(NODES.c.backend == backend)
     return read_all(connection, query, OfferedNode)
@@ -65,12 +65,22 @@ def put(connection: sa.Connection, nodes: Iterable[OfferedNode]) -> None:
     for node in nodes:
         values = msgspec.to_builtins(node)
         updated = connection.execute(
-            sa.update(NODES).where(NODES.c.name == node.name).values(**values)
+            sa.update(NODES)
+            .where(NODES.c.backend == node.backend, NODES.c.name == node.name)
+            .values(**values)
         )
         if not updated.rowcount:
             connection.execute(sa.insert(NODES).values(**values))
 
 
-def remove(connection: sa.Connection, names: Iterable[str]) -> None:
-    """Forget nodes."""
-    connection.execute(sa.delete(NODES).where(NODES.c.name.in_(tuple(names))))
+def named(connection: sa.Connection, name: str) -> list[OfferedNode]:
+    """The nodes of a name, one for each backend that has it."""
+    query = sa.select(NODES).where(NODES.c.name == name).order_by(NODES.c.backend)
+    return read_all(connection, query, OfferedNode)
+
+
+def remove(connection: sa.Connection, backend: str, names: Iterable[str]) -> None:
+    """Forget nodes of a backend."""
+    connection.execute(
+        sa.delete(NODES).where(NODES.c.backend == backend, NODES.c.name.in_(tuple(names)))
+    )

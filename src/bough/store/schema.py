@@ -67,8 +67,8 @@ BACKENDS = sa.Table(
 NODES = sa.Table(
     "nodes",
     METADATA,
+    sa.Column("backend", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("backend", sa.Text, nullable=False),
     sa.Column("gpus", BIG, nullable=False),
     sa.Column("cpu_milli", BIG, nullable=False),
     sa.Column("memory_bytes", BIG, nullable=False),
@@ -157,6 +157,7 @@ TASKS = sa.Table(
     sa.Column("gpus", BIG, nullable=False),
     sa.Column("lead", sa.Boolean, nullable=False),
     sa.Column("node", sa.Text),
+    sa.Column("backend", sa.Text),
     sa.Column("releasing", sa.Text),
     sa.Column("growth", sa.Boolean, nullable=False),
     sa.Column("exit_code", sa.Integer),

@@ -30,6 +30,7 @@ class TaskFilter(msgspec.Struct, frozen=True):
     users: tuple[str, ...] = ()
     #: `None`: all pools; none at all if it is empty.
     pools: tuple[str, ...] | None = None
+    #: Names of nodes, each alone or as BACKEND/NAME.
     nodes: tuple[str, ...] = ()
     priorities: tuple[Priority, ...] = ()
     started_after_ms: int | None = None
@@ -103,11 +104,12 @@ def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
     for column, values in (
         (TASKS.c.status, tuple(status.value for status in wanted.statuses)),
         (WORKFLOWS.c.submitted_by, wanted.users),
-        (TASKS.c.node, wanted.nodes),
         (WORKFLOWS.c.priority, tuple(priority.value for priority in wanted.priorities)),
     ):
         if values:
             found.append(column.in_(values))
+    if wanted.nodes:
+        found.append(sa.or_(*map(_on_node, wanted.nodes)))
     if wanted.pools is not None:
         found.append(WORKFLOWS.c.pool.in_(wanted.pools))
     if wanted.workflow:
@@ -118,6 +120,12 @@ def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
     if wanted.started_before_ms is not None:
         found.append(TASKS.c.started_ms < wanted.started_before_ms)
     return found
+
+
+def _on_node(name: str) -> sa.ColumnElement[bool]:
+    backend, slash, node = name.rpartition("/")
+    there = TASKS.c.node == node
+    return sa.and_(TASKS.c.backend == backend, there) if slash else there
 
 
 class Depth(msgspec.Struct, frozen=True):

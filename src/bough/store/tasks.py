@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 
+from bough.model.names import NodeId
 from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
 from bough.store.rows import add, read_all
 from bough.store.schema import GROUPS, TASKS, WORKFLOWS
@@ -151,10 +152,14 @@ def tasks_of_groups(connection: sa.Connection, groups: Sequence[str]) -> list[Ta
     return found
 
 
-def holding(connection: sa.Connection, nodes: Sequence[str] | None = None) -> list[Task]:
-    """Every attempt that is on a node, or on one of these."""
+def holding(
+    connection: sa.Connection, backend: str | None = None, nodes: Sequence[str] | None = None
+) -> list[Task]:
+    """Every attempt that is on a node; of one backend, or on some of its nodes."""
     statuses = (TaskStatus.INITIALIZING.value, TaskStatus.RUNNING.value)
     query = sa.select(TASKS).where(TASKS.c.status.in_(statuses))
+    if backend is not None:
+        query = query.where(TASKS.c.backend == backend)
     if nodes is not None:
         query = query.where(TASKS.c.node.in_(nodes))
     return _tasks(connection, query.order_by(TASKS.c.workflow_uuid, TASKS.c.name))
@@ -233,17 +238,17 @@ def uses(connection: sa.Connection) -> list[Use]:
     ]
 
 
-def node_uses(connection: sa.Connection) -> dict[str, int]:
+def node_uses(connection: sa.Connection) -> dict[NodeId, int]:
     """GPUs that are held on each node."""
     query = (
-        sa.select(TASKS.c.node, sa.func.sum(TASKS.c.gpus))
+        sa.select(TASKS.c.backend, TASKS.c.node, sa.func.sum(TASKS.c.gpus))
         .where(
             TASKS.c.status.in_((TaskStatus.INITIALIZING.value, TaskStatus.RUNNING.value)),
             TASKS.c.node.is_not(None),
         )
-        .group_by(TASKS.c.node)
+        .group_by(TASKS.c.backend, TASKS.c.node)
     )
-    return {node: int(gpus) for node, gpus in connection.execute(query)}
+    return {NodeId(backend, node): int(gpus) for backend, node, gpus in connection.execute(query)}
 
 
 def move_queue(connection: sa.Connection, queue: str, new_queue: str) -> None:

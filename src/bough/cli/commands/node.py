@@ -18,7 +18,10 @@ Answer = TypeVar("Answer")
 
 @click.group(cls=Group)
 def node() -> None:
-    """Nodes: list, cordon and drain them."""
+    """Nodes: list, cordon and drain them.
+
+    Say BACKEND/NODE where several backends have a node of that name.
+    """
 
 
 @node.command("list")

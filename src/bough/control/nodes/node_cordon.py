@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.nodes.node_list import find_node
 from bough.control.people.access import authorise
-from bough.control.recording import audit, happen
+from bough.control.recording import audit, node_happens
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import DRAIN
 from bough.control.workflows.load_changes import open_changes, write_changes
-from bough.errors import NotFound
 from bough.model.access import Action, Actor
+from bough.model.names import NodeId
 from bough.model.pool import OfferedNode
-from bough.model.record import EventKind
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
@@ -28,25 +28,25 @@ class Drained(msgspec.Struct, frozen=True):
     left: int
 
 
-def set_cordoned(site: Site, actor: Actor, name: str, *, cordoned: bool) -> OfferedNode:
+def set_cordoned(
+    site: Site, actor: Actor, name: str, backend: str | None = None, *, cordoned: bool
+) -> OfferedNode:
     """Let nothing new onto a node, or let it again; what runs goes on."""
     authorise(actor, Action.NODE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         setting_store.raise_counter(connection, setting_store.VERSION)
-        known = {each.name: each for each in node_store.list_all(connection)}
-        if name not in known:
-            raise NotFound(f"Node {name} not found.")
-        before = known[name]
+        before = find_node(connection, name, backend)
         after = msgspec.structs.replace(before, cordoned=cordoned)
         node_store.put(connection, (after,))
-        audit(connection, site, actor, Action.NODE_UPDATE, f"node/{name}", before, after)
-        message = "cordoned" if cordoned else "uncordoned"
-        happen(connection, site, EventKind.NODE_CHANGED, name, message=message)
+        audit(connection, site, actor, Action.NODE_UPDATE, f"node/{before.id}", before, after)
+        node_happens(connection, site, before.id, "cordoned" if cordoned else "uncordoned")
     site.wake()
     return after
 
 
-def drain_node(site: Site, actor: Actor, name: str, *, leave: bool = False) -> Drained:
+def drain_node(
+    site: Site, actor: Actor, name: str, backend: str | None = None, *, leave: bool = False
+) -> Drained:
     """Let nothing new onto a node, and have what is on it end; by default it comes again elsewhere.
 
     `leave`: it stays until it ends by itself.
@@ -55,31 +55,29 @@ def drain_node(site: Site, actor: Actor, name: str, *, leave: bool = False) -> D
     with site.store.write() as connection:
         # First, so that no plan that still counts on the node is applied.
         setting_store.raise_counter(connection, setting_store.VERSION)
-        known = {each.name: each for each in node_store.list_all(connection)}
-        if name not in known:
-            raise NotFound(f"Node {name} not found.")
-        node = msgspec.structs.replace(known[name], cordoned=True)
+        before = find_node(connection, name, backend)
+        node = msgspec.structs.replace(before, cordoned=True)
         node_store.put(connection, (node,))
         there = [
             task.attempt
-            for task in task_store.holding(connection, (name,))
+            for task in task_store.holding(connection, node.backend, (node.name,))
             if task.releasing is None
         ]
-        told = 0 if leave else _release(site, connection, name)
+        told = 0 if leave else _release(site, connection, node.id)
         drained = Drained(node, told, len(there) - told)
-        audit(connection, site, actor, "node:Drain", f"node/{name}", known[name], drained)
-        happen(connection, site, EventKind.NODE_CHANGED, name, message="drained")
+        audit(connection, site, actor, "node:Drain", f"node/{node.id}", before, drained)
+        node_happens(connection, site, node.id, "drained")
     site.wake()
     return drained
 
 
-def _release(site: Site, connection: sa.Connection, node: str) -> int:
-    there = task_store.holding(connection, (node,))
+def _release(site: Site, connection: sa.Connection, node: NodeId) -> int:
+    there = task_store.holding(connection, node.backend, (node.name,))
     changes = open_changes(site, connection, sorted({task.workflow_uuid for task in there}))
     told = 0
     for change in changes:
         for task in change.unfinished():
-            if task.node == node and task.status.holds_node and task.releasing is None:
+            if task.node_id == node and task.status.holds_node and task.releasing is None:
                 change.release(task, DRAIN)
                 told += 1
         change.settle()

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
+import sqlalchemy as sa
 
 from bough.control.people.access import authorise
 from bough.control.pools.pool_config import HEARTBEAT_WINDOW_MS, PoolSetup, read_pool_setup, uses
 from bough.control.site import Site
-from bough.errors import NotFound
+from bough.errors import Conflict, NotFound
 from bough.model.access import Action, Actor
+from bough.model.names import NodeId
 from bough.model.pool import OfferedNode, Pool
 from bough.model.subpool import Subpool
 from bough.model.workflow import HOLDING
@@ -74,24 +76,41 @@ def list_nodes(
         config = read_pool_setup(connection)
         held = task_search.search(connection, TaskFilter(statuses=HOLDING, limit=None))
     used = _held_by_node(held)
-    tasks = Counter(row.task.node for row in held)
+    tasks = Counter(row.task.node_id for row in held)
     views = [
         msgspec.structs.replace(
             _view(node, config, wanted, platforms),
-            used=used.get(node.name, Amounts()),
-            tasks=tasks[node.name],
+            used=used.get(node.id, Amounts()),
+            tasks=tasks[node.id],
         )
         for node in config.nodes
     ]
     return [each for each in views if each.pools or wanted is None]
 
 
-def get_node(site: Site, actor: Actor, name: str) -> NodeView:
+def get_node(site: Site, actor: Actor, name: str, backend: str | None = None) -> NodeView:
     """One node, with all pools that may use it."""
-    for view in list_nodes(site, actor):
-        if view.node.name == name:
+    views = list_nodes(site, actor)
+    with site.store.read() as connection:
+        wanted = find_node(connection, name, backend).id
+    for view in views:
+        if view.node.id == wanted:
             return view
     raise NotFound(f"Node {name} not found.")
+
+
+def find_node(connection: sa.Connection, name: str, backend: str | None = None) -> OfferedNode:
+    """A node by its name; where several backends have one of that name, by its backend, too."""
+    found = node_store.named(connection, name)
+    if backend is not None:
+        found = [each for each in found if each.backend == backend]
+    if not found:
+        where = "" if backend is None else f" of backend {backend}"
+        raise NotFound(f"Node {name}{where} not found.")
+    if len(found) > 1:
+        named = " or ".join(str(each.id) for each in found)
+        raise Conflict(f"Several backends have a node {name}: say {named}.")
+    return found[0]
 
 
 def list_backends(site: Site, actor: Actor) -> list[BackendView]:
@@ -141,10 +160,12 @@ def _platforms(pool: Pool, node: OfferedNode) -> tuple[str, ...]:
     return (node.platform,) if node.platform in pool.platforms else ()
 
 
-def _held_by_node(rows: list[task_search.TaskRow]) -> dict[str, Amounts]:
-    held: dict[str, Amounts] = {}
+def _held_by_node(rows: list[task_search.TaskRow]) -> dict[NodeId, Amounts]:
+    held: dict[NodeId, Amounts] = {}
     for row in rows:
-        node = row.task.node or ""
+        node = row.task.node_id
+        if node is None:
+            continue
         before = held.get(node, Amounts())
         requests = row.spec.requests
         held[node] = Amounts(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import sqlalchemy as sa
 
 from bough.control.config.settings import read_workflow_settings
 from bough.control.pools import subpool_drain
-from bough.control.recording import happen
+from bough.control.recording import node_happens
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import VANISHED
 from bough.control.workflows.load_changes import open_changes
 from bough.model.backend import Backend, Observation, Sight
-from bough.model.record import EventKind
+from bough.model.names import NodeId
 from bough.model.settings import VanishedNode
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store
@@ -36,7 +36,8 @@ def sync(site: Site, backend: Backend) -> bool:
         known = {each.name: each for each in node_store.list_all(connection, backend.name)}
         heard = node_store.heartbeats(connection).get(backend.name, 0)
         away = set(setting_store.get(connection, _CORDONED_AWAY) or ())
-    cordoned = {each.name for each in known.values() if each.cordoned} | away
+    own_away = {name for name in map(_own(backend.name), away) if name is not None}
+    cordoned = {each.name for each in known.values() if each.cordoned} | own_away
     offered = {
         each.name: msgspec.structs.replace(
             each,
@@ -53,31 +54,49 @@ def sync(site: Site, backend: Backend) -> bool:
     ended: set[str] = set()
     with site.store.write() as connection:
         if changed or gone:
-            still_away = sorted((away | (cordoned & set(gone))) - set(offered))
+            still_away = sorted(
+                {each for each in away if _own(backend.name)(each) not in offered}
+                | {str(NodeId(backend.name, name)) for name in cordoned & set(gone)}
+            )
             if still_away != sorted(away):
                 setting_store.put(connection, _CORDONED_AWAY, still_away)
             setting_store.raise_counter(connection, setting_store.VERSION)
         node_store.heartbeat(connection, backend.name, now_ms)
         if changed or gone:
             node_store.put(connection, changed)
-            node_store.remove(connection, gone)
+            node_store.remove(connection, backend.name, gone)
             for name in (*(each.name for each in changed), *gone):
                 state = "gone" if name in gone else "changed"
-                happen(connection, site, EventKind.NODE_CHANGED, name, message=state)
-            ended = _end_lost(site, connection, gone)
+                node_happens(connection, site, NodeId(backend.name, name), state)
+            ended = _end_lost(site, connection, backend.name, gone)
     for pool in sorted(ended):
         subpool_drain.check_drain(site, pool)
     return bool(changed or gone)
 
 
-def _end_lost(site: Site, connection: sa.Connection, names: Sequence[str]) -> set[str]:
+def _own(backend: str) -> Callable[[str], str | None]:
+    """Reads the name of a node that was cordoned when it went, if it is one of this backend.
+
+    Names without a backend were written when there was only one.
+    """
+
+    def read(written: str) -> str | None:
+        of, slash, name = written.rpartition("/")
+        return name if not slash or of == backend else None
+
+    return read
+
+
+def _end_lost(
+    site: Site, connection: sa.Connection, backend: str, names: Sequence[str]
+) -> set[str]:
     """End what was on lost nodes, unless settings say to leave it; the pools of what has ended.
 
     Their backend is told to stop them, too, in case they still run.
     """
     if not names or read_workflow_settings(connection).vanished_node is VanishedNode.LEAVE:
         return set()
-    lost = task_store.holding(connection, names)
+    lost = task_store.holding(connection, backend, names)
     news: dict[str, list[Observation]] = {}
     now_ms = site.clock.now_ms()
     for task in lost:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import sqlalchemy as sa
 
+from bough.model.names import NodeNames
 from bough.model.pool import OfferedNode, Pool, PoolCohort, PoolStatus
 from bough.model.subpool import Subpool
 from bough.store import nodes as node_store
@@ -27,6 +28,10 @@ class PoolSetup(msgspec.Struct, frozen=True):
     def subpools_of(self, pool: str) -> list[Subpool]:
         """The subpools of a pool, by name, archived ones too."""
         return [each for each in self.subpools if each.parent == pool]
+
+    def node_names(self) -> NodeNames:
+        """How sentences and snapshots call the nodes."""
+        return NodeNames(each.id for each in self.nodes)
 
 
 def read_pool_setup(connection: sa.Connection) -> PoolSetup:

@@ -19,7 +19,7 @@ from fractions import Fraction
 import msgspec
 
 from bough.control.pools.pool_config import PoolSetup, node_sets, unallocated
-from bough.model.names import SHARED, QueueName
+from bough.model.names import SHARED, NodeId, QueueName
 from bough.model.pool import OfferedNode, Pool, PoolCohort
 from bough.model.quota import (
     Cohort,
@@ -67,7 +67,7 @@ class QuotaForest(msgspec.Struct, frozen=True):
     leaves: dict[str, str]
     #: By pool, not subpool; and by node.
     flavor_of_pool: dict[str, str]
-    flavor_of_node: dict[str, str]
+    flavor_of_node: dict[NodeId, str]
 
     def amount(self, pool: str, gpus: int) -> dict[FlavorResource, int]:
         """GPUs of a pool, as the tree counts them."""
@@ -88,7 +88,7 @@ class _Derivation:
         sets = node_sets(config)
         alone = len(sets) <= 1
         self.flavor_of_pool: dict[str, str] = {}
-        self.flavor_of_node: dict[str, str] = {}
+        self.flavor_of_node: dict[NodeId, str] = {}
         self.capacity: dict[str, int] = {}
         self.nominal: dict[str, int] = {}
         for members, nodes in sets:
@@ -104,7 +104,7 @@ class _Derivation:
         limited = sum(pool.gpu.guarantee or 0 for pool in members)
         self.capacity[flavor] = capacity
         for node in nodes:
-            self.flavor_of_node[node.name] = flavor
+            self.flavor_of_node[node.id] = flavor
         for pool in members:
             self.flavor_of_pool[pool.name] = flavor
             guarantee = pool.gpu.guarantee

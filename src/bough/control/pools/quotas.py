@@ -24,6 +24,7 @@ from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
+from bough.model.names import NodeId
 from bough.model.pool import OfferedNode, Pool, PoolStatus
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import TaskStatus
@@ -139,11 +140,11 @@ def _rows(
     members: Iterable[Pool],
     nodes: Sequence[OfferedNode],
     uses: list[Use],
-    held: dict[str, int],
+    held: dict[NodeId, int],
     statuses: dict[str, PoolStatus],
 ) -> Iterable[PoolRow]:
     capacity = sum(node.gpus for node in nodes)
-    free = capacity - sum(held.get(node.name, 0) for node in nodes)
+    free = capacity - sum(held.get(node.id, 0) for node in nodes)
     running: dict[str, list[Use]] = {}
     for use in uses:
         if use.status is TaskStatus.RUNNING:

@@ -16,7 +16,7 @@ from bough.control.pools.queue_names import EVERYTHING
 from bough.control.pools.quota_tree import GPU, derive
 from bough.control.site import Site
 from bough.core.quota.guarantee import GuaranteedTree
-from bough.model.names import SHARED, QueueName
+from bough.model.names import SHARED, NodeId, QueueName
 from bough.model.pool import OfferedNode, Pool
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal
@@ -34,7 +34,7 @@ class CanStart(msgspec.Struct, frozen=True):
 
 
 def startable(
-    site: Site, config: PoolSetup, uses: Iterable[Use], held: Mapping[str, int]
+    site: Site, config: PoolSetup, uses: Iterable[Use], held: Mapping[NodeId, int]
 ) -> dict[str, CanStart]:
     """By pool and visible subpool; `held` is all that is used on each node."""
     forest = derive(config, site.namespace, site.prefix)
@@ -85,9 +85,9 @@ def _note(site: Site, refusal: Refusal) -> str:
     return f"pool {queue.pool} as a whole has no more" if queue.leaf is None else ""
 
 
-def _there(nodes: Iterable[OfferedNode], held: Mapping[str, int], low: int) -> int:
+def _there(nodes: Iterable[OfferedNode], held: Mapping[NodeId, int], low: int) -> int:
     """GPUs that are idle, or would be without LOW, on nodes that take work."""
-    idle = sum(max(0, each.gpus - held.get(each.name, 0)) for each in nodes if not each.cordoned)
+    idle = sum(max(0, each.gpus - held.get(each.id, 0)) for each in nodes if not each.cordoned)
     return idle + low
 
 

@@ -99,6 +99,7 @@ class _Decisions:
         self._excesses = excesses
         self._connection = connection
         self._entries = view.entries
+        self._nodes = view.nodes
         self._grace_s = grace_s(view.policy)
         self._now_ms = site.clock.now_ms()
         self._words = PoolWords(site)
@@ -134,7 +135,7 @@ class _Decisions:
             if change is None:
                 self.void += 1
                 continue
-            nodes = {bind.pod: bind.node for bind in members}
+            nodes = {bind.pod: self._nodes[bind.node] for bind in members}
             growth = [bind.pod for bind in members if bind.growth]
             change.bind(self._entries[name].group, nodes, growth)
             self.started += 1

@@ -68,10 +68,7 @@ def remind(site: Site, backend: Backend) -> int:
     with site.store.read() as connection:
         termination_s = read_workflow_settings(connection).termination_grace_s
         victim_s = grace_s(PolicyReader().read(connection))
-        tasks = task_store.holding(connection)
-        uuids = sorted({task.workflow_uuid for task in tasks})
-        workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
-    tasks = [task for task in tasks if workflows[task.workflow_uuid].backend == backend.name]
+        tasks = task_store.holding(connection, backend.name)
     files = _read_files(site, [task.attempt for task in tasks])
     for group in sorted({task.group_uuid for task in tasks if task.releasing is None}):
         try:

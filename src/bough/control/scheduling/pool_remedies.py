@@ -204,7 +204,8 @@ class PoolSource(Source):
         return replace(config, pools=pools, subpools=subpools)
 
     def _with_machines(self, config: PoolSetup, step: AddNodes) -> PoolSetup:
-        model = next((each for each in config.nodes if each.name == step.like), None)
+        names = config.node_names()
+        model = next((each for each in config.nodes if names.of(each.id) == step.like), None)
         if model is None:
             return config
         more: list[OfferedNode] = [

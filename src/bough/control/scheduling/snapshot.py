@@ -12,13 +12,14 @@ from typing import TypeVar
 import msgspec
 
 from bough.control.config.policy import PolicyReader
-from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of
+from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, nodes_of
 from bough.control.pools.pool_config import PoolSetup, node_sets, read_pool_setup, uses
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.scheduling.live_workflows import LiveGroup, LiveWorkflows
 from bough.control.site import Site
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
+from bough.model.names import NodeId, NodeNames
 from bough.model.policy import OSMO, Policy
 from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Progress, Snapshot
@@ -46,6 +47,8 @@ class GroupEntry(msgspec.Struct, frozen=True):
     queue: str
     #: The topology of the pool, if it has one.
     topology: str | None = None
+    #: What the snapshot calls the nodes that it is on, and those that it excludes.
+    nodes: tuple[str, ...] = ()
 
 
 class SnapshotView(msgspec.Struct, frozen=True):
@@ -62,6 +65,8 @@ class SnapshotView(msgspec.Struct, frozen=True):
     waits: dict[str, tuple[str | None, str | None]]
     #: The groups, by uuid, for which room is being made, as it is stored; in the same way.
     nominated: set[str]
+    #: By the name that the snapshot has for them.
+    nodes: dict[str, NodeId]
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -80,6 +85,9 @@ class _Frame(msgspec.Struct, frozen=True):
     topology_of: dict[str, str]
     #: By cohort: how many GPUs one user may hold.
     limits: dict[str, int]
+    #: How nodes are named, and which one each name means.
+    names: NodeNames
+    nodes_named: dict[str, NodeId]
 
 
 class SnapshotBuilder:
@@ -170,6 +178,7 @@ class SnapshotBuilder:
             dict(self._named),
             self._waits,
             self._nominated,
+            frame.nodes_named,
         )
 
     def _forget_all(self) -> None:
@@ -206,7 +215,9 @@ class SnapshotBuilder:
         subpool = frame.subpools.get(workflow.pool)
         pool = workflow.pool if subpool is None else subpool.parent
         queue = frame.forest.leaves.get(workflow.pool, group.queue)
-        return GroupEntry(workflow, group, tasks, pool, queue, frame.topology_of.get(pool))
+        topology = frame.topology_of.get(pool)
+        nodes = nodes_of(group, tasks, frame.names)
+        return GroupEntry(workflow, group, tasks, pool, queue, topology, nodes)
 
     def _put(self, uuid: str, entry: GroupEntry, dirty: set[str]) -> None:
         known = self._gangs.get(uuid)
@@ -216,7 +227,7 @@ class SnapshotBuilder:
         else:
             if known is not None:
                 self._forget(uuid, dirty, waits=False)
-            gang = _make(entry, selector)
+            gang = _make(entry, selector, self._frame.names)
             self._lines.setdefault(entry.queue, {})[uuid] = gang
             dirty.add(entry.queue)
         self._gangs[uuid] = (entry, gang)
@@ -238,13 +249,14 @@ class SnapshotBuilder:
             del self._lines[entry.queue]
 
 
-def _make(entry: GroupEntry, selector: dict[str, str]) -> Gang:
+def _make(entry: GroupEntry, selector: dict[str, str], names: NodeNames) -> Gang:
     return gang_of(
         entry.workflow,
         entry.group,
         entry.tasks,
         entry.queue,
         selector,
+        names,
         topology=entry.topology,
     )
 
@@ -255,6 +267,7 @@ def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
         one.tasks == other.tasks
         and one.queue == other.queue
         and one.topology == other.topology
+        and one.nodes == other.nodes
         and one.workflow.workflow_id == other.workflow.workflow_id
         and one.workflow.priority == other.workflow.priority
     )
@@ -266,7 +279,8 @@ def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
 def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
     """Where nothing has changed, what the last snapshot had."""
     forest = derive(config, site.namespace, site.prefix)
-    selectors, nodes = _nodes(config, forest)
+    names = config.node_names()
+    selectors, nodes = _nodes(config, forest, names)
     topologies = {
         pool.name: Topology(
             f"{site.pool_queue(pool.name)}-topology",
@@ -291,31 +305,33 @@ def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
             for pool in config.pools
             if pool.user_gpu_limit is not None
         },
+        names=names,
+        nodes_named={names.of(each.id): each.id for each in config.nodes},
     )
 
 
 def _nodes(
-    config: PoolSetup, forest: QuotaForest
+    config: PoolSetup, forest: QuotaForest, names: NodeNames
 ) -> tuple[dict[str, dict[str, str]], tuple[Node, ...]]:
     """The nodes, and what the pods of each pool must select where not all nodes are the pool's."""
     selectors: dict[str, dict[str, str]] = {}
-    labels: dict[str, dict[str, str]] = {}
+    labels: dict[NodeId, dict[str, str]] = {}
     for members, offered in node_sets(config):
         for pool in members:
             usable = [each for each in offered if uses(pool, each)]
             if len(usable) < len(offered):
                 selectors[pool.name] = {POOL_LABEL + pool.name: _YES}
                 for each in usable:
-                    labels.setdefault(each.name, {}).update(selectors[pool.name])
+                    labels.setdefault(each.id, {}).update(selectors[pool.name])
     nodes: list[Node] = []
     for each in config.nodes:
         own = {PLATFORM_LABEL: each.platform} if each.platform else {}
         nodes.append(
             Node(
-                each.name,
+                names.of(each.id),
                 Resources(each.gpus, each.cpu_milli, each.memory_bytes, each.task_slots),
-                {**each.labels, **own, **labels.get(each.name, {})},
-                flavor=forest.flavor_of_node.get(each.name),
+                {**each.labels, **own, **labels.get(each.id, {})},
+                flavor=forest.flavor_of_node.get(each.id),
                 cordoned=each.cordoned,
             )
         )

@@ -238,7 +238,7 @@ def _one_line(message: str) -> str:
 
 def _is_away(site: Site, connection: sa.Connection, change: WorkflowChange, task: Task) -> bool:
     """Whether no backend can say any more what became of an attempt."""
-    backend = change.workflow.backend
+    backend = task.backend or change.workflow.backend
     heard_ms = node_store.heartbeats(connection).get(backend, 0)
     nodes = {node.name for node in node_store.list_all(connection, backend)}
     return task.node not in nodes or site.clock.now_ms() - heard_ms > HEARTBEAT_WINDOW_MS

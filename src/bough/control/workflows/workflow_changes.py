@@ -23,6 +23,7 @@ from bough.control.workflows.lifecycle import (
 from bough.control.workflows.preemptions import PreemptionRecord, preemption_data
 from bough.errors import Broken
 from bough.model.backend import Stop
+from bough.model.names import NodeId
 from bough.model.record import EventKind, OutboxMessage, StoredEvent
 from bough.model.transitions import TaskEvent, check_workflow, next_status
 from bough.model.workflow import QUEUED, ExitCode, Group, Task, TaskStatus, Workflow
@@ -178,7 +179,7 @@ class WorkflowChange:
         if at_once:
             self._stops[task.attempt] = (reason, 0)
 
-    def bind(self, group: Group, nodes: Mapping[str, str], growth: Iterable[str] = ()) -> None:
+    def bind(self, group: Group, nodes: Mapping[str, NodeId], growth: Iterable[str] = ()) -> None:
         """Give tasks of a group their nodes, by name, and have them started.
 
         `growth` names those beyond the minimum of the group. What they are made of is looked up
@@ -188,7 +189,11 @@ class WorkflowChange:
         latest = self._latest[group.uuid]
         for name, node in nodes.items():
             placed = msgspec.structs.replace(
-                latest[name], node=node, growth=name in beyond, scheduled_ms=self.now_ms
+                latest[name],
+                node=node.name,
+                backend=node.backend,
+                growth=name in beyond,
+                scheduled_ms=self.now_ms,
             )
             self.put(placed, TaskEvent.BIND)
         if group.status in QUEUED:
@@ -201,10 +206,16 @@ class WorkflowChange:
             )
             self.put_group(starting)
         attempts = {latest[name].attempt: node for name, node in nodes.items()}
-        payload = {"group": group.uuid, "attempts": attempts}
-        backend, workflow = self.workflow.backend, self.workflow.workflow_id
-        self._starts.append(OutboxMessage(START, backend, workflow, payload))
-        data = {"group": group.name, "nodes": dict(nodes)}
+        for backend in sorted({node.backend for node in nodes.values()}):
+            there = {each: node.name for each, node in attempts.items() if node.backend == backend}
+            payload = {"group": group.uuid, "attempts": there}
+            message = OutboxMessage(START, backend, self.workflow.workflow_id, payload)
+            self._starts.append(message)
+        data = {
+            "group": group.name,
+            "nodes": {name: node.name for name, node in nodes.items()},
+            "backend": next(iter(nodes.values())).backend if nodes else self.workflow.backend,
+        }
         self._tell(EventKind.TASK_STATUS, TaskStatus.INITIALIZING, data, attempts)
 
     def preempt(
@@ -389,16 +400,21 @@ class WorkflowChange:
 
     def messages(self) -> list[OutboxMessage]:
         """What the backend is told."""
-        alike: dict[tuple[str, int], list[str]] = {}
+        alike: dict[tuple[str, str, int], list[str]] = {}
         for attempt, (reason, grace_s) in self._stops.items():
+            task = self._tasks[attempt]
             # What has ended meanwhile by itself need not be told.
-            if grace_s == 0 or not self._tasks[attempt].status.finished:
-                alike.setdefault((reason, grace_s), []).append(attempt)
-        name, backend = self.workflow.workflow_id, self.workflow.backend
-        stops = [Stop(tuple(attempts), *each) for each, attempts in alike.items()]
+            if grace_s == 0 or not task.status.finished:
+                key = (task.backend or self.workflow.backend, reason, grace_s)
+                alike.setdefault(key, []).append(attempt)
+        name = self.workflow.workflow_id
+        stops = [
+            (backend, Stop(tuple(attempts), reason, grace_s))
+            for (backend, reason, grace_s), attempts in alike.items()
+        ]
         return [
             *self._starts,
-            *(OutboxMessage(STOP, backend, name, msgspec.to_builtins(stop)) for stop in stops),
+            *(OutboxMessage(STOP, at, name, msgspec.to_builtins(stop)) for at, stop in stops),
         ]
 
 
@@ -423,6 +439,7 @@ def _summary(task: Task) -> dict[str, object]:
         "retry_id": task.retry_id,
         "status": task.status.value,
         "node": task.node,
+        "backend": task.backend,
         "exit_code": task.exit_code,
         "message": task.failure_message,
     }

@@ -45,10 +45,12 @@ def list_resources(
 
 
 @route("GET", "/api/resources/{node:str}", Action.RESOURCE_LIST)
-def get_resource(request: Visit, node: FromPath[str]) -> ResourceList:
+def get_resource(
+    request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None
+) -> ResourceList:
     """One node, and how each pool may use it."""
     site, actor = caller(request)
-    view = node_list.get_node(site, actor, node)
+    view = node_list.get_node(site, actor, node, backend)
     return ResourceList(
         [
             msgspec.structs.replace(
@@ -63,11 +65,16 @@ def get_resource(request: Visit, node: FromPath[str]) -> ResourceList:
 
 
 @route("PATCH", "/api/resources/{node:str}", Action.NODE_UPDATE)
-def cordon_node(request: Visit, node: FromPath[str], data: JSONBody[SetCordon]) -> ResourceList:
+def cordon_node(
+    request: Visit,
+    node: FromPath[str],
+    data: JSONBody[SetCordon],
+    backend: FromQuery[str | None] = None,
+) -> ResourceList:
     """Let nothing new onto a node, or let it again; what runs goes on."""
     site, actor = caller(request)
-    node_cordon.set_cordoned(site, actor, node, cordoned=data.cordoned)
-    return ResourceList([_node(node_list.get_node(site, actor, node))])
+    node_cordon.set_cordoned(site, actor, node, backend, cordoned=data.cordoned)
+    return ResourceList([_node(node_list.get_node(site, actor, node, backend))])
 
 
 @route("GET", "/api/node", Action.RESOURCE_LIST)
@@ -78,30 +85,37 @@ def list_nodes(request: Visit) -> NodeList:
 
 
 @route("POST", f"{_NODE}/cordon", Action.NODE_UPDATE)
-def cordon(request: Visit, node: FromPath[str]) -> NodeLine:
+def cordon(request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None) -> NodeLine:
     """Let nothing new onto a node; what runs goes on."""
-    return _cordoned(request, node, cordoned=True)
+    return _cordoned(request, node, backend, cordoned=True)
 
 
 @route("POST", f"{_NODE}/uncordon", Action.NODE_UPDATE)
-def uncordon(request: Visit, node: FromPath[str]) -> NodeLine:
+def uncordon(
+    request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None
+) -> NodeLine:
     """Let work onto a node again."""
-    return _cordoned(request, node, cordoned=False)
+    return _cordoned(request, node, backend, cordoned=False)
 
 
 @route("POST", f"{_NODE}/drain", Action.NODE_UPDATE)
-def drain(request: Visit, node: FromPath[str], leave: FromQuery[bool] = False) -> NodeDrained:
+def drain(
+    request: Visit,
+    node: FromPath[str],
+    leave: FromQuery[bool] = False,
+    backend: FromQuery[str | None] = None,
+) -> NodeDrained:
     """Empty a node: what runs is told to end and comes again elsewhere, or is left to its end."""
     site, actor = caller(request)
-    drained = node_cordon.drain_node(site, actor, node, leave=leave)
-    line = _line(node_list.get_node(site, actor, node))
+    drained = node_cordon.drain_node(site, actor, node, backend, leave=leave)
+    line = _line(node_list.get_node(site, actor, node, backend))
     return NodeDrained(line, drained.told, drained.left)
 
 
-def _cordoned(request: Visit, node: str, *, cordoned: bool) -> NodeLine:
+def _cordoned(request: Visit, node: str, backend: str | None, *, cordoned: bool) -> NodeLine:
     site, actor = caller(request)
-    node_cordon.set_cordoned(site, actor, node, cordoned=cordoned)
-    return _line(node_list.get_node(site, actor, node))
+    node_cordon.set_cordoned(site, actor, node, backend, cordoned=cordoned)
+    return _line(node_list.get_node(site, actor, node, backend))
 
 
 def _line(view: NodeView) -> NodeLine:

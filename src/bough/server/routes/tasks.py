@@ -77,6 +77,7 @@ def _task(row: TaskRow) -> TaskLine:
         pool=row.pool,
         priority=row.priority,
         node=task.node,
+        backend=task.backend,
         start_time=time_text(task.started_ms),
         end_time=time_text(task.ended_ms),
         storage=row.spec.storage_bytes / _GIB,
