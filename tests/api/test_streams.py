@@ -7,7 +7,6 @@ import threading
 import httpx
 import pytest
 
-from bough.control.people import users
 from bough.control.records.event_stream import Recent
 from bough.control.workflows import query
 from bough.control.workflows.logs import LogReader, LogSelection
@@ -186,28 +185,6 @@ def test_a_line_is_one_line_of_valid_text_whatever_was_written(house, pair):
 
     assert "2026/01/05 10:05:00 [task-0-0] 10% 20%  x y?\n" in answer.content.decode()
     assert 2 == len(answer.content.decode().splitlines())
-
-
-def test_one_who_loses_the_right_reads_no_further(house, pair, monkeypatch):
-    monkeypatch.setattr("bough.server.routes.streams._BELIEVED_S", -1.0)
-    name, first, second = pair
-    house.user("member", "osmo-team-user")
-    house.backend.write(first, START, "one")
-    house.backend.write(second, START, "two")
-    path = f"/api/workflow/{name}/logs?follow=False"
-    assert 2 == len(house.ask("GET", path, user="member").text.splitlines())
-    identify, asked = house.authenticator.identify, []
-
-    def forgetful(connection):
-        actor = identify(connection)
-        if not asked:
-            users.change_roles(house.site, ROOT, "member", remove=("osmo-team-user",))
-        asked.append(actor)
-        return identify(connection) if len(asked) > 1 else actor
-
-    monkeypatch.setattr(house.authenticator, "identify", forgetful)
-
-    assert "(access denied)\n" == house.ask("GET", path, user="member").text
 
 
 def test_events_are_told_until_the_workflow_ends(house, pair):

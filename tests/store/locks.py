@@ -16,6 +16,7 @@ ORDER = (
     ("cohorts",),
     ("pools",),
     ("drain_monitors",),
+    ("the counter of rights",),
     ("users", "user_roles", "roles", "tokens", "token_roles", "profiles", "credentials"),
     ("settings",),
     ("counters of revisions",),
@@ -85,4 +86,6 @@ def _named(table: str, values: Any) -> str:
     named = repr(values)
     if "'version'" in named:
         return "the version"
+    if "'access'" in named:
+        return "the counter of rights"
     return "counters of revisions" if "'revision:" in named else "counters of names"

@@ -14,7 +14,7 @@ from bough.model.record import AuditEntry, EventKind, StoredEvent
 from bough.model.workflow import TaskStatus, WorkflowStatus
 from bough.store.migration import FOUNDATION, current_revision, upgrade
 from bough.store.schema import METADATA
-from tests.store.usecases import Store, history, query, records, start
+from tests.store.usecases import Store, access, history, query, records, start
 from tests.store.world import START_MS, World, newest_revision, refusal
 
 pytestmark = pytest.mark.postgresql
@@ -315,3 +315,26 @@ def test_what_runs_before_a_restart_is_found_again(team):
     assert [TaskStatus.RUNNING] == [task.status for task in again.tasks(workflow)]
     again.finish(workflow)
     assert WorkflowStatus.COMPLETED is again.status(workflow)
+
+
+def test_users_and_tokens_of_before_get_identities_of_their_own_and_go_on(old):
+    upgrade(old, "0003")
+    for name in ("ann", "ben"):
+        run(old, f"INSERT INTO users (name, created_ms, created_by) VALUES ('{name}', 0, 'x')")  # noqa: S608
+        run(
+            old,
+            'INSERT INTO tokens ("user", name, hash, description, expires_ms, created_ms) '
+            "VALUES (:user, 'laptop', :hash, '', :expires, 0)",
+            user=name,
+            hash=access.hash_secret(f"bough-{name}"),
+            expires=START_MS * 2,
+        )
+    upgrade(old)
+
+    with old.read() as connection:
+        for table in ("users", "tokens"):
+            found = connection.execute(sa.text(f"SELECT uuid FROM {table}")).scalars().all()  # noqa: S608
+            assert (2, 2, True) == (len(found), len(set(found)), all(found))
+    world = World(old)
+    assert "ann" == access.authenticate(world.site, "bough-ann").name
+    world.close()

@@ -169,6 +169,8 @@ class User(msgspec.Struct, frozen=True):
     name: str
     created_ms: int
     created_by: str
+    #: Never given again, unlike the name.
+    uuid: str = ""
 
 
 class RoleAssignment(msgspec.Struct, frozen=True):
@@ -190,6 +192,8 @@ class Token(msgspec.Struct, frozen=True):
     created_ms: int
     #: A part of the user's; it loses what the user loses.
     roles: tuple[str, ...] = ()
+    #: Never given again, unlike the name.
+    uuid: str = ""
 
 
 class Profile(msgspec.Struct, frozen=True):

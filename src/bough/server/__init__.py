@@ -11,6 +11,7 @@
     middleware          before all routes: paths, the access log
     authenticator       the user of a request: token, pass or trusted proxy
     permissions         the permission that each route declares, and the guard that checks it
+    stream_access       whether an open stream may go on
     concurrency_limits  how many requests and streams of one user are served at once
     declare             how a route is declared
     routes/             one module for each kind of thing; they do not know each other

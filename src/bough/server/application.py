@@ -35,6 +35,7 @@ from bough.server.routes import (
     workflows,
 )
 from bough.server.settings import MAXIMUM_BODY_BYTES
+from bough.server.stream_access import AccessVersion
 from bough.version import VERSION
 
 #: Every route.
@@ -92,6 +93,7 @@ def keep(authenticator: Authenticator, engine: Engine) -> dict[str, Any]:
         "engine": engine,
         "gauges": Gauges(authenticator.site, engine),
         "explainer": Explainer(authenticator.site),
+        "access_version": AccessVersion(authenticator.site),
     }
 
 

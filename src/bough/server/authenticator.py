@@ -18,7 +18,7 @@ from litestar.connection import ASGIConnection
 from bough.control.people import access, tokens
 from bough.control.site import Site
 from bough.errors import Unauthenticated
-from bough.model.access import ANONYMOUS, Actor, Token
+from bough.model.access import ANONYMOUS, Actor
 from bough.server.settings import Network
 
 #: How long a pass is valid.
@@ -36,8 +36,9 @@ class _Claims(msgspec.Struct, frozen=True):
 
     sub: str
     name: str
-    #: The name of the token that it was made from.
-    tok: str
+    #: The identities of the token that it was made from and of its user. Names are given again.
+    tid: str
+    uid: str
     exp: int
     iat: int
 
@@ -76,13 +77,12 @@ class Authenticator:
             return self._by_proxy(user, connection.headers.get(ROLES_HEADER), origin)
         return msgspec.structs.replace(ANONYMOUS, origin=origin)
 
-    def make_pass(self, secret: str, origin: str) -> Pass:
+    def make_pass(self, secret: str) -> Pass:
         """A pass in exchange for the secret of a token."""
-        actor = access.authenticate(self.site, secret, origin)
-        token = self._token(actor, actor.token or "")
+        token, user = access.token_and_user(self.site, secret)
         now_s = self.site.clock.now_ms() // 1_000
         expires_s = min(now_s + PASS_S, token.expires_ms // 1_000)
-        claims = _Claims(actor.name, actor.name, token.name, expires_s, now_s)
+        claims = _Claims(user.name, user.name, token.uuid, user.uuid, expires_s, now_s)
         signed = ".".join(_encoded(msgspec.json.encode(part)) for part in (_HEADER, claims))
         return Pass(f"{signed}.{self._signature(signed)}", expires_s * 1_000)
 
@@ -98,25 +98,13 @@ class Authenticator:
         claims = _read_claims(signed)
         if claims.exp * 1_000 <= self.site.clock.now_ms():
             raise Unauthenticated("The login has expired; log in again.")
-        owner = access.recognise(self.site, claims.sub, origin)
-        token = self._token(owner, claims.tok)
-        if token.expires_ms <= self.site.clock.now_ms():
-            raise Unauthenticated(f"The token {token.name} has expired; make a new one.")
-        actor = access.introduce(self.site, claims.sub, token.roles, origin)
-        return msgspec.structs.replace(actor, token=token.name)
+        return access.authenticate_pass(self.site, claims.tid, claims.uid, origin)
 
     def _by_proxy(self, user: str, roles: str | None, origin: str) -> Actor:
         if roles is None:
             return access.recognise(self.site, user, origin)
         named = tuple(role.strip() for role in roles.split(",") if role.strip())
         return access.introduce(self.site, user, named, origin)
-
-    def _token(self, owner: Actor, name: str) -> Token:
-        """The token of a pass as it is now."""
-        for token in tokens.list_tokens(self.site, owner):
-            if token.name == name:
-                return token
-        raise Unauthenticated("The token is not known; it may have been deleted.")
 
     def _trusts(self, origin: str) -> bool:
         try:

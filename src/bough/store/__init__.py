@@ -22,10 +22,10 @@ Named queries, functions that take a connection and return model types:
 
 Data enters through `Store.write` and leaves through `Store.read`; both give a connection.
 
-Rows are locked in one order: cohorts, pools, monitors, people, settings, counters of revisions, the
-version, backends, nodes, counters of names, workflows, their groups and tasks; rows of one kind by
-name or uuid. docs/contributing/database.md has the reasons, and what is done where PostgreSQL
-still gives a transaction up.
+Rows are locked in one order: cohorts, pools, monitors, the counter of rights, people, settings,
+counters of revisions, the version, backends, nodes, counters of names, workflows, their groups and
+tasks; rows of one kind by name or uuid. docs/contributing/database.md has the reasons, and what is
+done where PostgreSQL still gives a transaction up.
 """
 
 from __future__ import annotations

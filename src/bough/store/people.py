@@ -37,9 +37,13 @@ _PROFILES = {CredentialType.DATA.value: "endpoint", CredentialType.REGISTRY.valu
 
 # What every request asks is written once: making a statement costs more than running it.
 _TOKENS = sa.select(
-    *(TOKENS.c[name] for name in ("user", "name", "description", "expires_ms", "created_ms"))
+    *(
+        TOKENS.c[name]
+        for name in ("user", "name", "description", "expires_ms", "created_ms", "uuid")
+    )
 ).order_by(TOKENS.c.user, TOKENS.c.name)
 _TOKENS_BY_HASH = _TOKENS.where(TOKENS.c.hash == sa.bindparam("hash"))
+_TOKENS_BY_UUID = _TOKENS.where(TOKENS.c.uuid == sa.bindparam("uuid"))
 _TOKENS_BY_USER = _TOKENS.where(TOKENS.c.user == sa.bindparam("user"))
 _ROLES_OF_TOKEN = (
     sa.select(TOKEN_ROLES.c.role)
@@ -150,6 +154,12 @@ def find_token(connection: sa.Connection, hashed: str) -> Token | None:
     return found[0] if found else None
 
 
+def find_token_by_uuid(connection: sa.Connection, uuid: str) -> Token | None:
+    """The token of an identity, expired or not."""
+    found = _tokens(connection, _TOKENS_BY_UUID, {"uuid": uuid})
+    return found[0] if found else None
+
+
 def list_tokens(connection: sa.Connection, user: str) -> list[Token]:
     """The tokens of a user, by name."""
     return _tokens(connection, _TOKENS_BY_USER, {"user": user})
@@ -164,8 +174,8 @@ def delete_token(connection: sa.Connection, user: str, name: str) -> bool:
 def _tokens(
     connection: sa.Connection, query: sa.Select[Any], values: dict[str, str]
 ) -> list[Token]:
-    found = connection.execute(query, values).all()
-    return [Token(*row, roles=_token_roles(connection, row.user, row.name)) for row in found]
+    found = connection.execute(query, values).mappings().all()
+    return [Token(**row, roles=_token_roles(connection, row["user"], row["name"])) for row in found]
 
 
 def _token_roles(connection: sa.Connection, user: str, token: str) -> tuple[str, ...]:

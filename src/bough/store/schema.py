@@ -179,6 +179,7 @@ USERS = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("created_ms", BIG, nullable=False),
     sa.Column("created_by", sa.Text, nullable=False),
+    sa.Column("uuid", sa.Text, nullable=False, server_default=""),
 )
 
 #: The roles that administrators wrote; those of pools exist by their names alone.
@@ -208,6 +209,8 @@ TOKENS = sa.Table(
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("expires_ms", BIG, nullable=False),
     sa.Column("created_ms", BIG, nullable=False),
+    sa.Column("uuid", sa.Text, nullable=False, server_default=""),
+    sa.Index("tokens_uuid", "uuid", unique=True),
 )
 
 #: A token loses a role with its user.

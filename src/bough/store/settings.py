@@ -1,7 +1,8 @@
 """Settings by name, and counters.
 
-`VERSION` is the version of what a plan depends on and does not itself check when it is applied:
-quotas, nodes, and the plans before it. Raising it locks it.
+Raising a counter locks it. `VERSION` is the version of what a plan depends on and does not itself
+check when it is applied: quotas, nodes, and the plans before it. `ACCESS` counts the changes of
+users, tokens, roles and the names of pools.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from bough.model.pool import Json
 from bough.store.schema import COUNTERS, EVENTS, SETTINGS
 
 VERSION = "version"
+ACCESS = "access"
 
 # What every submission asks is written once: making a statement costs more than running it.
 _NAME = sa.bindparam("name")

@@ -23,15 +23,19 @@ from bough.model.access import (
     Role,
     RoleNames,
     Statement,
+    Token,
+    User,
 )
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool
 from bough.store import people, pools
 from bough.store import pools as pool_store
+from bough.store import settings as setting_store
 from bough.store import workflows as workflow_store
 
 _POOL = "pool/"
 DENIED = "access denied"
+_UNKNOWN = "The token is not known; it may have been deleted."
 #: The names as the designs have them.
 OSMO_NAMES = RoleNames()
 
@@ -121,11 +125,23 @@ def allowed_pools(site: Site, actor: Actor, connection: sa.Connection) -> list[s
 def authenticate(site: Site, secret: str, origin: str = "") -> Actor:
     """The actor who shows the secret of a token."""
     with site.store.read() as connection:
-        token = people.find_token(connection, hash_secret(secret))
-        if token is None:
-            raise Unauthenticated("The token is not known; it may have been deleted.")
-        if token.expires_ms <= site.clock.now_ms():
-            raise Unauthenticated(f"The token {token.name} has expired; make a new one.")
+        token = _valid(site, people.find_token(connection, hash_secret(secret)))
+        return _actor(site, connection, token.user, token.roles, origin, token.name)
+
+
+def token_and_user(site: Site, secret: str) -> tuple[Token, User]:
+    """The token of a secret, and whose it is."""
+    with site.store.read() as connection:
+        token = _valid(site, people.find_token(connection, hash_secret(secret)))
+        return token, _owner(connection, token)
+
+
+def authenticate_pass(site: Site, token_uuid: str, user_uuid: str, origin: str = "") -> Actor:
+    """The actor who shows a pass, by the identities of its token and user."""
+    with site.store.read() as connection:
+        token = _valid(site, people.find_token_by_uuid(connection, token_uuid))
+        if _owner(connection, token).uuid != user_uuid:
+            raise Unauthenticated(_UNKNOWN)
         return _actor(site, connection, token.user, token.roles, origin, token.name)
 
 
@@ -147,6 +163,32 @@ def introduce(site: Site, user: str, roles: tuple[str, ...], origin: str = "") -
 def hash_secret(secret: str) -> str:
     """What is kept of a secret. It has 256 random bits, so a fast hash cannot be reversed."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def change_access(connection: sa.Connection) -> None:
+    """Begin a change of rights: no other one happens until it is done, and open streams notice."""
+    setting_store.raise_counter(connection, setting_store.ACCESS)
+
+
+def access_version(site: Site) -> int:
+    """How often rights have changed so far."""
+    with site.store.read() as connection:
+        return setting_store.counter(connection, setting_store.ACCESS)
+
+
+def _valid(site: Site, token: Token | None) -> Token:
+    if token is None:
+        raise Unauthenticated(_UNKNOWN)
+    if token.expires_ms <= site.clock.now_ms():
+        raise Unauthenticated(f"The token {token.name} has expired; make a new one.")
+    return token
+
+
+def _owner(connection: sa.Connection, token: Token) -> User:
+    user = people.find_user(connection, token.user)
+    if user is None:
+        raise Unauthenticated(_UNKNOWN)
+    return user
 
 
 def _actor(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bough.control.people.access import authorise, hash_secret
+from bough.control.people.access import authorise, change_access, hash_secret
 from bough.control.recording import SYSTEM_ACTOR, audit
 from bough.control.site import Site
 from bough.errors import Conflict, Forbidden, Invalid, NotFound
@@ -65,7 +65,7 @@ def create_token(
         if any(each.name == name for each in people_store.list_tokens(connection, owner)):
             raise Conflict(f"Token {name} already exists; delete it first.")
         kept = tuple(sorted(has if roles is None else set(roles)))
-        token = Token(owner, name, description, expires_ms, now_ms, kept)
+        token = Token(owner, name, description, expires_ms, now_ms, kept, site.ids.uuid())
         secret = _PREFIX + site.ids.secret()
         people_store.insert_token(connection, token, hash_secret(secret))
         audit(connection, site, actor, "token:Create", f"token/{owner}/{name}", None, token)
@@ -76,6 +76,7 @@ def delete_token(site: Site, actor: Actor, name: str, *, user: str | None = None
     """Make a token worthless at once."""
     owner = _authorise(site, actor, Action.TOKEN_UPDATE, user)
     with site.store.write() as connection:
+        change_access(connection)
         if not people_store.delete_token(connection, owner, name):
             raise NotFound(f"Token {name} not found.")
         audit(connection, site, actor, "token:Delete", f"token/{owner}/{name}")
@@ -108,7 +109,8 @@ def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str |
             return None
         now_ms = site.clock.now_ms()
         if people_store.find_user(connection, ADMIN) is None:
-            people_store.insert_user(connection, User(ADMIN, now_ms, SYSTEM_ACTOR.name))
+            made = User(ADMIN, now_ms, SYSTEM_ACTOR.name, site.ids.uuid())
+            people_store.insert_user(connection, made)
         assignment = RoleAssignment(names.admin, SYSTEM_ACTOR.name, now_ms)
         people_store.assign(connection, ADMIN, assignment)
         people_store.delete_token(connection, ADMIN, "first")
@@ -119,6 +121,7 @@ def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str |
             now_ms + 3650 * DAY_MS,
             now_ms,
             (names.admin,),
+            site.ids.uuid(),
         )
         secret = _PREFIX + site.ids.secret()
         people_store.insert_token(connection, token, hash_secret(secret))

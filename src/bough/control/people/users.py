@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.people.access import authorise
+from bough.control.people.access import authorise, change_access
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
@@ -39,7 +39,9 @@ def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) 
     with site.store.write() as connection:
         if people_store.find_user(connection, name) is not None:
             raise Conflict(f"User {name} already exists.")
-        people_store.insert_user(connection, User(name, site.clock.now_ms(), actor.name))
+        people_store.insert_user(
+            connection, User(name, site.clock.now_ms(), actor.name, site.ids.uuid())
+        )
         _assign(site, connection, actor, name, roles)
         view = _view(connection, name)
         audit(connection, site, actor, "user:Create", f"user/{name}", None, view)
@@ -52,6 +54,7 @@ def change_roles(
     """Give roles to a user and take some away, from the user's tokens too."""
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
     with site.store.write() as connection:
+        change_access(connection)
         before = _view(connection, name)
         for role in remove:
             people_store.withdraw(connection, name, role)
@@ -65,6 +68,7 @@ def delete_user(site: Site, actor: Actor, name: str) -> None:
     """Remove a user with roles, tokens and credentials; workflows keep the name."""
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
     with site.store.write() as connection:
+        change_access(connection)
         before = _view(connection, name)
         people_store.delete_user(connection, name)
         audit(connection, site, actor, "user:Delete", f"user/{name}", before, None)
@@ -98,6 +102,7 @@ def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role
     for statement in role.statements:
         _check_statement(role, statement)
     with site.store.write() as connection:
+        change_access(connection)
         before = people_store.list_roles(connection, (role.name,))
         people_store.put_role(connection, role)
         data = msgspec.to_builtins(role)
@@ -110,6 +115,7 @@ def delete_role(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> No
     """Remove a role that was written."""
     authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
+        change_access(connection)
         before = people_store.list_roles(connection, (name,))
         if not before:
             raise NotFound(f"Role {name} not found.")

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.api.pools import DrainReport
-from bough.control.people.access import authorise, resource_of
+from bough.control.people.access import authorise, change_access, resource_of
 from bough.control.pools import quota_effects
 from bough.control.pools.pool_config import PoolSetup, read_pool_setup, status_of
 from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
@@ -120,6 +120,7 @@ def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note =
         if pool_store.find(connection, new_name) is not None:
             raise Conflict(f"Pool {new_name} already exists.")
         pool_store.rename_pool(connection, name, new_name)
+        change_access(connection)
         people_store.forget_default_pool(connection, name, new_name)
         renamed = msgspec.structs.replace(pool, name=new_name)
         revise(connection, site, actor, ConfigType.POOL, name, None, note)
@@ -150,6 +151,7 @@ def delete_pool(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> bo
         pool = _lock(connection, name)
         _check_deletable(connection, name)
         pool_store.delete_pool(connection, name)
+        change_access(connection)
         people_store.forget_default_pool(connection, name)
         revise(connection, site, actor, ConfigType.POOL, name, None, note)
         audit(connection, site, actor, "pool:Delete", f"pool/{name}", pool)

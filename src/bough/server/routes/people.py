@@ -25,7 +25,6 @@ from bough.control.people import tokens, users
 from bough.control.people.tokens import NewToken
 from bough.control.people.users import UserView
 from bough.model.access import Action, Token, User
-from bough.server.authenticator import origin_of
 from bough.server.declare import Limit, Visit, caller, route
 from bough.server.values import read_date_ms, time_text
 
@@ -47,7 +46,7 @@ def login(request: Visit) -> LoginMethods:
 @route("POST", "/api/auth/jwt/access_token", Action.AUTH_LOGIN)
 def make_pass(request: Visit, data: JSONBody[TokenSecret]) -> PassAnswer:
     """A short-lived token in exchange for a personal one."""
-    made = request.app.state.authenticator.make_pass(data.token, origin_of(request))
+    made = request.app.state.authenticator.make_pass(data.token)
     return PassAnswer(made.text, made.expires_ms // 1_000)
 
 

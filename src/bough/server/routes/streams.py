@@ -7,9 +7,10 @@ others from being answered.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
-from anyio import CapacityLimiter, current_time, sleep, to_thread
+from anyio import CapacityLimiter, sleep, to_thread
 from anyio.lowlevel import RunVar
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
@@ -23,15 +24,15 @@ from bough.server.concurrency_limits import check_streams, counted
 from bough.server.declare import OptionalNumber, Visit, caller, text_route
 from bough.server.engine import Engine
 from bough.server.permissions import Scope
+from bough.server.stream_access import StreamAccess
 from bough.server.values import moment_text
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
 #: How many threads read for all who watch.
 _THREADS = 4
-#: How long to wait for something new, at first and at most; and how long a token is trusted.
+#: How long to wait for something new, at first and at most.
 _SHORTEST_S = 0.1
 _LONGEST_S = 1.0
-_BELIEVED_S = 30.0
 _STOPPING = "(The server is being stopped; ask again to read on.)\n"
 
 _LIMITER: RunVar[CapacityLimiter] = RunVar("limiter of streams")
@@ -186,16 +187,11 @@ async def _texts(
 ) -> AsyncIterator[str]:
     """What is read, as it comes; it ends with the workflow, with the server, or with the right."""
     engine: Engine = request.app.state.engine
-    pause_s, believed_s = _SHORTEST_S, current_time() + _BELIEVED_S
+    access = StreamAccess(request)
+    pause_s = _SHORTEST_S
     while True:
         try:
-            if current_time() > believed_s:
-                # A token may have been deleted, or a role taken, since then.
-                reader.actor = await _in_thread(
-                    lambda: request.app.state.authenticator.identify(request)
-                )
-                believed_s = current_time() + _BELIEVED_S
-            text = await _in_thread(reader.read)
+            text = await _in_thread(partial(_read, access, reader))
         except Unavailable:
             text = ""
         except BoughError as error:
@@ -212,6 +208,11 @@ async def _texts(
         if not text:
             await sleep(pause_s)
             pause_s = min(_LONGEST_S, pause_s * 1.5)
+
+
+def _read(access: StreamAccess, reader: _LogLines | _EventLines) -> str:
+    reader.actor = access.check()
+    return reader.read()
 
 
 async def _in_thread(work: Callable[[], Result]) -> Result:

@@ -20,6 +20,7 @@ from bough.model.record import StoredEvent
 from bough.server.concurrency_limits import check_streams, counted
 from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.engine import Engine
+from bough.server.stream_access import StreamAccess
 from bough.server.values import time_text
 from bough.version import VERSION
 
@@ -81,18 +82,18 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
 
 
 async def _events(request: Visit, number: int) -> AsyncIterator[str]:
-    site, actor = caller(request)
+    site, _ = caller(request)
+    access = StreamAccess(request)
     engine: Engine = request.app.state.engine
     # Sent at once, so that those who listen know that they are connected.
     yield f": after {number}\n\n"
     looks = 0
     while not engine.stopping.is_set():
         try:
+            actor = await to_thread.run_sync(access.check)
             found, number = await to_thread.run_sync(follow, site, actor, number)
             looks += 1
             if looks % _LOOKS == 0:
-                # A token may have been deleted, or a role taken, since then.
-                actor = await to_thread.run_sync(request.app.state.authenticator.identify, request)
                 yield ": still here\n\n"
         except BoughError:
             return
