@@ -14,6 +14,8 @@ from http.client import HTTPConnection
 import httpx
 import pytest
 
+from bough.errors import Invalid
+from bough.server.settings import check_public_url
 from tests.api.house import spec
 from tests.api.served import Served
 
@@ -38,6 +40,32 @@ def test_a_server_schedules_answers_and_stops_when_it_is_told_to(data):
         assert server.get("/health") == {"status": "ok", "schedules": True}
         assert 0 == server.stop()
         assert server.token not in server.log
+
+
+def test_links_begin_with_what_the_server_is_told_and_never_with_what_a_client_calls_it(data):
+    body = {"file": spec(1)}
+    headers = {"host": "evil.example:1", "x-forwarded-host": "evil.example"}
+    headers |= {"x-forwarded-proto": "https", "forwarded": "host=evil.example"}
+
+    def links(server: Served) -> list[str]:
+        shown = headers | {"authorization": f"Bearer {server.token}"}
+        url = f"{server.address}/api/pool/default/workflow"
+        made = httpx.post(url, json=body, headers=shown, timeout=30).json()
+        path = f"{server.address}/api/workflow/{made['name']}"
+        service = f"{server.address}/api/configs/service"
+        found = [httpx.get(each, headers=shown, timeout=30).json() for each in (path, service)]
+        assert "evil" not in json.dumps([made, found])
+        return [made["overview"], found[0]["logs"], found[1]["service_base_url"]]
+
+    with Served(data) as server:
+        here = server.address
+        expected = [f"{here}/workflows/job-1", f"{here}/api/workflow/job-1/logs", here]
+        assert expected == links(server)
+        server.stop()
+    with Served(data, "--public-url", "https://bough.example/gpus/") as server:
+        start = "https://bough.example/gpus"
+        expected = [f"{start}/workflows/job-2", f"{start}/api/workflow/job-2/logs", start]
+        assert expected == links(server)
 
 
 def test_who_is_refused_while_still_sending_is_told_why(data):
@@ -135,6 +163,7 @@ def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
         (("--data", str(tmp_path / "file" / "data")), "cannot be the data folder"),
         (("--namespace", "a b"), 'Namespace name "a b" is not valid!'),
         (("--nodes", str(tmp_path / "none.yaml")), "no such file or folder"),
+        (("--public-url", "ftp://x"), "--public-url cannot be 'ftp://x': it must begin with http"),
         (("--connections", "3"), "3 is not in the range 32<=x<=100000"),
         (("--host", "203.0.113.1", "--port", "1"), "Cannot listen on 203.0.113.1:1"),
     ):
@@ -143,6 +172,26 @@ def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
         assert (10 if "listen" in expected else 2) == ended.returncode, ended.stderr
         assert expected in ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("http://a@x", "it can have a path, and neither a user nor a query"),
+        ("http://x/?a=b", "it can have a path, and neither a user nor a query"),
+        ("http://x y", "it has characters that no address has"),
+        ("http://x/\r\nSet-Cookie:", "it has characters that no address has"),
+        ("https:///x", "it must name a host"),
+        ("bough.example", "it must begin with http:// or https://"),
+        ("http://x:99999", "Port out of range 0-65535"),
+        ("http://[::1", "Invalid IPv6 URL"),
+    ],
+)
+def test_what_links_cannot_begin_with_is_refused(text, reason):
+    with pytest.raises(Invalid) as refused:
+        check_public_url(text)
+
+    assert f"--public-url cannot be {text!r}: {reason}." == refused.value.message
 
 
 def test_the_database_can_be_brought_up_to_date_by_itself(data):

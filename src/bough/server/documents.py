@@ -23,10 +23,10 @@ from bough.server.values import seconds_between, time_text
 
 
 class Links:
-    """Addresses on this server, as the client reached it."""
+    """Addresses on this server, whatever the client called it."""
 
     def __init__(self, request: Visit) -> None:
-        self._start = str(request.base_url).rstrip("/")
+        self._start: str = request.app.state.public_url
 
     def overview(self, workflow: str) -> str:
         """Where a person looks at a workflow."""

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import uvicorn
@@ -66,6 +68,7 @@ def serve(settings: Settings) -> None:
         address = shown(listening.socket)
         for warning in running.started.warnings:
             LOG.warning("%s", warning)
+        running.application.state.public_url = _public_url(settings, address)
         _announce(settings, address, running.started)
         connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
         config = uvicorn.Config(
@@ -84,6 +87,19 @@ def serve(settings: Settings) -> None:
             _Server(config, running.engine).run(sockets=[listening.socket])
         finally:
             listening.close()
+
+
+def _public_url(settings: Settings, address: str) -> str:
+    """What links begin with: as told, or else where the server listens."""
+    if settings.public_url is not None:
+        return settings.public_url
+    parts = urlsplit(address)
+    if not ip_address(parts.hostname or "").is_unspecified:
+        return address
+    # It listens on all addresses of the machine; its name is as good as any of them.
+    found = f"http://{socket.gethostname()}:{parts.port}"
+    LOG.warning("links begin with %s; --public-url says what they should begin with", found)
+    return found
 
 
 def _bounds(settings: Settings) -> Bounds:

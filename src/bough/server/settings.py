@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
+
+from bough.errors import Invalid
 
 Network = IPv4Network | IPv6Network
 
@@ -23,6 +27,7 @@ CONNECTIONS = 2_000
 CONNECTIONS_PER_ADDRESS = 1_000
 #: Processes and threads that one task may have.
 TASK_PROCESSES = 32_768
+_VISIBLE = re.compile(r"[!-~]+")
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -33,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True):
     port: int = PORT
     #: `None`: a file in the data folder.
     database: str | None = None
+    #: What links to this server begin with; `None`: where it listens.
+    public_url: str | None = None
     backend: str = "local"
     #: `None`: those that are found, or a few to try it out.
     gpus: int | None = None
@@ -65,3 +72,23 @@ class Settings(msgspec.Struct, frozen=True):
     def admin_token_file(self) -> Path:
         """Where the first administrator finds the token."""
         return self.data / ADMIN_TOKEN_FILE
+
+
+def check_public_url(text: str) -> str:
+    """An address that links can begin with, without a slash at its end."""
+    reason = ""
+    try:
+        parts = urlsplit(text)
+        if not _VISIBLE.fullmatch(text):
+            reason = "it has characters that no address has"
+        elif parts.scheme not in ("http", "https"):
+            reason = "it must begin with http:// or https://"
+        elif not parts.hostname or parts.port == 0:
+            reason = "it must name a host"
+        elif "@" in parts.netloc or "?" in text or "#" in text:
+            reason = "it can have a path, and neither a user nor a query"
+    except ValueError as error:
+        reason = str(error)
+    if reason:
+        raise Invalid(f"--public-url cannot be {text!r}: {reason}.")
+    return text.rstrip("/")

@@ -42,6 +42,12 @@ database_option = click.option(
     type=click.IntRange(0, 65535),
     help="The port to listen on; 0 takes one that is free.",
 )
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="What links to this server begin with, like https://bough.example.org (default: where it "
+    "listens).",
+)
 @data_option
 @database_option
 @click.option(
@@ -135,6 +141,7 @@ database_option = click.option(
 )
 def serve(
     data: str,
+    public_url: str | None,
     nodes: str | None,
     policy: str | None,
     trusted: tuple[str, ...],
@@ -147,8 +154,10 @@ def serve(
     """
     if nodes is not None and options["gpus"] is not None:
         raise click.UsageError("--gpus and --nodes exclude each other.")
-    settings = _server("settings").Settings(
+    known = _server("settings")
+    settings = known.Settings(
         data=Path(data),
+        public_url=None if public_url is None else known.check_public_url(public_url),
         nodes=None if nodes is None else Path(nodes),
         policy=None if policy is None else Path(policy),
         trusted_proxies=tuple(map(_network, trusted)),

@@ -81,7 +81,7 @@ def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Json]
 def get_service(request: Visit) -> ServiceAnswer:
     """What the server was started with, as far as others may know it."""
     site, _ = caller(request)
-    address = str(request.base_url).rstrip("/")
+    address = request.app.state.public_url
     return ServiceAnswer(service_base_url=address, namespace=site.namespace, version=VERSION)
 
 
