@@ -16,6 +16,7 @@ import pytest
 
 from bough.errors import Invalid
 from bough.server.settings import check_public_url
+from bough.store.migration import latest_revision
 from tests.api.house import spec
 from tests.api.served import Served
 
@@ -199,4 +200,38 @@ def test_the_database_can_be_brought_up_to_date_by_itself(data):
 
     for _ in range(2):
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (0, "The database has revision 0003.\n") == (ended.returncode, ended.stdout)
+        assert (0, f"The database has revision {latest_revision()}.\n") == (
+            ended.returncode,
+            ended.stdout,
+        )
+
+
+def test_the_key_of_credentials_is_rotated_while_the_server_runs_and_its_loss_is_said(
+    data, tmp_path
+):
+    key = tmp_path / "key"
+    with Served(data, "--key-file", str(key)) as server:
+        body = {"type": "GENERIC", "payload": {"password": "hunter2"}}
+        assert 200 == server.ask("POST", "/api/credentials/hub", json=body).status_code
+        before = key.read_text()
+
+        done = run("admin", "rotate-key", "--data", str(data), "--key-file", str(key), "-t", "json")
+
+        assert 1 == json.loads(done.stdout)["credentials"]
+        assert before != key.read_text()
+        assert 200 == server.ask("POST", "/api/credentials/other", json=body).status_code
+        assert 0 == server.stop()
+    assert b"hunter2" not in (data / "bough.db").read_bytes()
+    key.chmod(0o644)
+    refused = run("serve", "--data", str(data), "--key-file", str(key), "--port", "0")
+    assert (2, True) == (refused.returncode, "can be read or written by others" in refused.stderr)
+    refused = run("serve", "--data", str(data), "--port", "0")
+    assert f"The key file {data / 'credential-key'} does not exist" in refused.stderr
+    refused = run("admin", "rotate-key", "--data", str(tmp_path / "nowhere"))
+    assert "is not a server's data folder" in refused.stderr
+    assert not (tmp_path / "nowhere").exists()
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", "bough", *words)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

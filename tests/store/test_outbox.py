@@ -13,7 +13,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, Work
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later
-from tests.store.usecases import profiles, query, record_store
+from tests.store.usecases import credentials, query, record_store
 
 pytestmark = pytest.mark.postgresql
 
@@ -51,7 +51,7 @@ def test_an_errand_carries_neither_specs_nor_secrets(p):
     ann = p.user("ann", "osmo-p-user")
     for name in ("store", "hub"):
         payload = {"key": f"secret of {name}"}
-        profiles.set_credential(p.site, ann, name, CredentialType.GENERIC, payload)
+        credentials.set_credential(p.site, ann, name, CredentialType.GENERIC, payload)
     workflow = secretive(p, ann)
     p.scheduler._decide()
 
@@ -72,7 +72,7 @@ def test_an_errand_carries_neither_specs_nor_secrets(p):
 
 def test_a_credential_that_is_gone_ends_the_gang_before_it_starts(p):
     ann = p.user("ann", "osmo-p-user")
-    profiles.set_credential(p.site, ann, "store", CredentialType.GENERIC, {"key": "x"})
+    credentials.set_credential(p.site, ann, "store", CredentialType.GENERIC, {"key": "x"})
     workflow = secretive(p, ann)
     p.settle()
 
@@ -86,10 +86,10 @@ def test_a_credential_that_is_gone_ends_the_gang_before_it_starts(p):
 def test_a_credential_that_goes_while_its_task_runs_is_not_missed_after_a_restart(p):
     ann = p.user("ann", "osmo-p-user")
     for name in ("store", "hub"):
-        profiles.set_credential(p.site, ann, name, CredentialType.GENERIC, {"key": "x"})
+        credentials.set_credential(p.site, ann, name, CredentialType.GENERIC, {"key": "x"})
     workflow = secretive(p, ann)
     p.settle()
-    profiles.delete_credential(p.site, ann, "hub")
+    credentials.delete_credential(p.site, ann, "hub")
 
     again = p.restarted()
     again.settle()

@@ -23,6 +23,7 @@ from bough.model.subpool import SubpoolState
 from bough.model.workflow import WorkflowStatus
 from tests.store.usecases import (
     access,
+    credentials,
     history,
     pool_store,
     pools,
@@ -346,18 +347,18 @@ def test_a_first_start_that_dies_before_the_secret_is_kept_is_made_good_by_the_n
 
 def test_credentials_are_never_shown_again(world):
     user = world.user("ann")
-    profiles.set_credential(
+    credentials.set_credential(
         world.site, user, "registry", CredentialType.REGISTRY, {"auth": "hunter2"}
     )
 
-    (shown,) = profiles.list_credentials(world.site, user)
+    (shown,) = credentials.list_credentials(world.site, user)
 
     assert ("registry", ("auth",)) == (shown.name, shown.keys)
     everything = repr([shown, history.list_audit(world.site, world.admin)])
     assert "hunter2" not in everything
-    assert [] == profiles.list_credentials(world.site, world.user("ben"))
-    profiles.delete_credential(world.site, user, "registry")
-    assert 404 == refusal(profiles.delete_credential, world.site, user, "registry")[0]
+    assert [] == credentials.list_credentials(world.site, world.user("ben"))
+    credentials.delete_credential(world.site, user, "registry")
+    assert 404 == refusal(credentials.delete_credential, world.site, user, "registry")[0]
 
 
 def test_a_default_pool_must_exist_and_follows_a_rename(team):

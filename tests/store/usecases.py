@@ -9,7 +9,7 @@ from bough.backends.virtual import VirtualBackend
 from bough.control.config import policy, settings
 from bough.control.config.policy import Written
 from bough.control.nodes import node_cordon, node_list, node_sync
-from bough.control.people import access, profiles, tokens, users
+from bough.control.people import access, credentials, profiles, tokens, users
 from bough.control.people.access import authenticate
 from bough.control.people.tokens import signing_key
 from bough.control.pools import cohorts, pools, quotas, subpool_drain, subpools
@@ -52,6 +52,7 @@ __all__ = [
     "access",
     "authenticate",
     "cohorts",
+    "credentials",
     "get_usage",
     "get_workflow",
     "history",

@@ -57,6 +57,7 @@ SECTIONS = {
     "Administration": {
         "serve": "serve",
         "db": "serve",
+        "admin": "admin",
         "config": "config",
         "user": "user",
         "token": "token",

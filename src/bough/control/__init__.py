@@ -16,6 +16,7 @@ Modules beside them:
 - recording: audit, history and event of a change
 - fields: numbers and durations as people send them
 - gangs: groups of workflows as gangs of the core
+- credential_keys: the keys that encrypt credentials, in a file
 - site: store, clock, fresh identities, the bell of the loop
 
 Requests enter through the functions that the routes of the server call: each takes the site, the

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bough.control.credential_keys import CredentialKeys
 from bough.model.access import RoleNames
 from bough.model.names import SHARED, QueueName
 from bough.store import Store
@@ -71,6 +72,8 @@ class Site:
     prefix: str = "osmo"
     #: Whether backends run the images that tasks name; if not, the submitter gets a warning.
     runs_images: bool = True
+    #: What encrypts credentials.
+    credential_keys: CredentialKeys = field(default_factory=CredentialKeys)
     #: Rung after every change that may let something start.
     wake: Callable[[], None] = _no_bell
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from bough.control.config.policy import start_with, stored_faults
-from bough.control.people import tokens
+from bough.control.people import credentials, tokens
 from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import read_pool_setup, unallocated
 from bough.control.pools.pool_fields import pool_document
@@ -53,13 +53,14 @@ def start(
     configured before.
     """
     revision = upgrade(site.store)
+    about_credentials = credentials.encrypt_stored(site)
     if policy is not None:
         start_with(site, policy)
     if default_pool:
         _once(lambda: _ensure_pool(site))
     return Started(
         revision=revision,
-        warnings=(*faults(site), *stored_faults(site)),
+        warnings=(*about_credentials, *faults(site), *stored_faults(site)),
         admin_token=_once(lambda: tokens.ensure_admin(site, keep_secret)),
         archived=tuple(subpool_drain.rearm_drains(site)),
     )

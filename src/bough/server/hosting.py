@@ -97,7 +97,7 @@ def _hidden(settings: Settings) -> tuple[Path, ...]:
     """What no task may see: the server's data, its database, and how its user has logged in."""
     from bough.client.login import login_path  # noqa: PLC0415
 
-    found = [settings.data, Path(login_path()).parent]
+    found = [settings.data, settings.credential_key_file, Path(login_path()).parent]
     database = settings.address
     if database.startswith("sqlite") or "://" not in database:
         path = database.split(":///", 1)[-1].partition("?")[0]

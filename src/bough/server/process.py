@@ -21,6 +21,8 @@ import msgspec
 import uvicorn
 from litestar import Litestar
 
+from bough.control.credential_keys import CredentialKeys
+from bough.control.people.credentials import Rotation, rotate
 from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.control.startup import Started, start
@@ -40,9 +42,9 @@ from bough.server.example import TRIED, make_example
 from bough.server.hosting import open_host, running_lock, runs_images
 from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
-from bough.server.settings import Settings
+from bough.server.settings import DATABASE_FILE, Settings
 from bough.store import Store
-from bough.store.migration import upgrade
+from bough.store.migration import require_latest, upgrade
 
 LOG = logging.getLogger(__name__)
 
@@ -124,6 +126,20 @@ def upgrade_database(settings: Settings) -> str:
         store.close()
 
 
+def rotate_key(settings: Settings) -> Rotation:
+    """Encrypt all credentials with a new key; servers may run meanwhile."""
+    path = settings.data / DATABASE_FILE
+    if settings.database is None and not path.is_file():
+        raise Invalid(f"{path} does not exist: {settings.data} is not a server's data folder.")
+    store = Store.open(settings.address)
+    try:
+        require_latest(store)
+        keys = CredentialKeys(settings.credential_key_file)
+        return rotate(Site(store, namespace=settings.namespace, credential_keys=keys))
+    finally:
+        store.close()
+
+
 @contextmanager
 def put_together(settings: Settings) -> Iterator[Running]:
     """Make everything, and end it afterwards: the scheduler first, then the database."""
@@ -137,6 +153,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         namespace=settings.namespace,
         wake=bell,
         runs_images=runs_images(settings),
+        credential_keys=CredentialKeys(settings.credential_key_file),
     )
     try:
         # The example has pools of its own.

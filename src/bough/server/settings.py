@@ -18,6 +18,8 @@ PORT = 8265
 #: The file with the first administrator's token, in the data folder.
 ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105 - a name
 DATABASE_FILE = "bough.db"
+#: The file with the key that encrypts credentials, in the data folder.
+KEY_FILE = "credential-key"
 MAXIMUM_BODY_BYTES = 8 << 20
 #: What is kept of the log of one attempt, and for how long after its end.
 LOG_BYTES = 64 << 20
@@ -54,6 +56,8 @@ class Settings(msgspec.Struct, frozen=True):
     maximum_body_bytes: int = MAXIMUM_BODY_BYTES
     connections: int = CONNECTIONS
     connections_per_address: int = CONNECTIONS_PER_ADDRESS
+    #: The file with the key that encrypts credentials; `None`: one in the data folder.
+    key_file: Path | None = None
     #: The rest concerns tasks that really run; see backends.local.
     private: bool = True
     as_user: bool = False
@@ -67,6 +71,11 @@ class Settings(msgspec.Struct, frozen=True):
     def address(self) -> str:
         """The database: a URL, or the path of a file."""
         return self.database or str(self.data / DATABASE_FILE)
+
+    @property
+    def credential_key_file(self) -> Path:
+        """The file with the key that encrypts credentials."""
+        return self.key_file or self.data / KEY_FILE
 
     @property
     def admin_token_file(self) -> Path:

@@ -13,7 +13,8 @@ Named queries, functions that take a connection and return model types:
 
 - pools: pools, subpools, cohorts, monitors of drains
 - nodes: backends and their nodes
-- people: users, roles, tokens, profiles, credentials
+- people: users, roles, tokens, profiles
+- credentials: credentials of users, encrypted
 - workflows: workflows
 - tasks: groups and tasks, in bulk
 - task_search: tasks with their workflows, filtered

@@ -79,6 +79,22 @@ class Store:
                 yield connection
         _THREAD.commits += 1
 
+    def run_outside_transactions(self, *statements: str) -> None:
+        """Run what the database refuses in a transaction."""
+        with _our_errors(), self.engine.connect() as connection:
+            if self.is_sqlite:
+                # The driver begins none by itself.
+                driver: Any = connection.connection.driver_connection
+                try:
+                    for each in statements:
+                        driver.execute(each).close()
+                except sqlite3.Error as error:
+                    raise Unavailable(f"The database does not answer: {error}") from error
+                return
+            alone = connection.execution_options(isolation_level="AUTOCOMMIT")
+            for each in statements:
+                alone.exec_driver_sql(each)
+
     def _connect_to_write(self) -> sa.Connection:
         return self.engine.connect().execution_options(**{_WRITES: True})
 

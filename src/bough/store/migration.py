@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from bough.errors import Unavailable
+from bough.errors import Conflict, Unavailable
 from bough.store.database import Store
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ _MIGRATION_LOCK = 0x626F756768 + 1
 def upgrade(store: Store, revision: str = LATEST) -> str:
     """Bring the database to a revision, and say which one that is. Twice changes nothing."""
     from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
 
-    config = Config()
-    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    config = _config()
     with store.write() as connection:
         if not store.is_sqlite:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
@@ -41,11 +39,38 @@ def upgrade(store: Store, revision: str = LATEST) -> str:
         return current_revision(connection) or ""
 
 
+def require_latest(store: Store) -> None:
+    """Refuse a database of another version, for what is done beside a server."""
+    latest = latest_revision()
+    with store.read() as connection:
+        revision = current_revision(connection)
+    if revision != latest:
+        raise Conflict(
+            f"The database has revision {revision}, and this program needs {latest}.",
+            hint="start the server of this version first, or run `bough db upgrade`",
+        )
+
+
+def latest_revision() -> str:
+    """The revision that this program needs."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+
+
 def current_revision(connection: sa.Connection) -> str | None:
     """The revision of a database; `None`: it is empty."""
     from alembic.migration import MigrationContext  # noqa: PLC0415
 
     return MigrationContext.configure(connection).get_current_revision()
+
+
+def _config() -> Config:
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    return config
 
 
 def _refuse_newer(connection: sa.Connection, config: Config) -> None:

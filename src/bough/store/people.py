@@ -1,20 +1,14 @@
-"""Users, their roles, tokens, profiles and credentials.
-
-Of a token only the hash is stored; a credential is stored whole, so the database must be kept
-safe.
-"""
+"""Users, their roles, tokens and profiles. Of a token only the hash is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from bough.model.access import (
-    Credential,
-    CredentialType,
     Profile,
     Role,
     RoleAssignment,
@@ -31,9 +25,6 @@ from bough.store.schema import (
     USER_ROLES,
     USERS,
 )
-
-#: Which part of a credential says what it opens.
-_PROFILES = {CredentialType.DATA.value: "endpoint", CredentialType.REGISTRY.value: "registry"}
 
 # What every request asks is written once: making a statement costs more than running it.
 _TOKENS = sa.select(
@@ -183,7 +174,7 @@ def _token_roles(connection: sa.Connection, user: str, token: str) -> tuple[str,
     return tuple(connection.execute(_ROLES_OF_TOKEN, values).scalars())
 
 
-# Profiles and credentials
+# Profiles
 
 
 def find_profile(connection: sa.Connection, user: str) -> Profile:
@@ -208,51 +199,3 @@ def forget_default_pool(connection: sa.Connection, pool: str, instead: str | Non
     query = sa.select(PROFILES.c.user).where(chosen).order_by(PROFILES.c.user)
     if connection.scalars(query.with_for_update()).all():
         connection.execute(sa.update(PROFILES).where(chosen).values(pool=instead))
-
-
-def list_credentials(connection: sa.Connection, user: str) -> list[Credential]:
-    """The credentials of a user, by name, without what is secret."""
-    query = sa.select(CREDENTIALS).where(CREDENTIALS.c.user == user).order_by(CREDENTIALS.c.name)
-    return [
-        Credential(
-            row.user,
-            row.name,
-            CredentialType(row.type),
-            tuple(sorted(row.payload)),
-            row.created_ms,
-            row.payload.get(_PROFILES.get(row.type)),
-        )
-        for row in connection.execute(query)
-    ]
-
-
-def put_credential(
-    connection: sa.Connection, credential: Credential, payload: dict[str, str]
-) -> None:
-    """Write a credential, or write it anew."""
-    delete_credentials(connection, credential.user, (credential.name,))
-    connection.execute(
-        sa.insert(CREDENTIALS).values(
-            user=credential.user,
-            name=credential.name,
-            type=credential.type.value,
-            payload=payload,
-            created_ms=credential.created_ms,
-        )
-    )
-
-
-def delete_credentials(connection: sa.Connection, user: str, names: Iterable[str]) -> bool:
-    """Remove credentials of a user, and say whether there were any."""
-    query = sa.delete(CREDENTIALS).where(
-        CREDENTIALS.c.user == user, CREDENTIALS.c.name.in_(tuple(names))
-    )
-    return bool(connection.execute(query).rowcount)
-
-
-def credential_payload(connection: sa.Connection, user: str, name: str) -> dict[str, str] | None:
-    """The secret itself, for the backend alone."""
-    query = sa.select(CREDENTIALS.c.payload).where(
-        CREDENTIALS.c.user == user, CREDENTIALS.c.name == name
-    )
-    return connection.execute(query).scalar_one_or_none()

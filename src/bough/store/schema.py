@@ -241,8 +241,12 @@ CREDENTIALS = sa.Table(
     sa.Column("user", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("type", sa.Text, nullable=False),
+    # What an earlier version stored in clear; nothing once it is encrypted.
     sa.Column("payload", JSON, nullable=False),
     sa.Column("created_ms", BIG, nullable=False),
+    sa.Column("sealed", sa.Text),
+    sa.Column("key_names", JSON),
+    sa.Column("opens", sa.Text),
 )
 
 CONFIG_HISTORY = sa.Table(

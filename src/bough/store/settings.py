@@ -29,6 +29,15 @@ _RAISE = {
 }
 
 
+_CLAIM = {
+    dialect: insert(SETTINGS)
+    .values(name=_NAME, value=sa.bindparam("value", type_=SETTINGS.c.value.type))
+    .on_conflict_do_update(index_elements=[SETTINGS.c.name], set_={"value": SETTINGS.c.value})
+    .returning(SETTINGS.c.value)
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+}
+
+
 def get(connection: sa.Connection, name: str) -> Json:
     """A setting; `None`: it was never set."""
     return connection.execute(_VALUE, {"name": name}).scalar_one_or_none()
@@ -41,6 +50,12 @@ def put(connection: sa.Connection, name: str, value: Json) -> None:
     )
     if not updated.rowcount:
         connection.execute(sa.insert(SETTINGS).values(name=name, value=value))
+
+
+def claim(connection: sa.Connection, name: str, value: Json) -> Json:
+    """Set a setting unless it is set; its value, locked until the transaction ends."""
+    values = {"name": name, "value": value}
+    return connection.execute(_CLAIM[connection.dialect.name], values).scalar_one()
 
 
 def counter(connection: sa.Connection, name: str) -> int:

@@ -29,6 +29,13 @@ database_option = click.option(
     show_envvar=True,
     help="A database instead of a file in the data folder, like postgresql://user@host/name.",
 )
+key_file_option = click.option(
+    "--key-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="The file with the key that encrypts credentials, the same for all servers on one "
+    "database (default: credential-key in the data folder).",
+)
 
 
 @click.command(cls=Command)
@@ -50,6 +57,7 @@ database_option = click.option(
 )
 @data_option
 @database_option
+@key_file_option
 @click.option(
     "--backend",
     type=click.Choice(["local", "virtual"]),
@@ -142,6 +150,7 @@ database_option = click.option(
 def serve(
     data: str,
     public_url: str | None,
+    key_file: str | None,
     nodes: str | None,
     policy: str | None,
     trusted: tuple[str, ...],
@@ -154,17 +163,18 @@ def serve(
     """
     if nodes is not None and options["gpus"] is not None:
         raise click.UsageError("--gpus and --nodes exclude each other.")
-    known = _server("settings")
+    known = server("settings")
     settings = known.Settings(
         data=Path(data),
         public_url=None if public_url is None else known.check_public_url(public_url),
+        key_file=None if key_file is None else Path(key_file),
         nodes=None if nodes is None else Path(nodes),
         policy=None if policy is None else Path(policy),
         trusted_proxies=tuple(map(_network, trusted)),
         data_folders=tuple(map(Path, folders)),
         **options,
     )
-    _server("process").serve(settings)
+    server("process").serve(settings)
 
 
 @click.group(cls=Group)
@@ -178,8 +188,8 @@ def db() -> None:
 @format_option
 def upgrade(data: str, database: str | None, format_type: str) -> None:
     """Migrate the database to this version. A server also does so when it starts."""
-    settings = _server("settings").Settings(data=Path(data), database=database)
-    revision = _server("process").upgrade_database(settings)
+    settings = server("settings").Settings(data=Path(data), database=database)
+    revision = server("process").upgrade_database(settings)
     answer = {"revision": revision}
     echo(answer, format_type, lambda _: f"The database has revision {revision}.")
 
@@ -191,7 +201,7 @@ def _network(text: str) -> Any:
         raise click.BadParameter(str(error), param_hint="--trust-proxy") from None
 
 
-def _server(name: str) -> Any:
+def server(name: str) -> Any:
     """The module `bough.server.NAME`, imported when a command runs and not before."""
     try:
         return importlib.import_module(f"bough.server.{name}")

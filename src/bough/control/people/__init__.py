@@ -3,7 +3,8 @@
 - access: whether an actor may do something; who sends a request
 - users: users and roles
 - tokens: personal access tokens: shown once, kept as a hash
-- profiles: the profile and the credentials of one user
+- profiles: the profile of one user
+- credentials: the credentials of users, encrypted
 
 In: requests. Out: rows, actors, refusals.
 """

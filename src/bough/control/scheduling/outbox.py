@@ -6,24 +6,29 @@ backend is told, and kept nowhere else.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import sqlalchemy as sa
+
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
+from bough.control.people.credentials import read_secret
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import is_victim
 from bough.control.workflows.workflow_changes import START
-from bough.errors import BoughError
+from bough.errors import BoughError, Unavailable
 from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
 from bough.model.record import OutboxMessage
 from bough.model.workflow import Group, Task, Workflow
-from bough.store import people as people_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.rows import convert
+
+LOG = logging.getLogger(__name__)
 
 #: How many messages are sent before their delivery is written.
 _AT_ONCE = 20
@@ -41,14 +46,19 @@ class _Unstartable(Exception):
         return Observation(self._attempt, Sight.UNSTARTABLE, at_ms, message=str(self))
 
 
+class _Sealed(Exception):
+    """A credential cannot be decrypted here and now, so what uses it waits."""
+
+
 class _Files(NamedTuple):
     """What is kept of attempts and of all that they belong to, by identity."""
 
     tasks: Mapping[str, Task]
     groups: Mapping[str, Group]
     workflows: Mapping[str, Workflow]
-    #: By group: the credentials that its tasks name; `None`: there is none of that name.
-    secrets: Mapping[str, Mapping[str, dict[str, str] | None]]
+    #: By group: the credentials that its tasks name; `None`: there is none of that name; an error:
+    #: why it cannot be decrypted.
+    secrets: Mapping[str, Mapping[str, dict[str, str] | Unavailable | None]]
 
 
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
@@ -77,6 +87,8 @@ def remind(site: Site, backend: Backend) -> int:
                 backend.start(start)
         except _Unstartable as error:
             observations.observe(site, [error.seen(now_ms)])
+        except _Sealed as error:
+            LOG.warning("a group waits: %s", error)
     for task in tasks:
         if task.releasing is not None:
             since_ms = now_ms if task.released_ms is None else task.released_ms
@@ -103,6 +115,8 @@ def _deliver(
         except _Unstartable as error:
             done.append(message.number)
             lost.append(error.seen(site.clock.now_ms()))
+        except _Sealed as error:
+            failed[message.number] = str(error)
         except (BoughError, OSError) as error:
             silent.add(message.backend)
             failed[message.number] = str(error)
@@ -153,9 +167,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
         secrets = {
             group.uuid: {
-                name: people_store.credential_payload(
-                    connection, workflows[group.workflow_uuid].submitted_by, name
-                )
+                name: _secret(connection, site, workflows[group.workflow_uuid].submitted_by, name)
                 for name in _credentials(group, tasks)
             }
             for group in groups
@@ -166,6 +178,15 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         workflows,
         secrets,
     )
+
+
+def _secret(
+    connection: sa.Connection, site: Site, user: str, name: str
+) -> dict[str, str] | Unavailable | None:
+    try:
+        return read_secret(connection, site, user, name)
+    except Unavailable as error:
+        return error
 
 
 def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
@@ -190,7 +211,7 @@ def _launch(
     workflow: Workflow,
     group: Group,
     task: Task,
-    secrets: Mapping[str, dict[str, str] | None],
+    secrets: Mapping[str, dict[str, str] | Unavailable | None],
 ) -> Launch:
     """What a backend must know to run an attempt."""
     spec = next(each for each in group.spec.tasks if each.name == task.name)
@@ -201,8 +222,10 @@ def _launch(
         if payload is None and task.started_ms is None:
             message = f"Credential {name} of {workflow.submitted_by} does not exist."
             raise _Unstartable(task.attempt, message)
+        if isinstance(payload, Unavailable) and task.started_ms is None:
+            raise _Sealed(f"{payload.message} {payload.hint}")
         # What runs already is only reminded of, and has its secrets.
-        seen[name] = payload or {}
+        seen[name] = payload if isinstance(payload, dict) else {}
     return Launch(
         attempt=task.attempt,
         name=task.name,

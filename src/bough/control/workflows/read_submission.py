@@ -18,7 +18,7 @@ from bough.control.workflows.specs import (
 from bough.errors import Forbidden, Invalid
 from bough.model.access import Action, Actor
 from bough.model.workflow import WorkflowSpec
-from bough.store import people as people_store
+from bough.store import credentials as credential_store
 
 #: Other workflows that the tasks of one can read from.
 MAXIMUM_OTHERS = 100
@@ -89,7 +89,7 @@ def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
     if not uses:
         return
     with site.store.read() as connection:
-        owned = people_store.list_credentials(connection, actor.name)
+        owned = credential_store.of_user(connection, actor.name)
     keys = {each.name: each.keys for each in owned}
     for task, use in uses:
         if use.name not in keys:

@@ -13,7 +13,7 @@ from bough.api.people import (
     ProfileToken,
     SetCredential,
 )
-from bough.control.people import profiles
+from bough.control.people import credentials, profiles
 from bough.errors import Invalid
 from bough.model.access import Action, Credential, CredentialType, Profile
 from bough.server.declare import Visit, caller, route
@@ -50,7 +50,7 @@ def set_profile(request: Visit, data: JSONBody[dict[str, Json]]) -> ProfileChoic
 def list_credentials(request: Visit) -> CredentialList:
     """The user's credentials, without what is secret."""
     site, actor = caller(request)
-    return CredentialList([_line(each) for each in profiles.list_credentials(site, actor)])
+    return CredentialList([_line(each) for each in credentials.list_credentials(site, actor)])
 
 
 @route("POST", _CREDENTIAL, Action.CREDENTIAL_UPDATE)
@@ -60,14 +60,14 @@ def set_credential(
     """Keep a secret for the user's workflows; it is never shown again."""
     site, actor = caller(request)
     kind, payload = _sent(data)
-    return _line(profiles.set_credential(site, actor, credential, kind, payload))
+    return _line(credentials.set_credential(site, actor, credential, kind, payload))
 
 
 @route("DELETE", _CREDENTIAL, Action.CREDENTIAL_UPDATE)
 def delete_credential(request: Visit, credential: FromPath[str]) -> CredentialList:
     """Forget a secret."""
     site, actor = caller(request)
-    return CredentialList([_line(profiles.delete_credential(site, actor, credential))])
+    return CredentialList([_line(credentials.delete_credential(site, actor, credential))])
 
 
 def _sent(data: SetCredential) -> tuple[CredentialType, dict[str, str]]:

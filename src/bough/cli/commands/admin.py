@@ -1,0 +1,38 @@
+"""`bough admin`: what is done on the server's own machine, with its data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bough.cli.command import Group
+from bough.cli.commands.serve import data_option, database_option, key_file_option, server
+from bough.cli.options import format_option
+from bough.cli.output import echo
+
+
+@click.group(cls=Group)
+def admin() -> None:
+    """Repairs on the server's own machine."""
+
+
+@admin.command("rotate-key")
+@data_option
+@database_option
+@key_file_option
+@format_option
+def rotate_key(data: str, database: str | None, key_file: str | None, format_type: str) -> None:
+    """Encrypt all credentials with a new key, and forget the old one.
+
+    Servers may run meanwhile. Copy the key file to the other servers on the same database.
+    """
+    path = None if key_file is None else Path(key_file)
+    settings = server("settings").Settings(data=Path(data), database=database, key_file=path)
+    done = server("process").rotate_key(settings)
+    answer = {"key": done.key, "credentials": done.credentials}
+    echo(
+        answer,
+        format_type,
+        lambda _: f"{done.credentials} credentials are encrypted with the new key {done.key}.",
+    )

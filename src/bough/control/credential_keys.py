@@ -1,0 +1,212 @@
+"""The keys that encrypt credentials: in a file of their own, never in the database.
+
+The file has one key on each line, in base64. The first one encrypts; the others are there while a
+rotation is under way, and only decrypt. A ciphertext names its key by an identity, and is bound to
+the user, name and type of its credential: moved to another row it cannot be decrypted.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fcntl
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from bough.errors import Conflict, Invalid, Unavailable
+from bough.model.access import Credential
+
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+#: The form of a ciphertext, so that another cipher can follow.
+_FORM = "1"
+_MODE = 0o600
+#: No key file is larger.
+_FILE_BYTES = 64 * 1024
+_NO_COPY = "without it the credentials cannot be read: restore it from where you keep a copy"
+
+
+class CredentialKeys:
+    """The keys of a file, or of no file: keys in memory are for tests and end with the process."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._keys: tuple[bytes, ...] = () if path else (secrets.token_bytes(_KEY_BYTES),)
+
+    @property
+    def current(self) -> str:
+        """The identity of the key that encrypts."""
+        return _identity(self._keys[0])
+
+    def knows(self, identity: str) -> bool:
+        """Whether there is a key of this identity; the file may have changed meanwhile."""
+        if identity not in map(_identity, self._keys) and self.path is not None:
+            self.load()
+        return identity in map(_identity, self._keys)
+
+    def ensure(self, *, needed: bool) -> None:
+        """Read the file; make it where there is none, unless a key is needed that existed."""
+        if self.path is None:
+            return
+        if not os.path.lexists(self.path):
+            if needed:
+                raise Unavailable(
+                    f"The key file {self.path} does not exist, and the credentials in the "
+                    "database are encrypted with a key.",
+                    hint=f"{_NO_COPY}, or from another server on the same database (--key-file)",
+                )
+            _write(self.path, (secrets.token_bytes(_KEY_BYTES),), new=True)
+        self.load()
+
+    def load(self) -> None:
+        """Read the file again."""
+        if self.path is not None:
+            self._keys = _read(self.path)
+
+    def add(self) -> None:
+        """Put a new key before the others, on the disk first."""
+        keys = (secrets.token_bytes(_KEY_BYTES), *self._keys)
+        if self.path is not None:
+            _write(self.path, keys)
+        self._keys = keys
+
+    def drop_older(self) -> None:
+        """Keep the key that encrypts, and no other."""
+        keys = self._keys[:1]
+        if self.path is not None:
+            _write(self.path, keys)
+        self._keys = keys
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process change the file meanwhile."""
+        if self.path is None:
+            yield
+            return
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Conflict("Another rotation of the key is under way.") from None
+            yield
+        finally:
+            os.close(folder)
+
+    def seal(self, credential: Credential, payload: dict[str, str]) -> str:
+        """Encrypt what is secret of a credential."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        text = AESGCM(self._keys[0]).encrypt(nonce, msgspec.json.encode(payload), _row(credential))
+        return f"{_FORM}:{self.current}:{base64.b64encode(nonce + text).decode()}"
+
+    def open(self, credential: Credential, sealed: str) -> dict[str, str]:
+        """Decrypt it."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+        whose = f"Credential {credential.name} of {credential.user}"
+        form, _, rest = sealed.partition(":")
+        identity, _, text = rest.partition(":")
+        if form != _FORM:
+            raise Unavailable(f"{whose} is encrypted in a form that this version does not know.")
+        if not self.knows(identity):
+            raise Unavailable(
+                f"{whose} is encrypted with the key {identity}, which is not in the key file "
+                f"{self.path}.",
+                hint="use the same key file (--key-file) on all servers of a database",
+            )
+        key = next(each for each in self._keys if _identity(each) == identity)
+        try:
+            both = base64.b64decode(text)
+            plain = AESGCM(key).decrypt(both[:_NONCE_BYTES], both[_NONCE_BYTES:], _row(credential))
+        except (InvalidTag, ValueError):
+            raise Unavailable(
+                f"{whose} was changed in the database, or belongs to another user or name; "
+                "it is not used.",
+                hint="set it again",
+            ) from None
+        return msgspec.json.decode(plain, type=dict[str, str])
+
+
+def _row(credential: Credential) -> bytes:
+    """What a ciphertext is bound to."""
+    return msgspec.json.encode(
+        ("credential", credential.user, credential.name, credential.type.value)
+    )
+
+
+def _identity(key: bytes) -> str:
+    """A name of a key that says nothing of it."""
+    return hashlib.sha256(b"bough credential key\0" + key).hexdigest()[:16]
+
+
+def _read(path: Path) -> tuple[bytes, ...]:
+    """The keys of a file, if none but its owner can read it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            content = file.read(_FILE_BYTES) if stat.S_ISREG(found.st_mode) else b""
+    except FileNotFoundError:
+        raise Unavailable(f"The key file {path} does not exist.", hint=_NO_COPY) from None
+    except OSError as error:
+        raise Invalid(f"The key file {path} cannot be read: {error.strerror}.") from None
+    if found.st_mode & 0o077:
+        raise Invalid(
+            f"The key file {path} can be read or written by others than its owner "
+            f"(mode {stat.S_IMODE(found.st_mode):04o}).",
+            hint=f"chmod 600 {path}; if others had access, run `bough admin rotate-key` after that",
+        )
+    if found.st_uid not in {0, os.geteuid()}:
+        raise Invalid(f"The key file {path} belongs to another user.")
+    return tuple(_key(path, number, each) for number, each in enumerate(content.split(), 1)) or (
+        _key(path, 1, b""),
+    )
+
+
+def _key(path: Path, number: int, text: bytes) -> bytes:
+    with suppress(binascii.Error, ValueError):
+        key = base64.b64decode(text, validate=True)
+        if len(key) == _KEY_BYTES:
+            return key
+    raise Invalid(
+        f"The key file {path}: line {number} is not a key of {_KEY_BYTES} bytes in base64.",
+        hint=_NO_COPY,
+    )
+
+
+def _write(path: Path, keys: Sequence[bytes], *, new: bool = False) -> None:
+    """Write the file, whole and on the disk when this returns; a new one replaces no other."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"".join(base64.b64encode(each) + b"\n" for each in keys))
+            file.flush()
+            os.fsync(descriptor)
+        if new:
+            # Another server may be making it at this moment; then that one counts.
+            with suppress(FileExistsError):
+                os.link(part, path)
+            part.unlink()
+        else:
+            part.rename(path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise Unavailable(f"The key file {path} cannot be written: {error.strerror}.") from None

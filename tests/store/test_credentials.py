@@ -1,0 +1,254 @@
+"""Credentials at rest: encrypted with a key that is in a file of its own, never in the database."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from bough.control.credential_keys import CredentialKeys
+from bough.control.people.credentials import KEY, read_secret, rotate
+from bough.errors import BoughError
+from bough.model.access import CredentialType
+from bough.store.migration import upgrade
+from bough.store.schema import CREDENTIALS
+from tests.store.usecases import Site, Store, credentials, history, setting_store, start
+from tests.store.world import refusal
+
+pytestmark = pytest.mark.postgresql
+
+SECRET = "correct horse battery staple"
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    return tmp_path / "keys" / "credential-key"
+
+
+@pytest.fixture
+def site(store, key_file) -> Site:
+    made = Site(store, credential_keys=CredentialKeys(key_file))
+    start(made)
+    return made
+
+
+@pytest.fixture
+def ann(world, site):
+    assert site
+    return world.user("ann", "osmo-admin")
+
+
+def another(site: Site, path: Path) -> Site:
+    """Another server on the same database."""
+    return replace(site, credential_keys=CredentialKeys(path))
+
+
+def put(site: Site, actor, name: str = "hub", secret: str = SECRET) -> None:
+    payload = {"registry": "hub.example", "password": secret}
+    credentials.set_credential(site, actor, name, CredentialType.REGISTRY, payload)
+
+
+def read(site: Site, user: str, name: str = "hub") -> str:
+    with site.store.read() as connection:
+        found = read_secret(connection, site, user, name)
+    assert found is not None
+    return found["password"]
+
+
+def everything(store: Store) -> bytes:
+    """All bytes that a database has on the disk for credentials."""
+    if not store.is_sqlite:
+        store.run_outside_transactions("CHECKPOINT")
+        with store.read() as connection:
+            path = connection.exec_driver_sql("SELECT pg_relation_filepath('credentials')").scalar()
+            query = sa.text("SELECT pg_read_binary_file(:path)")
+            return bytes(connection.execute(query, {"path": path}).scalar_one())
+    path = Path(store.engine.url.database or "")
+    files = (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-journal"))
+    return b"".join(each.read_bytes() for each in files if each.exists())
+
+
+def test_a_credential_is_nowhere_in_the_database_and_is_read_with_the_key(site, ann, key_file):
+    put(site, ann)
+
+    assert SECRET == read(site, "ann")
+    found = everything(site.store)
+    assert b"hub.example" in found
+    assert SECRET.encode() not in found
+    for key in key_file.read_bytes().split():
+        assert key not in found
+        assert base64.b64decode(key) not in found
+    assert "0o600" == oct(key_file.stat().st_mode & 0o777)
+    (shown,) = credentials.list_credentials(site, ann)
+    assert (("password", "registry"), "hub.example") == (shown.keys, shown.profile)
+
+
+def test_what_an_earlier_version_stored_in_clear_is_encrypted_at_the_start(databases, key_file):
+    store = Store.open(databases.make(migrated=False))
+    upgrade(store, "0005")
+    with store.write() as connection:
+        connection.execute(
+            sa.insert(CREDENTIALS).values(
+                user="ann",
+                name="hub",
+                type="REGISTRY",
+                payload={"registry": "hub.example", "password": SECRET},
+                created_ms=5,
+            )
+        )
+    assert SECRET.encode() in everything(store)
+    site = Site(store, credential_keys=CredentialKeys(key_file))
+
+    assert () == start(site).warnings
+
+    assert SECRET.encode() not in everything(store)
+    assert SECRET == read(site, "ann")
+    assert SECRET == read(another(site, key_file), "ann")
+    store.close()
+
+
+def test_a_ciphertext_of_another_user_or_name_is_not_used(site, ann, world):
+    ben = world.user("ben", "osmo-admin")
+    put(site, ann)
+    put(site, ben, secret="ben's own")
+    put(site, ann, "other", "another one")
+    with site.store.write() as connection:
+        rows = {
+            (row.user, row.name): row.sealed for row in connection.execute(sa.select(CREDENTIALS))
+        }
+        swap = sa.update(CREDENTIALS).values(sealed=rows["ann", "hub"])
+        connection.execute(swap.where(CREDENTIALS.c.user == "ben"))
+        connection.execute(swap.where(CREDENTIALS.c.name == "other"))
+
+    text = "was changed in the database, or belongs to another user or name; it is not used."
+    assert (503, f"Credential hub of ben {text}") == refusal(read, site, "ben")
+    assert (503, f"Credential other of ann {text}") == refusal(read, site, "ann", "other")
+    assert SECRET == read(site, "ann")
+
+
+def test_a_rotation_encrypts_everything_anew_while_a_server_runs(site, ann, key_file):
+    put(site, ann)
+    before, old = everything(site.store), key_file.read_text()
+
+    done = rotate(another(site, key_file))
+
+    assert (1, 1) == (done.credentials, len(key_file.read_text().split()))
+    assert old != key_file.read_text()
+    assert "0o600" == oct(key_file.stat().st_mode & 0o777)
+    # The server that runs has the old key in memory, and reads the file again.
+    assert SECRET == read(site, "ann")
+    put(site, ann, "second", "written after it")
+    assert "written after it" == read(another(site, key_file), "ann", "second")
+    assert before != everything(site.store)
+    key_file.write_text(old)
+    assert 503 == refusal(read, another(site, key_file), "ann")[0]
+    page = history.list_audit(site, ann)
+    assert "credentials:RotateKey" in {each.action for each in page}
+
+
+def test_a_rotation_that_was_killed_half_way_loses_nothing(site, ann, key_file):
+    put(site, ann)
+    begun = CredentialKeys(key_file)
+    begun.load()
+    begun.add()
+    assert 2 == len(key_file.read_text().split())
+
+    restarted = another(site, key_file)
+    assert SECRET == read(restarted, "ann")
+    start(restarted)
+    assert SECRET == read(restarted, "ann")
+    with site.store.read() as connection:
+        assert begun.current == setting_store.get(connection, KEY)
+
+    assert 1 == rotate(restarted).credentials
+    assert 1 == len(key_file.read_text().split())
+    assert SECRET == read(restarted, "ann")
+
+
+def test_two_rotations_do_not_happen_at_once(site, ann, key_file):
+    put(site, ann)
+    before = key_file.read_text()
+    with CredentialKeys(key_file).alone():
+        refused = refusal(rotate, another(site, key_file))
+
+    assert (409, "Another rotation of the key is under way.") == refused
+    assert before == key_file.read_text()
+
+
+def test_a_server_with_another_key_says_so_at_its_start_and_where_it_is_used(
+    site, ann, key_file, tmp_path
+):
+    other = another(site, tmp_path / "elsewhere")
+    # Both are fresh: which key counts is not decided before the first credential.
+    start(other)
+    put(site, ann)
+    before = everything(site.store)
+
+    known = site.credential_keys.current
+    message = (
+        f"The credentials in the database are encrypted with the key {known}, which is not in the "
+        f"key file {tmp_path / 'elsewhere'}."
+    )
+    assert (503, message) == refusal(start, other)
+    assert (503, message) == refusal(put, other, ann, "mine")
+    assert (503, message) == refusal(rotate, other)
+    status, text = refusal(read, other, "ann")
+    assert (503, True) == (status, text.startswith("Credential hub of ann is encrypted with the"))
+    assert ["hub"] == [each.name for each in credentials.list_credentials(other, ann)]
+    if site.store.is_sqlite:
+        assert before == everything(site.store)
+
+    (tmp_path / "elsewhere").write_bytes(key_file.read_bytes())
+    start(other)
+    assert SECRET == read(other, "ann")
+
+
+def test_without_its_key_file_a_server_does_not_start_and_makes_no_other(site, ann, key_file):
+    put(site, ann)
+    kept = key_file.rename(key_file.with_name("kept"))
+
+    with pytest.raises(BoughError) as caught:
+        start(another(site, key_file))
+
+    assert (
+        f"The key file {key_file} does not exist, and the credentials in the database are "
+        "encrypted with a key."
+    ) == caught.value.message
+    assert not key_file.exists()
+    kept.rename(key_file)
+    start(another(site, key_file))
+    assert SECRET == read(another(site, key_file), "ann")
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "message"),
+    [
+        (
+            None,
+            0o640,
+            "The key file {} can be read or written by others than its owner (mode 0640).",
+        ),
+        (
+            None,
+            0o602,
+            "The key file {} can be read or written by others than its owner (mode 0602).",
+        ),
+        (b"", 0o600, "The key file {}: line 1 is not a key of 32 bytes in base64."),
+        (b"c2hvcnQ=\n", 0o600, "The key file {}: line 1 is not a key of 32 bytes in base64."),
+        (b"\xff\n", 0o600, "The key file {}: line 1 is not a key of 32 bytes in base64."),
+    ],
+)
+def test_a_key_file_that_others_can_read_or_that_is_none_is_refused(
+    tmp_path, content, mode, message
+):
+    path = tmp_path / "key"
+    keys = CredentialKeys(path)
+    keys.ensure(needed=False)
+    if content is not None:
+        path.write_bytes(content)
+    path.chmod(mode)
+
+    assert (400, message.format(path)) == refusal(keys.ensure, needed=True)
