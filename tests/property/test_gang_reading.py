@@ -169,7 +169,7 @@ def test_files_with_anything_in_them_are_read_without_a_crash(data: st.DataObjec
         texts.append(Document(value, "file", line))
     found = gather(texts)
     for gang in found.gangs:
-        assert gang.name == describe(gang)["name"]
+        assert gang.name == describe(gang).name
 
 
 def spoil(value: Any, data: st.DataObject) -> Any:

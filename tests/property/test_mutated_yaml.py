@@ -112,28 +112,26 @@ def make_input(number: int) -> bytes:
 def read_all(path: str) -> str:
     """Read, validate and ask; say how it went."""
     strict, lenient = check([path]), check([path], lenient=True)
-    assert lenient["errors"] <= strict["errors"]
-    for problem in strict["problems"]:
-        assert problem["message"]
-        assert problem["file"] == path or problem["subject"] is None
-        assert problem["line"] is not None or problem["field"] is None
-    if lenient["errors"]:
+    assert lenient.errors <= strict.errors
+    for problem in strict.problems:
+        assert problem.message
+        assert problem.file == path or problem.subject is None
+        assert problem.line is not None or problem.field is None
+    if lenient.errors:
         with pytest.raises(Invalid) as caught:
             show([path], lenient=True)
         assert caught.value.details
         return "refused"
     tree = show([path], lenient=True)
-    nodes = tree["nodes"]
+    nodes = tree.nodes
     assert len(render_tree(tree, write_amount).splitlines()) >= len(nodes)
-    for queue in [node for node in nodes if node["kind"] == "queue"][:2]:
-        listed = [each for each in queue["resources"] if each["nominal"] is not None]
+    for queue in [node for node in nodes if node.kind == "queue"][:2]:
+        listed = [each for each in queue.resources if each.nominal is not None]
         if not listed:
             continue
-        request = f"{listed[0]['resource']}=2"
-        answer = admit([path], queue["name"], [request], lenient=True)
-        assert render_admit(answer, write_amount).startswith(
-            "yes: " if answer["admitted"] else "no: "
-        )
+        request = f"{listed[0].resource}=2"
+        answer = admit([path], queue.name, [request], lenient=True)
+        assert render_admit(answer, write_amount).startswith("yes: " if answer.admitted else "no: ")
     return "shown"
 
 

@@ -16,9 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.tools.plan import plan
-from bough.tools.why import why
+from bough.tools import plan as plan_tool
+from bough.tools import why as why_tool
+from tests.printed import as_json
 from tests.worlds_yaml import Object, changed, kai_world, kueue_world, write
+
+plan, why = as_json(plan_tool.plan), as_json(why_tool.why)
 
 #: So many of a world's workloads that wait are asked about.
 ASKED = 3

@@ -110,17 +110,17 @@ def check_facts(gang: Gang, step: Fields) -> None:
     told = describe(gang)
     for fact in ("can_start", "complete", "stale"):
         if fact in step:
-            assert step.boolean(fact, default=False) == told[fact], fact
+            assert step.boolean(fact, default=False) == getattr(told, fact), fact
     if "not_preemptible" in step:
-        assert step.integer("not_preemptible") == told["not_preemptible"]
+        assert step.integer("not_preemptible") == told.not_preemptible
     for fact in ("first_choice", "surplus"):
         if fact in step:
-            assert numbers(step, fact) == by_leaf(gang, told[fact]), fact
+            assert numbers(step, fact) == by_leaf(gang, getattr(told, fact)), fact
     if "shortages" in step:
-        short = {each["node"]: each["available"] for each in told["shortages"]}
+        short = {each.node: each.available for each in told.shortages}
         assert numbers(step, "shortages") == short
     if "growth" in step:
-        assert list(step.texts("growth")) == [unit["node"] for unit in told["growth"]]
+        assert list(step.texts("growth")) == [unit.node for unit in told.growth]
 
 
 def check_releases(gang: Gang, step: Fields) -> None:

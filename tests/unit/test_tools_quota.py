@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from bough.errors import Invalid, NotFound
-from bough.tools.admit import admit
-from bough.tools.quota import check, show
+from bough.tools import admit as admit_tool
+from bough.tools import quota as quota_tool
+from tests.printed import as_json
 
+show, check = as_json(quota_tool.show), as_json(quota_tool.check)
+admit = as_json(admit_tool.admit)
 EXAMPLE = str(files("bough") / "examples" / "organisation")
 
 NODES = """\

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bough.tools.plan import plan
-from bough.tools.why import why
+from bough.tools import plan as plan_tool
+from bough.tools import why as why_tool
+from tests.printed import as_json
 from tests.worlds_yaml import GROUP, HOSTNAME, Object, changed, write
+
+plan, why = as_json(plan_tool.plan), as_json(why_tool.why)
 
 FREE = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from bough.cli.output import echo
 from bough.cli.text.problems import problem_line
+
+if TYPE_CHECKING:
+    from bough.api.files import FileProblem
 
 #: What is wrong with a file is for the tool to say; the type is for shell completion.
 files_argument = click.argument(
@@ -25,14 +28,22 @@ def tool(name: str) -> Any:
     return importlib.import_module(f"bough.tools.{name}")
 
 
-def echo_found(answer: Any, format_type: str, render: Callable[[Any], str]) -> None:
+class _Answer(Protocol):
+    @property
+    def problems(self) -> list[FileProblem]: ...
+
+
+Answer = TypeVar("Answer", bound=_Answer)
+
+
+def echo_found(answer: Answer, format_type: str, render: Callable[[Answer], str]) -> None:
     """Print an answer, and beside the text of one the warnings about what was read."""
     if format_type == "text":
-        echo_warnings(answer["problems"])
+        echo_warnings(answer.problems)
     echo(answer, format_type, render)
 
 
-def echo_warnings(problems: Sequence[Any]) -> None:
+def echo_warnings(problems: Sequence[FileProblem]) -> None:
     """Print problems where they do not get into the way of an answer."""
     for problem in problems:
         click.echo(problem_line(problem), err=True)

@@ -7,6 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from bough.api.files import (
+    AdmitAnswer,
+    AdmitGroup,
+    AdmitRefusal,
+    HoldingQueue,
+    HoldingWorkload,
+    OverQuotaRefusal,
+    TriedFlavor,
+)
+from bough.api.why import TreeNodeName
 from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
 from bough.errors import Invalid, NotFound
@@ -15,7 +27,7 @@ from bough.formats.yaml.quantity import parse_quantity
 from bough.model.admission import StopPolicy
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode
 from bough.model.reason import Refusal, RefusalKind
-from bough.tools.answer import Answer, problem_answers
+from bough.tools.answer import problem_answers
 from bough.tools.load_organisation import build_tree, load_valid
 
 if TYPE_CHECKING:
@@ -42,22 +54,24 @@ def admit(
     *,
     flavor: str | None = None,
     lenient: bool = False,
-) -> Answer:
+) -> AdmitAnswer:
     """Whether the queue can take the requests (`gpu=4`) now.
 
     Resources of one group must get one flavor; without `flavor` the first that fits is taken.
     """
     organisation, problems = load_valid(paths, lenient=lenient)
     question = _ask(organisation, queue, requests, flavor)
-    answer: Answer = {"queue": queue, "requests": question.amounts}
     stop = question.queue.rules.stop
-    if stop is not StopPolicy.NONE:
-        answer["held"] = stop.value
+    takes = stop is StopPolicy.NONE
     groups = _answer_groups(question)
-    answer["admitted"] = "held" not in answer and all(each["flavor"] for each in groups)
-    answer["groups"] = groups
-    answer["problems"] = problem_answers(problems)
-    return answer
+    return AdmitAnswer(
+        queue=queue,
+        requests=question.amounts,
+        held=msgspec.UNSET if takes else stop.value,
+        admitted=takes and all(each.flavor for each in groups),
+        groups=groups,
+        problems=problem_answers(problems),
+    )
 
 
 def _ask(
@@ -127,7 +141,7 @@ def _names_of_flavors(organisation: Organisation) -> list[str]:
     return list(dict.fromkeys([*listed, *(flavor.name for flavor in organisation.flavors)]))
 
 
-def _answer_groups(question: _Question) -> list[Answer]:
+def _answer_groups(question: _Question) -> list[AdmitGroup]:
     """One answer for each resource group of the queue that is asked for, and one for the rest."""
     rest = dict(question.amounts)
     asked: list[tuple[list[str], dict[str, int]]] = []
@@ -137,7 +151,7 @@ def _answer_groups(question: _Question) -> list[Answer]:
             asked.append(([flavor.name for flavor in group.flavors], own))
     wanted = question.flavor
     is_meant_for_one = any(wanted in flavors for flavors, _ in asked)
-    answers: list[Answer] = []
+    answers: list[AdmitGroup] = []
     for flavors, own in asked:
         narrowed = wanted is not None and (wanted in flavors or not is_meant_for_one)
         answers.append(_try_flavors(question, [wanted] if wanted and narrowed else flavors, own))
@@ -146,88 +160,78 @@ def _answer_groups(question: _Question) -> list[Answer]:
     return answers
 
 
-def _not_listed(question: _Question, resource: str, amount: int) -> Answer:
+def _not_listed(question: _Question, resource: str, amount: int) -> AdmitGroup:
     """A resource that the queue covers with no flavor at all cannot be had in it."""
-    refusal: Answer = {
-        "kind": RefusalKind.NOT_LISTED.value,
-        "sentence": f"queue {question.queue.name} does not list {resource}",
-        "resource": resource,
-        "cycle": [],
-    }
-    tried: list[Answer] = [{"flavor": question.flavor, "refusal": refusal}]
-    return {"requests": {resource: amount}, "flavor": None, "tried": tried}
+    sentence = f"queue {question.queue.name} does not list {resource}"
+    refusal = AdmitRefusal(RefusalKind.NOT_LISTED.value, sentence, resource, [])
+    return AdmitGroup({resource: amount}, None, [TriedFlavor(question.flavor, refusal)])
 
 
-def _try_flavors(question: _Question, flavors: list[str], amounts: Mapping[str, int]) -> Answer:
+def _try_flavors(question: _Question, flavors: list[str], amounts: Mapping[str, int]) -> AdmitGroup:
     """Try flavors in order, all resources on one of them, until they fit."""
     chosen: str | None = None
-    tried: list[Answer] = []
+    tried: list[TriedFlavor] = []
     for flavor in flavors:
         request = {FlavorResource(flavor, name): amount for name, amount in amounts.items()}
         refusal = question.tree.refusal(question.queue.name, request)
-        tried.append(
-            {
-                "flavor": flavor,
-                "refusal": None if refusal is None else _refusal_answer(question, refusal),
-            }
-        )
+        told = None if refusal is None else _refusal_answer(question, refusal)
+        tried.append(TriedFlavor(flavor, told))
         if refusal is None:
             chosen = flavor
             break
-    return {"requests": dict(amounts), "flavor": chosen, "tried": tried}
+    return AdmitGroup(dict(amounts), chosen, tried)
 
 
-def _refusal_answer(question: _Question, refusal: Refusal) -> Answer:
-    """A refusal as plain data; for OVER_QUOTA the inequality `balance - passed >= -limit` fails."""
+def _refusal_answer(question: _Question, refusal: Refusal) -> AdmitRefusal:
     what, node = refusal.flavor_resource, refusal.node
-    answer: Answer = {
-        "kind": refusal.kind.value,
-        "sentence": refusal.sentence,
-        "resource": None if what is None else what.resource,
-        "cycle": list(refusal.cycle),
-    }
-    if refusal.kind is RefusalKind.OVER_QUOTA and what is not None and node is not None:
-        answer |= {
-            "requested": refusal.requested,
-            "available": refusal.available,
-            "deficit": refusal.deficit,
-            "potential": refusal.potential,
-            "never": refusal.never,
-            "node": {"kind": node.kind.value, "name": node.name},
-            "balance": refusal.balance,
-            "passed": refusal.passed,
-            "borrowing_limit": refusal.borrowing_limit,
-            "holders": _holders(question, node, what),
-        }
-    return answer
+    resource = None if what is None else what.resource
+    cycle = list(refusal.cycle)
+    if refusal.kind is not RefusalKind.OVER_QUOTA or what is None or node is None:
+        return AdmitRefusal(refusal.kind.value, refusal.sentence, resource, cycle)
+    return OverQuotaRefusal(
+        kind=refusal.kind.value,
+        sentence=refusal.sentence,
+        resource=resource,
+        cycle=cycle,
+        requested=refusal.requested,
+        available=refusal.available,
+        deficit=refusal.deficit,
+        potential=refusal.potential,
+        never=refusal.never,
+        node=TreeNodeName(node.kind.value, node.name),
+        balance=refusal.balance,
+        passed=refusal.passed,
+        borrowing_limit=refusal.borrowing_limit,
+        holders=_holders(question, node, what),
+    )
 
 
-def _holders(question: _Question, node: TreeNode, what: FlavorResource) -> list[Answer]:
+def _holders(question: _Question, node: TreeNode, what: FlavorResource) -> list[HoldingQueue]:
     """The queues that use it at the node and below, the largest first, with their workloads."""
     tree = question.tree
     queues = [each for each in tree.subtree(node) if each.kind is NodeKind.QUEUE]
-    holders: list[Answer] = []
+    holders: list[HoldingQueue] = []
     for each in sorted(queues, key=lambda queue: (-tree.usage(queue, what), queue)):
         used = tree.usage(each, what)
         if used > 0:
             quota = tree.quota(each, what)
             holders.append(
-                {
-                    "queue": each.name,
-                    "used": used,
-                    "nominal": 0 if quota is None else quota.nominal,
-                    "borrows": max(0, -tree.balance(each, what)),
-                    "workloads": _workloads(question.holding.get(each.name, []), what),
-                }
+                HoldingQueue(
+                    queue=each.name,
+                    used=used,
+                    nominal=0 if quota is None else quota.nominal,
+                    borrows=max(0, -tree.balance(each, what)),
+                    workloads=_workloads(question.holding.get(each.name, []), what),
+                )
             )
     return holders
 
 
-def _workloads(holding: list[Workload], what: FlavorResource) -> list[Answer]:
+def _workloads(holding: list[Workload], what: FlavorResource) -> list[HoldingWorkload]:
     amounts = [(workload, usage_of(workload).get(what, 0)) for workload in holding]
-    using: list[Answer] = [
-        {"name": workload.key, "amount": amount, "priority": workload.priority or 0}
+    using = [
+        HoldingWorkload(workload.key, amount, workload.priority or 0)
         for workload, amount in amounts
         if amount > 0
     ]
-    return sorted(using, key=lambda each: (-each["amount"], each["name"]))
+    return sorted(using, key=lambda each: (-each.amount, each.name))

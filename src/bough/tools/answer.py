@@ -1,42 +1,37 @@
-"""Problems as plain data and as lines, for the answers of all tools."""
+"""Problems in the answers of all tools, and what a command needs to print amounts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from bough.api.files import CheckAnswer, FileProblem
 from bough.model.amount import write_amount
-from bough.model.problem import clip, problem_line
+from bough.model.problem import Severity, clip, problem_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from bough.model.problem import Problem
 
-__all__ = [
-    "Answer",
-    "clip",
-    "problem_answer",
-    "problem_answers",
-    "problem_line",
-    "write_amount",
-]
-
-#: Plain data, ready for JSON.
-Answer = dict[str, Any]
+__all__ = ["check_answer", "clip", "problem_answers", "problem_line", "write_amount"]
 
 
-def problem_answer(problem: Problem) -> Answer:
-    """A problem as plain data; what is unknown is null."""
-    return {
-        "severity": problem.severity.value,
-        "file": problem.source or None,
-        "line": problem.line or None,
-        "subject": clip(problem.subject) or None,
-        "field": clip(problem.field) or None,
-        "message": clip(problem.message),
-    }
+def problem_answers(problems: Sequence[Problem]) -> list[FileProblem]:
+    """Problems in order; what is not known is null."""
+    return [
+        FileProblem(
+            severity=problem.severity.value,
+            file=problem.source or None,
+            line=problem.line or None,
+            subject=clip(problem.subject) or None,
+            field=clip(problem.field) or None,
+            message=clip(problem.message),
+        )
+        for problem in problems
+    ]
 
 
-def problem_answers(problems: Iterable[Problem]) -> list[Answer]:
-    """Problems as plain data, in order."""
-    return [problem_answer(problem) for problem in problems]
+def check_answer(objects: dict[str, int], problems: Sequence[Problem]) -> CheckAnswer:
+    """Everything that is wrong with what was written, and how much there was."""
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    return CheckAnswer(objects, errors, len(problems) - errors, problem_answers(problems))

@@ -7,6 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from bough.api.files import (
+    PlacedGang,
+    PlacementAnswer,
+    PlaceNode,
+    PlaceRefusal,
+    PlaceTopology,
+    PodOnNode,
+    PodPlacement,
+    TooFewPods,
+    UnplacedPods,
+    UnresolvedTopology,
+)
+from bough.api.why import (
+    MissingChildren,
+    NodeCauseCount,
+    TogetherConstraint,
+    TopologyDomainRoom,
+)
 from bough.core.gang.demand import needed
 from bough.core.gang.predicate import shortages
 from bough.core.gang.tree import GangTree
@@ -20,7 +38,7 @@ from bough.formats.yaml.fields import suggest
 from bough.model.gang import PodState
 from bough.model.placement import Packing, PlacePolicy
 from bough.model.shortage import Explanation, Lack
-from bough.tools.answer import Answer, problem_answers
+from bough.tools.answer import problem_answers
 from bough.tools.load_gangs import gather
 from bough.tools.load_organisation import in_order, read_texts, refuse_errors
 
@@ -50,7 +68,7 @@ def place(
     lenient: bool = False,
     spread: bool = False,
     topology: str | None = None,
-) -> Answer:
+) -> PlacementAnswer:
     """Place every gang as far as there is room, in order.
 
     spread:    emptier nodes first, instead of fuller ones.
@@ -62,13 +80,13 @@ def place(
     placer = Placer(found.nodes, found.topologies, PlacePolicy(packing=packing))
     placer.add(found.gangs)
     gangs = [_place(placer, gang) for gang in found.gangs]
-    return {
-        "placed": all(gang["refusal"] is None for gang in gangs),
-        "gangs": gangs,
-        "topology": None if shown is None else _topology_answer(shown),
-        "nodes": _node_answers(placer, found, shown, gangs),
-        "problems": problem_answers(found.problems),
-    }
+    return PlacementAnswer(
+        placed=all(gang.refusal is None for gang in gangs),
+        gangs=gangs,
+        topology=None if shown is None else _topology_answer(shown),
+        nodes=_node_answers(placer, found, shown, gangs),
+        problems=problem_answers(found.problems),
+    )
 
 
 def _read(node_paths: list[str], paths: list[str], *, lenient: bool) -> _Input:
@@ -96,36 +114,29 @@ def _shown_topology(topologies: Sequence[Topology], name: str | None) -> Topolog
     raise NotFound(f"there is no topology called {name}{suggest(name, known)}")
 
 
-def _place(placer: Placer, gang: Gang) -> Answer:
+def _place(placer: Placer, gang: Gang) -> PlacedGang:
     """Start one gang, and say where its pods went or what is in the way."""
     tree = GangTree.of(gang)
     subgroups = {pod.name: pod.subgroup for pod in gang.pods}
     found = GangPlacement(Placement(()))
     if any(tree.pending):
         found = placer.start(tree, tree.held, later=True)
-    answer: Answer = {
-        "name": gang.name,
-        "queue": gang.queue,
-        "running": [pod.name for pod in gang.pods if pod.state is PodState.RUNNING],
-        "started": [
-            {
-                "pod": each.pod,
-                "subgroup": subgroups[each.pod],
-                "node": each.node,
-                "waits": each.waits,
-                "optional": optional,
-            }
-            for unit, optional in _units(found)
-            for each in unit.assignments
-        ],
-    }
-    started = {each["pod"] for each in answer["started"]}
-    answer["left"] = [
-        pod.name for pod in gang.pods if pod.state is PodState.PENDING and pod.name not in started
+    started = [
+        PodPlacement(each.pod, subgroups[each.pod], each.node, each.waits, optional)
+        for unit, optional in _units(found)
+        for each in unit.assignments
     ]
-    refused = isinstance(found, NoPlace)
-    answer["refusal"] = _refusal_answer(placer, tree, found) if refused else None
-    return answer
+    names = {each.pod for each in started}
+    return PlacedGang(
+        name=gang.name,
+        queue=gang.queue,
+        running=[pod.name for pod in gang.pods if pod.state is PodState.RUNNING],
+        started=started,
+        left=[
+            pod.name for pod in gang.pods if pod.state is PodState.PENDING and pod.name not in names
+        ],
+        refusal=_refusal_answer(placer, tree, found) if isinstance(found, NoPlace) else None,
+    )
 
 
 def _units(found: GangPlacement | NoPlace) -> list[tuple[Placement, bool]]:
@@ -135,110 +146,95 @@ def _units(found: GangPlacement | NoPlace) -> list[tuple[Placement, bool]]:
     return [(found.core, False), *((unit, True) for unit in found.growth)]
 
 
-def _refusal_answer(placer: Placer, tree: GangTree, refusal: NoPlace) -> Answer:
+def _refusal_answer(placer: Placer, tree: GangTree, refusal: NoPlace) -> PlaceRefusal:
     """Why a gang has no place; exactly one of the lists says it."""
     demand = needed(tree, tree.held)
     why = Explanation()
     if demand is not None:
         why = explain(placer, tree, demand, tree.held, later=True)
-    return {
-        "lacks_pods": [
-            {"subgroup": each.node.name, "available": each.available, "needed": each.needed}
+    return PlaceRefusal(
+        lacks_pods=[
+            TooFewPods(each.node.name, each.available, each.needed)
             for each in (shortages(tree) if refusal.lacks_pods else ())
         ],
-        "unresolved": [_unresolved_answer(each) for each in refusal.unresolved],
-        "short": [
-            {
-                "subgroup": each.subgroup,
-                "needed": each.needed,
-                "found": each.found,
-                "candidates": each.candidates,
-            }
+        unresolved=[_unresolved_answer(each) for each in refusal.unresolved],
+        short=[
+            MissingChildren(each.subgroup, each.needed, each.found, each.candidates)
             for each in why.short
         ],
-        "lacks": [_lack_answer(each) for each in why.lacks],
-        "gave_up": refusal.gave_up,
-    }
+        lacks=[_lack_answer(each) for each in why.lacks],
+        gave_up=refusal.gave_up,
+    )
 
 
-def _unresolved_answer(unresolved: Unresolved) -> Answer:
+def _unresolved_answer(unresolved: Unresolved) -> UnresolvedTopology:
     problem = unresolved.problem
-    return {
-        "subgroup": unresolved.subgroup,
-        "topology": problem.constraint.topology,
-        "unknown": problem.unknown,
-        "known": list(problem.known),
-    }
+    return UnresolvedTopology(
+        subgroup=unresolved.subgroup,
+        topology=problem.constraint.topology,
+        unknown=problem.unknown,
+        known=list(problem.known),
+    )
 
 
-def _lack_answer(lack: Lack) -> Answer:
+def _lack_answer(lack: Lack) -> UnplacedPods:
     together = lack.together
     requests = lack.requests
-    return {
-        "subgroup": lack.subgroup,
-        "needed": lack.needed,
-        "found": lack.found,
-        "missing": lack.missing,
-        "requests": {
+    return UnplacedPods(
+        subgroup=lack.subgroup,
+        needed=lack.needed,
+        found=lack.found,
+        missing=lack.missing,
+        requests={
             "gpus": requests.gpus,
             "cpu_milli": requests.cpu_milli,
             "memory_bytes": requests.memory_bytes,
             **dict(requests.other),
         },
-        "together": together
-        and {
-            "topology": together.topology,
-            "level": together.level,
-            "needed": together.needed,
-            "domains": together.domains,
-            "pinned": together.pinned,
-            "best": [{"domain": each.domain, "pods": each.pods} for each in together.best],
-        },
-        "absent": list(lack.absent),
-        "unsupported": lack.unsupported or None,
-        "nodes": [
-            {"cause": each.cause.value, "resource": each.resource, "nodes": each.nodes}
-            for each in lack.nodes
-        ],
-    }
+        together=together
+        and TogetherConstraint(
+            topology=together.topology,
+            level=together.level,
+            needed=together.needed,
+            best=[TopologyDomainRoom(each.domain, each.pods) for each in together.best],
+            domains=together.domains,
+            pinned=together.pinned,
+        ),
+        absent=list(lack.absent),
+        unsupported=lack.unsupported or None,
+        nodes=[NodeCauseCount(each.cause.value, each.nodes, each.resource) for each in lack.nodes],
+    )
 
 
-def _topology_answer(topology: Topology) -> Answer:
-    return {
-        "name": topology.name,
-        "levels": [level.alias or level.label for level in topology.levels],
-    }
+def _topology_answer(topology: Topology) -> PlaceTopology:
+    return PlaceTopology(topology.name, [level.alias or level.label for level in topology.levels])
 
 
 def _node_answers(
-    placer: Placer, found: _Input, topology: Topology | None, gangs: Iterable[Answer]
-) -> list[Answer]:
+    placer: Placer, found: _Input, topology: Topology | None, gangs: Iterable[PlacedGang]
+) -> list[PlaceNode]:
     """Every node, by domain and then by name, with the gangs that use its GPUs."""
-    pods: dict[str, list[Answer]] = {node.name: [] for node in found.nodes}
+    pods: dict[str, list[PodOnNode]] = {node.name: [] for node in found.nodes}
     for gang, answer in zip(found.gangs, gangs, strict=True):
-        started = {each["pod"]: each for each in answer["started"]}
+        started = {each.pod: each for each in answer.started}
         for pod in gang.pods:
             new = started.get(pod.name)
-            node = new["node"] if new else pod.node
+            node = new.node if new else pod.node
             if node in pods and (new or pod.state in _PRESENT):
-                state = _PRESENT.get(pod.state, "waits" if new and new["waits"] else "starts")
-                gpus = pod.requests.gpus
-                pods[node].append(
-                    {"gang": gang.name, "pod": pod.name, "gpus": gpus, "state": state}
-                )
-    answers: list[Answer] = [
-        {
-            "name": node.name,
-            "domain": _path(node, topology),
-            "gpus": node.capacity.gpus,
-            #: Once everything that is ending has ended.
-            "free_gpus": max(0, later[GPUS]),
-            "cordoned": node.cordoned,
-            "pods": pods[node.name],
-        }
+                state = _PRESENT.get(pod.state, "waits" if new and new.waits else "starts")
+                pods[node].append(PodOnNode(gang.name, pod.name, pod.requests.gpus, state))
+    answers = [
+        PlaceNode(
+            name=node.name,
+            domain=_path(node, topology),
+            gpus=node.capacity.gpus,
+            free_gpus=max(0, later[GPUS]),
+            cordoned=node.cordoned,
+            pods=pods[node.name],
+        )
         for node, later in zip(placer.index.nodes, placer.index.later, strict=True)
     ]
-    return sorted(answers, key=lambda each: (not each["domain"], each["domain"]))
+    return sorted(answers, key=lambda each: (not each.domain, each.domain))
 
 
 def _path(node: Node, topology: Topology | None) -> list[str]:

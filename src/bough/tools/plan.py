@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bough.api.files import (
+    AssignedPodSet,
+    PlanAnswer,
+    PlannedEviction,
+    PlannedNomination,
+    PlannedStart,
+    PlannedWait,
+    PodNode,
+    StartedPod,
+)
+from bough.api.why import TreeNodeName
 from bough.core.cycle.plan import plan as decide
 from bough.core.explain.certificate import certificates_of_waiting
 from bough.core.explain.evictions import eviction_certificate
-from bough.tools.answer import Answer, problem_answers
+from bough.tools.answer import problem_answers
 from bough.tools.load_snapshot import load_scene
 
 if TYPE_CHECKING:
@@ -20,28 +31,28 @@ if TYPE_CHECKING:
 
 def plan(
     paths: Iterable[str], *, policy: str | None = None, now_ms: int = 0, lenient: bool = False
-) -> Answer:
+) -> PlanAnswer:
     """What starts where, what is evicted for what, what is nominated, what waits and why."""
     scene = load_scene(paths, policy=policy, now_ms=now_ms, lenient=lenient)
     decided = decide(scene.snapshot, scene.policy)
     queues = _queues(scene.snapshot)
-    return {
-        "policy": scene.policy.name,
-        "starts": list(_starts(decided, queues)),
-        "evictions": list(_evictions(scene, decided)),
-        "nominations": [
-            {
-                "workload": each.workload,
-                "queue": queues[each.workload],
-                "pods": [{"pod": pod, "node": node} for pod, node in each.pods.items()],
-                "waits_for": list(each.waits_for),
-            }
+    return PlanAnswer(
+        policy=scene.policy.name,
+        starts=list(_starts(decided, queues)),
+        evictions=list(_evictions(scene, decided)),
+        nominations=[
+            PlannedNomination(
+                workload=each.workload,
+                queue=queues[each.workload],
+                pods=[PodNode(pod, node) for pod, node in each.pods.items()],
+                waits_for=list(each.waits_for),
+            )
             for each in decided.nominations
         ],
-        "waits": list(_waits(scene, queues)),
-        "digest": decided.digest,
-        "problems": problem_answers(scene.problems),
-    }
+        waits=list(_waits(scene, queues)),
+        digest=decided.digest,
+        problems=problem_answers(scene.problems),
+    )
 
 
 def _queues(snapshot: Snapshot) -> dict[str, str]:
@@ -49,50 +60,36 @@ def _queues(snapshot: Snapshot) -> dict[str, str]:
     return {gang.name: gang.queue for row in snapshot.gangs.values() for gang in row}
 
 
-def _starts(decided: Plan, queues: dict[str, str]) -> Iterator[Answer]:
-    pods: dict[str, list[Answer]] = {}
+def _starts(decided: Plan, queues: dict[str, str]) -> Iterator[PlannedStart]:
+    pods: dict[str, list[StartedPod]] = {}
     for bind in decided.binds:
-        one: Answer = {"pod": bind.pod, "node": bind.node, "optional": bind.growth}
+        one = StartedPod(bind.pod, bind.node, bind.growth)
         pods.setdefault(bind.workload, []).append(one)
     for name, bound in pods.items():
-        yield {"workload": name, "queue": queues[name], "pods": bound, "assignments": []}
+        yield PlannedStart(name, queues[name], bound, [])
     for admit in decided.admits:
-        yield {
-            "workload": admit.workload,
-            "queue": admit.admission.queue,
-            "pods": [],
-            "assignments": [
-                {
-                    "pod_set": each.name,
-                    "count": each.count,
-                    "flavors": dict(each.flavors),
-                    "usage": dict(each.usage),
-                }
-                for each in admit.admission.assignments
-            ],
-        }
+        assignments = [
+            AssignedPodSet(each.name, each.count, dict(each.flavors), dict(each.usage))
+            for each in admit.admission.assignments
+        ]
+        yield PlannedStart(admit.workload, admit.admission.queue, [], assignments)
 
 
-def _evictions(scene: Scene, decided: Plan) -> Iterator[Answer]:
+def _evictions(scene: Scene, decided: Plan) -> Iterator[PlannedEviction]:
     for each in decided.evictions:
         why = eviction_certificate(scene.snapshot, scene.policy, each.workload, decided)
         level = each.level
-        yield {
-            "workload": each.workload,
-            "queue": "" if why is None else why.queue,
-            "rule": each.rule.value,
-            "pods": list(each.pods),
-            "preemptor": each.preemptor,
-            "level": None if level is None else {"kind": level.kind.value, "name": level.name},
-            "sentence": "" if why is None else why.sentence,
-        }
+        yield PlannedEviction(
+            workload=each.workload,
+            queue="" if why is None else why.queue,
+            rule=each.rule.value,
+            pods=list(each.pods),
+            preemptor=each.preemptor,
+            level=None if level is None else TreeNodeName(level.kind.value, level.name),
+            sentence="" if why is None else why.sentence,
+        )
 
 
-def _waits(scene: Scene, queues: dict[str, str]) -> Iterator[Answer]:
+def _waits(scene: Scene, queues: dict[str, str]) -> Iterator[PlannedWait]:
     for name, found in certificates_of_waiting(scene.snapshot, scene.policy).items():
-        yield {
-            "workload": name,
-            "queue": queues[name],
-            "reason": found.reason,
-            "sentence": found.sentence,
-        }
+        yield PlannedWait(name, queues[name], found.reason, found.sentence)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bough.api.files import CheckAnswer, QuotaCondition, QuotaNode, QuotaRow, QuotaTreeAnswer
 from bough.core.quota.tree import QuotaTree
-from bough.model.problem import Severity
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
-from bough.tools.answer import Answer, problem_answers
+from bough.tools.answer import check_answer, problem_answers
 from bough.tools.load_organisation import build_tree, load, load_valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-def show(paths: Iterable[str], *, lenient: bool = False) -> Answer:
+def show(paths: Iterable[str], *, lenient: bool = False) -> QuotaTreeAnswer:
     """The tree: what each node owns, uses, lends, borrows and can still admit.
 
     `nodes` is in the order of a drawing: each node before those below it, with its `depth`.
@@ -25,10 +25,10 @@ def show(paths: Iterable[str], *, lenient: bool = False) -> Answer:
     organisation, problems = load_valid(paths, lenient=lenient)
     tree = build_tree(organisation)
     nodes = [_node_answer(tree, node, depth) for node, depth in _drawn(tree)]
-    return {"nodes": nodes, "problems": problem_answers(problems)}
+    return QuotaTreeAnswer(nodes, problem_answers(problems))
 
 
-def check(paths: Iterable[str], *, lenient: bool = False) -> Answer:
+def check(paths: Iterable[str], *, lenient: bool = False) -> CheckAnswer:
     """Everything that is wrong with what was written, and how much there was."""
     organisation, problems = load(paths, lenient=lenient)
     objects = {
@@ -38,13 +38,7 @@ def check(paths: Iterable[str], *, lenient: bool = False) -> Answer:
         "local_queues": len(organisation.local_queues),
         "workloads": len(organisation.workloads),
     }
-    errors = sum(problem.severity is Severity.ERROR for problem in problems)
-    return {
-        "objects": objects,
-        "errors": errors,
-        "warnings": len(problems) - errors,
-        "problems": problem_answers(problems),
-    }
+    return check_answer(objects, problems)
 
 
 def _drawn(tree: QuotaTree) -> Iterator[tuple[TreeNode, int]]:
@@ -60,27 +54,22 @@ def _drawn(tree: QuotaTree) -> Iterator[tuple[TreeNode, int]]:
             waiting.extend((child, depth + 1) for child in reversed(tree.children(node)))
 
 
-def _node_answer(tree: QuotaTree, node: TreeNode, depth: int) -> Answer:
+def _node_answer(tree: QuotaTree, node: TreeNode, depth: int) -> QuotaNode:
     parent = tree.parent(node)
-    return {
-        "kind": node.kind.value,
-        "name": node.name,
-        "parent": None if parent is None else parent.name,
-        "depth": depth,
-        "implicit": tree.is_implicit(node),
-        "weight": str(tree.weight(node)),
-        "cycle": list(tree.cycle(node)),
-        "conditions": [
-            {
-                "type": condition.type,
-                "status": condition.status,
-                "reason": condition.reason,
-                "message": condition.message,
-            }
-            for condition in tree.conditions(node)
+    return QuotaNode(
+        kind=node.kind.value,
+        name=node.name,
+        parent=None if parent is None else parent.name,
+        depth=depth,
+        implicit=tree.is_implicit(node),
+        weight=str(tree.weight(node)),
+        cycle=list(tree.cycle(node)),
+        conditions=[
+            QuotaCondition(each.type, each.status, each.reason, each.message)
+            for each in tree.conditions(node)
         ],
-        "resources": [_resource_answer(tree, node, what) for what in _listed(tree, node)],
-    }
+        resources=[_row(tree, node, what) for what in _listed(tree, node)],
+    )
 
 
 def _listed(tree: QuotaTree, node: TreeNode) -> list[FlavorResource]:
@@ -96,25 +85,24 @@ def _listed(tree: QuotaTree, node: TreeNode) -> list[FlavorResource]:
     return list(dict.fromkeys([*own, *tree.flavor_resources(node)]))
 
 
-def _resource_answer(tree: QuotaTree, node: TreeNode, what: FlavorResource) -> Answer:
+def _row(tree: QuotaTree, node: TreeNode, what: FlavorResource) -> QuotaRow:
     quota = tree.quota(node, what)
     balance = tree.balance(node, what)
     lends = max(0, balance)
     if quota is not None and quota.lending_limit is not None:
         lends = min(quota.lending_limit, lends)
     may_admit = not tree.cycle(node) and (quota is not None or node.kind is NodeKind.COHORT)
-    return {
-        "flavor": what.flavor,
-        "resource": what.resource,
-        "nominal": None if quota is None else quota.nominal,
-        "borrowing_limit": None if quota is None else quota.borrowing_limit,
-        "lending_limit": None if quota is None else quota.lending_limit,
-        "subtree_quota": tree.subtree_quota(node, what),
-        "used": tree.usage(node, what),
-        "balance": balance,
-        #: A root has no one to lend to, and a tangled tree has no balances.
-        "lends": None if tree.parent(node) is None or tree.cycle(node) else lends,
-        "borrows": 0 if tree.cycle(node) else max(0, -balance),
-        "available": max(0, tree.available(node, what)) if may_admit else 0,
-        "debt": tree.debt(node, what),
-    }
+    return QuotaRow(
+        flavor=what.flavor,
+        resource=what.resource,
+        nominal=None if quota is None else quota.nominal,
+        borrowing_limit=None if quota is None else quota.borrowing_limit,
+        lending_limit=None if quota is None else quota.lending_limit,
+        subtree_quota=tree.subtree_quota(node, what),
+        used=tree.usage(node, what),
+        balance=balance,
+        lends=None if tree.parent(node) is None or tree.cycle(node) else lends,
+        borrows=0 if tree.cycle(node) else max(0, -balance),
+        available=max(0, tree.available(node, what)) if may_admit else 0,
+        debt=tree.debt(node, what),
+    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bough.api.files import EvictionAnswer, FileWhyAnswer, GrowthAnswer
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.growth import explain_growth
@@ -13,7 +14,7 @@ from bough.core.explain.remedies import remedies as find_remedies
 from bough.errors import Invalid, NotFound
 from bough.formats.certificates import certificate_answer, plain, remedy_list
 from bough.formats.yaml.fields import suggest
-from bough.tools.answer import Answer, problem_answers
+from bough.tools.answer import problem_answers
 from bough.tools.load_snapshot import load_scene
 from bough.tools.remedy_sources import source_of
 
@@ -31,24 +32,27 @@ def why(
     policy: str | None = None,
     now_ms: int = 0,
     lenient: bool = False,
-) -> Answer:
+) -> FileWhyAnswer:
     """Why a workload is where it is; whether and why it is evicted; what would help."""
     scene = load_scene(paths, policy=policy, now_ms=now_ms, lenient=lenient)
     name = _find(scene.snapshot, workload)
-    found = certificate(scene.snapshot, scene.policy, name)
+    found = certificate_answer(certificate(scene.snapshot, scene.policy, name))
+    if found is None:
+        raise NotFound(f"there is no workload called {name}")
     evicted = eviction_certificate(scene.snapshot, scene.policy, name)
-    answer: Answer = {
-        "certificate": msgspec.to_builtins(certificate_answer(found)),
-        "eviction": plain(evicted),
-        "growth": plain(explain_growth(scene.snapshot, scene.policy, name)),
-        "remedies": None,
-        "problems": problem_answers(scene.problems),
-    }
+    wanted = explain_growth(scene.snapshot, scene.policy, name)
+    helpful = None
     if remedies:
         source = source_of(scene.snapshot, scene.written)
-        helpful = find_remedies(scene.snapshot, scene.policy, name, source=source)
-        answer["remedies"] = msgspec.to_builtins(remedy_list(helpful))
-    return answer
+        searched = find_remedies(scene.snapshot, scene.policy, name, source=source)
+        helpful = remedy_list(searched)
+    return FileWhyAnswer(
+        certificate=found,
+        eviction=msgspec.convert(plain(evicted), EvictionAnswer | None),
+        growth=msgspec.convert(plain(wanted), GrowthAnswer | None),
+        remedies=helpful,
+        problems=problem_answers(scene.problems),
+    )
 
 
 def _find(snapshot: Snapshot, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from bough.cli.command import Group
@@ -11,6 +13,9 @@ from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.text.gangs import render_gangs
 from bough.cli.text.problems import render_check
+
+if TYPE_CHECKING:
+    from bough.api.files import CheckAnswer, GangsAnswer
 
 
 @click.group(cls=Group)
@@ -28,7 +33,7 @@ def gang() -> None:
 @lenient_option
 def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """Show each gang as a tree: what it needs, has, and can give back."""
-    answer = tool("gang").show(files, lenient=lenient)
+    answer: GangsAnswer = tool("gang").show(files, lenient=lenient)
     echo_found(answer, format_type, render_gangs)
 
 
@@ -39,6 +44,6 @@ def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
 @click.pass_context
 def check(context: click.Context, files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """List errors and warnings with file and line. The exit code is 1 if there are errors."""
-    answer = tool("gang").check(files, lenient=lenient)
+    answer: CheckAnswer = tool("gang").check(files, lenient=lenient)
     echo(answer, format_type, render_check)
-    context.exit(REFUSED if answer["errors"] else DONE)
+    context.exit(REFUSED if answer.errors else DONE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from bough.cli.command import Command
@@ -9,6 +11,9 @@ from bough.cli.exit_codes import DONE, REFUSED
 from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
 from bough.cli.options import format_option
 from bough.cli.text.placement import render_placement
+
+if TYPE_CHECKING:
+    from bough.api.files import PlacementAnswer
 
 
 @click.command(cls=Command)
@@ -40,6 +45,6 @@ def place(
     the files; queues and quotas are ignored. The exit code is 1 if a gang has no place.
     """
     everything = bool(options.pop("everything"))
-    answer = tool("place").place(nodes, files, **options)
+    answer: PlacementAnswer = tool("place").place(nodes, files, **options)
     echo_found(answer, format_type, lambda each: render_placement(each, everything=everything))
-    context.exit(DONE if answer["placed"] else REFUSED)
+    context.exit(DONE if answer.placed else REFUSED)

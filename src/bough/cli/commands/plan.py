@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +14,9 @@ from bough.cli.options import format_option
 from bough.cli.text.certificates import Explained, render_certificate
 from bough.cli.text.plans import render_plan
 from bough.errors import Invalid
+
+if TYPE_CHECKING:
+    from bough.api.files import FileWhyAnswer, PlanAnswer
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -46,7 +49,9 @@ def plan(
     (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload), from YAML files, from folders of
     them, or from standard input (-).
     """
-    answer = tool("plan").plan(files, policy=policy, now_ms=_moment_ms(now), lenient=lenient)
+    answer: PlanAnswer = tool("plan").plan(
+        files, policy=policy, now_ms=_moment_ms(now), lenient=lenient
+    )
     echo_found(answer, format_type, render_plan)
 
 
@@ -71,7 +76,7 @@ def why(
     Reads the same files as `bough plan`. WORKLOAD is the name of a PodGroup, a Pod or a Workload,
     with its namespace (ns/name) where several have it.
     """
-    answer = tool("why").why(
+    answer: FileWhyAnswer = tool("why").why(
         files,
         workload,
         remedies=remedies,
@@ -83,18 +88,13 @@ def why(
     echo_found(answer, format_type, lambda each: render_certificate(_explained(each), write))
 
 
-def _explained(answer: Any) -> Explained:
-    """The answer about files in the types of the wire, which has the same certificates."""
-    from msgspec import convert  # noqa: PLC0415  help needs no types
-
-    from bough.api.why import CertificateAnswer, RemedyList  # noqa: PLC0415
-
-    growth, evicted = answer["growth"], answer["eviction"]
+def _explained(answer: FileWhyAnswer) -> Explained:
+    growth, evicted = answer.growth, answer.eviction
     return Explained(
-        convert(answer["certificate"], CertificateAnswer),
-        convert(answer["remedies"], RemedyList | None),
-        growth and growth["sentence"],
-        evicted and (evicted["rule"], evicted["sentence"]),
+        answer.certificate,
+        answer.remedies,
+        growth and growth.sentence,
+        evicted and (evicted.rule, evicted.sentence),
     )
 
 

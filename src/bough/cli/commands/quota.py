@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,10 @@ from bough.cli.file_commands import echo_found, files_argument, lenient_option, 
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.text.problems import render_check
-from bough.cli.text.quota_tree import render_admit, render_tree
+from bough.cli.text.quota_tree import Writer, render_admit, render_tree
+
+if TYPE_CHECKING:
+    from bough.api.files import AdmitAnswer, CheckAnswer, QuotaTreeAnswer
 
 
 @click.group(cls=Group)
@@ -30,7 +33,7 @@ def quota() -> None:
 @lenient_option
 def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """Show what each node owns, uses, lends, borrows and can still admit."""
-    answer = tool("quota").show(files, lenient=lenient)
+    answer: QuotaTreeAnswer = tool("quota").show(files, lenient=lenient)
     echo_found(answer, format_type, lambda each: render_tree(each, _writer()))
 
 
@@ -62,9 +65,11 @@ def admit(
 
     Exit code 0 means yes, 1 means no.
     """
-    answer = tool("admit").admit(files, queue, requests, flavor=flavor, lenient=lenient)
+    answer: AdmitAnswer = tool("admit").admit(
+        files, queue, requests, flavor=flavor, lenient=lenient
+    )
     echo_found(answer, format_type, lambda each: render_admit(each, _writer()))
-    context.exit(DONE if answer["admitted"] else REFUSED)
+    context.exit(DONE if answer.admitted else REFUSED)
 
 
 @quota.command()
@@ -74,11 +79,11 @@ def admit(
 @click.pass_context
 def check(context: click.Context, files: tuple[str, ...], format_type: str, lenient: bool) -> None:
     """List errors and warnings with file and line. The exit code is 1 if there are errors."""
-    answer = tool("quota").check(files, lenient=lenient)
+    answer: CheckAnswer = tool("quota").check(files, lenient=lenient)
     echo(answer, format_type, render_check)
-    context.exit(REFUSED if answer["errors"] else DONE)
+    context.exit(REFUSED if answer.errors else DONE)
 
 
-def _writer() -> Any:
+def _writer() -> Writer:
     """How an amount of a resource is written."""
     return tool("answer").write_amount
