@@ -255,6 +255,26 @@ def test_an_image_that_nobody_runs_is_told(team: House):
     assert [warning] == team.get(f"/api/workflow/{answer['name']}")["warnings"]
 
 
+def test_urls_of_stores_say_where_their_data_is_kept(team: House):
+    text = (
+        "workflow: {name: x, tasks: [{name: a, image: i, inputs: [{url: 's3://bucket/in'}, "
+        "{url: 'file:///data'}], outputs: [{url: 'gs://bucket/out'}], checkpoint: [{path: /c, "
+        "url: 's3://bucket/in', frequency: 1m}]}]}"
+    )
+    assert [] == send(team, text)["warnings"]
+
+    object.__setattr__(team.site, "reaches_stores", False)
+    answer = send(team, text)
+    warning = (
+        "The data of s3://bucket/in and 1 more URLs is kept on this server's own machine, for this "
+        "pool alone: nothing is read from that store, or written to it."
+    )
+    assert [warning] == answer["warnings"]
+    assert [warning] == team.get(f"/api/workflow/{answer['name']}")["warnings"]
+    only_files = "workflow: {name: x, tasks: [{name: a, image: i, inputs: [{url: 'file:///d'}]}]}"
+    assert [] == send(team, only_files)["warnings"]
+
+
 def test_what_has_no_effect_here_is_told(team: House):
     text = "workflow: {name: x, tasks: [{name: a, privileged: true, volumeMounts: [/data]}]}"
 

@@ -186,3 +186,40 @@ def test_a_regex_that_is_not_valid_is_refused(desk):
     message = desk.refuse(TaskTemplate(command=("true",), outputs=(OutputSpec("s3://b", "("),)))
 
     assert message.startswith("outputs[0].regex: '(' is no regular expression")
+
+
+def test_each_pool_has_its_own_data_and_reads_what_an_earlier_version_kept_for_all(desk):
+    template = TaskTemplate(
+        command=("true",),
+        inputs=(InputSpec(url="s3://bucket/set"),),
+        outputs=(OutputSpec("s3://bucket/set"),),
+        checkpoints=(CheckpointSpec("/tmp/set/*", "s3://bucket/set", 60),),
+    )
+    local = desk.path / "local"
+    shared, own = local / "data/s3/bucket/set", local / "pools/first/s3/bucket/set"
+
+    def shown(**launch) -> dict[str, str]:
+        desk.folder = Path(f"{desk.folder}x")
+        desk.folder.mkdir(parents=True)
+        command = desk.prepare(template, **launch)
+        for each in command.inputs:
+            copy_files(each)
+        (mount,) = (each for each in command.sandbox.mounts if each.target == "/osmo/data/input/0")
+        found = Path(mount.source)
+        return {each.name: each.read_text() for each in found.iterdir()} if found.exists() else {}
+
+    assert {} == shown(pool="first")
+    shared.mkdir(parents=True)
+    (shared / "old").write_text("old")
+    (shared / "both").write_text("old")
+    assert {"old": "old", "both": "old"} == shown(pool="first") == shown(pool="second")
+    own.mkdir(parents=True)
+    (own / "both").write_text("new")
+    assert {"old": "old", "both": "new"} == shown(pool="first")
+    assert {"old": "old", "both": "old"} == shown(pool="second")
+
+    for copies in (desk.prepare(template, pool="first").outputs[:1],):
+        assert [str(own)] == [each.target for each in copies]
+    desk.folder = Path(f"{desk.folder}x")
+    desk.folder.mkdir()
+    assert [str(own)] == [each.target for each in desk.prepare(template, pool="first").checkpoints]

@@ -13,7 +13,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, Work
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later
-from tests.store.usecases import credentials, query, record_store
+from tests.store.usecases import credentials, pools, query, record_store
 
 pytestmark = pytest.mark.postgresql
 
@@ -146,3 +146,33 @@ def test_order_is_kept_when_a_backend_does_not_answer(p):
     p.settle()
 
     assert [first.workflow_id, second.workflow_id] == [s.workflow_id for s in backend.starts]
+
+
+def test_data_belongs_to_a_pool_with_its_subpools_through_renames_and_to_no_later_one(team):
+    grudging(team)
+    team.split(a=30)
+    team.pool("other", 10)
+
+    def identity(pool: str) -> str:
+        workflow = team.submit(1, pool, NORMAL)
+        team.settle()
+        (launch,) = team.backend.starts[-1].launches
+        query.cancel(team.site, team.admin, workflow.workflow_id)
+        team.settle()
+        team.backend.let_go()
+        team.settle()
+        return launch.pool
+
+    first = identity("team")
+    assert first
+    assert first == identity("team--a")
+    other = identity("other")
+    assert first != other
+    pools.rename_pool(team.site, team.admin, "other", "renamed")
+    team.pool("other", 10)
+    assert other == identity("renamed")
+    again = identity("other")
+    assert again not in {"", first, other}
+    pools.delete_pool(team.site, team.admin, "other")
+    team.pool("other", 10)
+    assert identity("other") not in {"", first, other, again}

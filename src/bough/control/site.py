@@ -72,6 +72,8 @@ class Site:
     prefix: str = "osmo"
     #: Whether backends run the images that tasks name; if not, the submitter gets a warning.
     runs_images: bool = True
+    #: Whether backends reach the stores that URLs name; if not, the submitter gets a warning.
+    reaches_stores: bool = True
     #: What encrypts credentials.
     credential_keys: CredentialKeys = field(default_factory=CredentialKeys)
     #: Rung after every change that may let something start.

@@ -30,6 +30,8 @@ class Launch(msgspec.Struct, frozen=True):
     retry_id: int = 0
     #: Who submitted it.
     user: str = ""
+    #: The identity of its pool, whose tasks share the data of URLs; empty: of an older version.
+    pool: str = ""
     #: What is counted for it, and enforced where that is possible; 0: nothing was asked for.
     cpu_milli: int = 0
     memory_bytes: int = 0

@@ -47,6 +47,11 @@ def running_lock(settings: Settings) -> Path | None:
     return Folders(_task_folder(settings)).running
 
 
+def reaches_stores(settings: Settings) -> bool:
+    """Whether URLs lead to the stores they name; where nothing runs, none is missed."""
+    return settings.backend != LOCAL
+
+
 @contextmanager
 def open_host(
     settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]

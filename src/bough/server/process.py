@@ -39,7 +39,7 @@ from bough.server.connections import (
 )
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
-from bough.server.hosting import open_host, running_lock, runs_images
+from bough.server.hosting import open_host, reaches_stores, running_lock, runs_images
 from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
 from bough.server.settings import DATABASE_FILE, Settings
@@ -153,6 +153,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         namespace=settings.namespace,
         wake=bell,
         runs_images=runs_images(settings),
+        reaches_stores=reaches_stores(settings),
         credential_keys=CredentialKeys(settings.credential_key_file),
     )
     try:

@@ -6,6 +6,7 @@ pool's row.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -37,6 +38,16 @@ _APART = {"name", "gpu", *_COLUMNS}
 def find(connection: sa.Connection, name: str) -> Pool | Subpool | None:
     """The pool or subpool of a name."""
     return _one(connection, _NAMED, name=name)
+
+
+def identities(connection: sa.Connection, names: Iterable[str]) -> dict[str, str]:
+    """The identity of each pool, by name; that of a subpool is its pool's."""
+    of_pool = POOLS.alias()
+    query = sa.select(POOLS.c.name, of_pool.c.uuid).where(
+        POOLS.c.name.in_(tuple(names)),
+        of_pool.c.name == sa.func.coalesce(POOLS.c.parent_pool, POOLS.c.name),
+    )
+    return {row.name: row.uuid for row in connection.execute(query)}
 
 
 def find_pool(connection: sa.Connection, name: str) -> Pool | None:

@@ -6,6 +6,8 @@ compares the two.
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import sqlalchemy as sa
 
 METADATA = sa.MetaData()
@@ -20,6 +22,8 @@ POOLS = sa.Table(
     "pools",
     METADATA,
     sa.Column("name", sa.Text, primary_key=True),
+    #: Never given again, also where a name is; the pool's data on a machine is kept by it.
+    sa.Column("uuid", sa.Text, nullable=False, default=lambda: uuid4().hex, server_default=""),
     sa.Column("gpu_guarantee", BIG),
     sa.Column("gpu_maximum", BIG),
     sa.Column("gpu_weight", sa.Integer, nullable=False, server_default="1"),

@@ -23,6 +23,7 @@ from bough.errors import BoughError, Unavailable
 from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
 from bough.model.record import OutboxMessage
 from bough.model.workflow import Group, Task, Workflow
+from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
@@ -56,6 +57,8 @@ class _Files(NamedTuple):
     tasks: Mapping[str, Task]
     groups: Mapping[str, Group]
     workflows: Mapping[str, Workflow]
+    #: The identities of their pools, by name.
+    pools: Mapping[str, str]
     #: By group: the credentials that its tasks name; `None`: there is none of that name; an error:
     #: why it cannot be decrypted.
     secrets: Mapping[str, Mapping[str, dict[str, str] | Unavailable | None]]
@@ -155,7 +158,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
     """
     names = sorted(attempts)
     if not names:
-        return _Files({}, {}, {}, {})
+        return _Files({}, {}, {}, {}, {})
     with site.store.read() as connection:
         tasks = [
             task
@@ -165,6 +168,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         groups = task_store.groups(connection, sorted({task.group_uuid for task in tasks}))
         uuids = sorted({group.workflow_uuid for group in groups})
         workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
+        pools = pool_store.identities(connection, {each.pool for each in workflows.values()})
         secrets = {
             group.uuid: {
                 name: _secret(connection, site, workflows[group.workflow_uuid].submitted_by, name)
@@ -176,6 +180,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         {task.attempt: task for task in tasks},
         {group.uuid: group for group in groups},
         workflows,
+        pools,
         secrets,
     )
 
@@ -200,25 +205,20 @@ def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
         group = files.groups[uuid]
         workflow = files.workflows[group.workflow_uuid]
         launches = tuple(
-            _launch(workflow, group, tasks[spec.name], files.secrets[uuid])
+            _launch(files, workflow, group, tasks[spec.name])
             for spec in group.spec.tasks
             if spec.name in tasks
         )
         yield Start(workflow.workflow_id, group.name, launches)
 
 
-def _launch(
-    workflow: Workflow,
-    group: Group,
-    task: Task,
-    secrets: Mapping[str, dict[str, str] | Unavailable | None],
-) -> Launch:
+def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Launch:
     """What a backend must know to run an attempt."""
     spec = next(each for each in group.spec.tasks if each.name == task.name)
     names = () if spec.launch is None else tuple(each.name for each in spec.launch.credentials)
     seen: dict[str, dict[str, str]] = {}
     for name in names:
-        payload = secrets[name]
+        payload = files.secrets[group.uuid][name]
         if payload is None and task.started_ms is None:
             message = f"Credential {name} of {workflow.submitted_by} does not exist."
             raise _Unstartable(task.attempt, message)
@@ -235,6 +235,7 @@ def _launch(
         started_ms=task.started_ms,
         retry_id=task.retry_id,
         user=workflow.submitted_by,
+        pool=files.pools.get(workflow.pool, ""),
         cpu_milli=spec.requests.cpu_milli,
         memory_bytes=spec.requests.memory_bytes,
         spec=spec.launch,

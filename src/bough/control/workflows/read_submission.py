@@ -12,6 +12,7 @@ from bough.control.workflows.rendering import Rendered, render
 from bough.control.workflows.specs import (
     image_warnings,
     read_spec,
+    store_warnings,
     with_environment,
     with_environment_of,
 )
@@ -142,5 +143,6 @@ def _read(
         uploading=uploading,
     )
     images = image_warnings(spec, runs_images=site.runs_images)
-    warnings = (*rendered.warnings, *spec.warnings, *images)
+    stores = store_warnings(spec, reaches_stores=site.reaches_stores)
+    warnings = (*rendered.warnings, *spec.warnings, *images, *stores)
     return msgspec.structs.replace(spec, warnings=warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -114,6 +114,35 @@ def image_warnings(spec: WorkflowSpec, *, runs_images: bool) -> tuple[str, ...]:
         return ()
     who = f"task {named[0]}" if len(named) == 1 else f"{named[0]} and {len(named) - 1} more tasks"
     return (f"The image of {who} is not used: this server runs commands on its own machine.",)
+
+
+def store_warnings(spec: WorkflowSpec, *, reaches_stores: bool) -> tuple[str, ...]:
+    """A warning where URLs name stores and the backend keeps their data on its own machine."""
+    named = dict.fromkeys(
+        url
+        for group in spec.groups
+        for task in group.tasks
+        if task.launch is not None
+        for url in _urls(task.launch)
+        if not url.lower().startswith("file:")
+    )
+    if reaches_stores or not named:
+        return ()
+    first, *others = named
+    what = f"{first} and {len(others)} more URLs" if others else first
+    warning = (
+        f"The data of {what} is kept on this server's own machine, for this pool alone: nothing is "
+        "read from that store, or written to it."
+    )
+    return (warning,)
+
+
+def _urls(launch: TaskTemplate) -> Iterator[str]:
+    for each in launch.inputs:
+        if each.url is not None:
+            yield each.url
+    for each in (*launch.outputs, *launch.checkpoints):
+        yield each.url
 
 
 def _with_tasks(spec: WorkflowSpec, change: Callable[[TaskSpec], TaskSpec]) -> WorkflowSpec:

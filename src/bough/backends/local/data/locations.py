@@ -4,9 +4,11 @@ Results: when a task has completed, its output folder becomes `results/<workflow
 later tasks find it.
 
 URLs: this backend talks to no object store. `s3://bucket/path`, `gs://…`, `swift://…` and every
-other scheme stand for `data/<scheme>/<bucket>/<path>` in the folder of the backend, so that a
-workflow that was written for a cluster runs here as it is: what one task writes to a URL, a
-later task, attempt or workflow reads there. All users share it, as they would share a bucket.
+other scheme stand for `pools/<pool>/<scheme>/<bucket>/<path>` in the folder of the backend, so that
+a workflow that was written for a cluster runs here as it is: what one task writes to a URL, a
+later task, attempt or workflow of the same pool reads there. Pools are named by their identities.
+An earlier version kept `data/<scheme>/<bucket>/<path>` for all pools: that is read where a pool has
+nothing of its own in the same place, and no longer written.
 `file:///path` is a path of this machine, only below the folders that an option names; every user
 who can submit can read and write there.
 """
@@ -23,7 +25,7 @@ from bough.backends.local.data.paths import shown, split_path
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 
-RESULTS, DATA = "results", "data"
+RESULTS, POOLS, SHARED = "results", "pools", "data"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,31})://(.*)\Z", re.DOTALL)
 _LONGEST_URL = 2_048
 #: Leaves room for the suffix of unfinished files.
@@ -36,8 +38,11 @@ def results_folder(options: LocalOptions, workflow_id: str, task: str) -> Path:
     return options.folder.resolve() / RESULTS / safe_name(workflow_id) / safe_name(task)
 
 
-def url_folder(options: LocalOptions, url: str, what: str) -> Path:
-    """The folder for a URL; `what` names the field in messages."""
+def url_folder(options: LocalOptions, url: str, what: str, pool: str = "") -> Path:
+    """The folder for a URL; `what` names the field in messages.
+
+    `pool`: the identity of a pool; empty: the folder of an earlier version, for all of them.
+    """
     found = _URL.match(url)
     if found is None or len(url) > _LONGEST_URL:
         raise Unstartable(
@@ -50,7 +55,8 @@ def url_folder(options: LocalOptions, url: str, what: str) -> Path:
     names = [safe_name(each) for each in rest.split("/") if each]
     if not names:
         raise Unstartable(f"{what}: {shown(url)} names no bucket; write {scheme}://<bucket>/<path>")
-    folder = (options.folder.resolve() / DATA / scheme).joinpath(*names)
+    kept = Path(POOLS, safe_name(pool)) if pool else Path(SHARED)
+    folder = (options.folder.resolve() / kept / scheme).joinpath(*names)
     if len(os.fsencode(str(folder))) > 3_000:
         raise Unstartable(f"{what}: the path of {shown(url)} is too long")
     return folder

@@ -84,7 +84,7 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand
     account = _account(place.options, launch, layout)
     given = template.environment | find_variables(template.credentials, launch.secrets)
     usual = usual_environment(place.options, launch, layout)
-    transfers = Transfers(place.options, layout, place.workflow_id)
+    transfers = Transfers(place.options, layout, place.workflow_id, launch.pool)
     mounts, inputs = transfers.plan_inputs(template.inputs)
     command = TaskCommand(
         attempt=launch.attempt,

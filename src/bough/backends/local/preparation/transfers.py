@@ -5,6 +5,7 @@ Whole folders are mounted read-only, if the task has a sandbox; everything else 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,8 @@ class Transfers(msgspec.Struct, frozen=True):
     options: LocalOptions
     layout: TaskLayout
     workflow_id: str
+    #: The identity of the pool.
+    pool: str = ""
 
     def plan_inputs(
         self, inputs: tuple[InputSpec, ...]
@@ -35,13 +38,14 @@ class Transfers(msgspec.Struct, frozen=True):
         for number, each in enumerate(inputs):
             what = f"inputs[{number}]"
             _check_regex(each.regex, what)
-            source = self._find_input(each, what)
+            sources = self._find_input(each, what)
             mountable = self.layout.surroundings is not Surroundings.MACHINE
-            if mountable and each.regex is None and is_folder(source):
-                mounts.append(Mount(str(source), self.layout.seen_input(number)))
+            if mountable and each.regex is None and len(sources) == 1 and is_folder(sources[0]):
+                mounts.append(Mount(str(sources[0]), self.layout.seen_input(number)))
                 continue
             folder = self.layout.input(number)
-            copies.append(self._copy(source, folder, each.regex, optional=each.task is None))
+            optional = each.task is None
+            copies += (self._copy(one, folder, each.regex, optional=optional) for one in sources)
             if mountable:
                 mounts.append(Mount(str(folder), self.layout.seen_input(number)))
         return tuple(mounts), tuple(copies)
@@ -52,7 +56,7 @@ class Transfers(msgspec.Struct, frozen=True):
         for number, each in enumerate(outputs):
             what = f"outputs[{number}]"
             _check_regex(each.regex, what)
-            target = url_folder(self.options, each.url, what)
+            target = url_folder(self.options, each.url, what, self.pool)
             copies.append(self._copy(self.layout.output, target, each.regex))
         results = results_folder(self.options, self.workflow_id, task)
         return (*copies, Copy(str(self.layout.output), str(results), move=True))
@@ -68,7 +72,7 @@ class Transfers(msgspec.Struct, frozen=True):
             what = f"checkpoint[{number}]"
             _check_regex(each.regex, what)
             spot = self.layout.locate(checkpointed(each), what)
-            target = url_folder(self.options, each.url, what)
+            target = url_folder(self.options, each.url, what, self.pool)
             copy = self._copy(spot.path, target, each.regex, optional=True)
             copies.append(
                 msgspec.structs.replace(
@@ -77,11 +81,16 @@ class Transfers(msgspec.Struct, frozen=True):
             )
         return tuple(copies)
 
-    def _find_input(self, each: InputSpec, what: str) -> Path:
+    def _find_input(self, each: InputSpec, what: str) -> tuple[Path, ...]:
+        """Where its data is; what comes later counts, where a file is in several places."""
         if each.task is None:
             if each.url is None:
                 raise Unstartable(f"{what}: write `task:` or `url:`, for where the data is from")
-            return url_folder(self.options, each.url, what)
+            own = url_folder(self.options, each.url, what, self.pool)
+            # What an earlier version wrote for all pools.
+            shared = url_folder(self.options, each.url, what)
+            found = [path for path in dict.fromkeys((shared, own)) if os.path.lexists(path)]
+            return tuple(found) or (own,)
         workflow_id = each.workflow or self.workflow_id
         folder = results_folder(self.options, workflow_id, each.task)
         if not is_folder(folder):
@@ -89,7 +98,7 @@ class Transfers(msgspec.Struct, frozen=True):
                 f"{what}: the results of task {shown(each.task)} of workflow {shown(workflow_id)} "
                 "are not on this machine; it was not completed here, or they are kept no longer"
             )
-        return folder
+        return (folder,)
 
     def _copy(
         self, source: Path, target: Path, regex: str | None, *, optional: bool = False
