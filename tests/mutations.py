@@ -183,6 +183,42 @@ MUTATIONS = (
         "    if limits or not limits:\n",
         "tests/store/test_scenarios_admission.py -k user",
     ),
+    Mutation(
+        "SQLite does not wait for the disk",
+        'cursor.execute("PRAGMA synchronous = FULL")',
+        'cursor.execute("PRAGMA synchronous = OFF")',
+        "tests/e2e/test_power.py -k sqlite",
+    ),
+    Mutation(
+        "PostgreSQL need not wait for the disk",
+        '        event.listen(engine, "connect", _commit_to_disk)\n',
+        "",
+        "tests/e2e/test_power.py -k postgresql",
+    ),
+    Mutation(
+        "the end of a task does not wait for the disk",
+        "        if durably:\n            os.fsync(self._descriptor)\n",
+        "",
+        "tests/local/test_power.py",
+    ),
+    Mutation(
+        "the log of a task does not wait for the disk",
+        "                _sync(segment_path(self._folder, start))\n",
+        "                pass\n",
+        "tests/local/test_power.py",
+    ),
+    Mutation(
+        "the results of a task do not wait for the disk",
+        "        if _LIBC.syncfs(descriptor):\n",
+        "        if descriptor < 0:\n",
+        "tests/local/test_power.py",
+    ),
+    Mutation(
+        "the first token does not wait for the disk",
+        "        file.flush()\n        os.fsync(descriptor)\n    _sync_folder(path.parent)\n",
+        "",
+        "tests/e2e/test_power.py -k sqlite",
+    ),
 )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -17,11 +19,13 @@ from bough.client import Client
 from bough.model.workflow import TaskStatus
 from tests.crash import laws
 from tests.crash.load import POOL, Load
+from tests.crash.postgres import cannot
 from tests.crash.record import read_record
 from tests.crash.server import PATIENCE_S, Server, until
 from tests.crash.witness import Witness
 
 GPUS = 16
+_ROOT = Path(__file__).parents[2]
 #: Wrong things that are shown at most.
 _SHOWN = 20
 #: What keeps tasks may take as long to leave after the last of them.
@@ -43,8 +47,12 @@ class Scene(NamedTuple):
         followed: frozenset[TaskStatus] = laws.FOLLOWED,
         *,
         lines_may_be_lost: bool = False,
+        cut: frozenset[str] = frozenset(),
     ) -> None:
-        """Wait until everything has come to rest, check every law, and say what there was."""
+        """Wait until everything has come to rest, check every law, and say what there was.
+
+        Attempts that were cut have no end that was written down.
+        """
         client = self.server.client()
         self._make_room(client)
         rest_s = PATIENCE_S + len(self.load.jobs) / 2
@@ -67,7 +75,7 @@ class Scene(NamedTuple):
             *laws.quotas_are_whole(record, self.load),
             *laws.events_tell_a_legal_story(record),
             *laws.logs_are_complete(
-                record, self.witness, self._read_log, may_be_lost=lines_may_be_lost
+                record, self.witness, self._read_log, may_be_lost=lines_may_be_lost, cut=cut
             ),
             *self._leave(),
         ]
@@ -119,6 +127,17 @@ def seed_of_this_run() -> int:
     seed = int(os.environ.get("BOUGH_CRASH_SEED") or secrets.randbelow(2**32))
     say(f"BOUGH_CRASH_SEED={seed}")
     return seed
+
+
+def run_with_disks(module: str, *arguments: object) -> None:
+    """Run `python -m MODULE` where it can mount disks of its own; nothing of them is left."""
+    alone = ["unshare", "--mount", "--propagation", "private"]
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], check=False).returncode:
+        cannot("NOT TESTED: no disk can be mounted: that needs root, and namespaces of mounts.")
+    command = [*alone, sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=_ROOT)
+    say(done.stdout)
+    assert 0 == done.returncode, done.stderr
 
 
 @contextmanager

@@ -152,11 +152,12 @@ def logs_are_complete(
     read_log: Callable[[str, str, int], list[str]],
     *,
     may_be_lost: bool = False,
+    cut: frozenset[str] = frozenset(),
 ) -> Iterator[str]:
     """Every line that a task printed is in its log, once and in order.
 
-    Of an attempt whose supervisor was killed, what that had read. Where lines may be lost because
-    they could not be written, the log says how many.
+    Of an attempt that was cut, or whose supervisor was killed, what that had read. Where lines may
+    be lost because they could not be written, the log says how many.
     """
     known = record.attempts
     for run in list(witness.runs):
@@ -168,8 +169,8 @@ def logs_are_complete(
         lost = [int(found[1]) for each in lines if (found := _LOST.search(each))]
         # Who is lost when the lead of its group is over ends as the lead did.
         lost_with_lead = task.exit_code == ExitCode.UNKNOWN
-        cut = task.status is TaskStatus.FAILED_BACKEND_ERROR or lost_with_lead
-        count = len(numbers) if cut or run.lines is None else run.lines
+        killed = task.status is TaskStatus.FAILED_BACKEND_ERROR or lost_with_lead
+        count = len(numbers) if killed or run.attempt in cut or run.lines is None else run.lines
         if may_be_lost and lost:
             whole = numbers == sorted(set(numbers)) and len(numbers) + sum(lost) == count
         else:

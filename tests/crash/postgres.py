@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.server import children, is_alive
 from tests.store.databases import SCRIPT
 
 
@@ -26,8 +27,20 @@ class Postgres:
         """End it at once, without a word to those who use it."""
         subprocess.run([SCRIPT, "stop", self._folder], capture_output=True, check=True)
 
-    def resume(self) -> None:
+    def processes(self) -> list[int]:
+        """Its processes that live."""
+        try:
+            main = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+        except (OSError, IndexError):
+            return []
+        return [pid for pid in (main, *children(main)) if is_alive(pid)]
+
+    def resume(self, *, rebooted: bool = False) -> None:
         """Have it again, with what was committed."""
+        if rebooted:
+            # After that no process has the number in these; here one that has ended may have it.
+            for each in ("data/postmaster.pid", ".s.PGSQL.5432.lock"):
+                (self._folder / each).unlink(missing_ok=True)
         # Not captured: the database inherits the pipes, and keeps them open.
         subprocess.run([SCRIPT, "resume", self._folder], check=True)
 

@@ -116,7 +116,7 @@ class Server:
 
     def fork_servers(self) -> list[int]:
         """The processes that fork supervisors: children of the server."""
-        return [pid for pid in _children(self.pid) if self._is_of(pid)]
+        return [pid for pid in children(self.pid) if self._is_of(pid)]
 
     def supervisors(self) -> list[int]:
         """The processes that keep tasks: children of a fork server, or of nobody any more."""
@@ -193,7 +193,14 @@ def _all_processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _children(pid: int) -> list[int]:
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return bool(fields) and fields[0] != b"Z"
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, and that it has not yet waited for."""
     return [each for each in _all_processes() if _parent(each) == pid]
 
 

@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.crashes import crash, say, scene, seed_of_this_run
+from tests.crash.crashes import crash, run_with_disks, scene, seed_of_this_run
 from tests.crash.laws import FOLLOWED_OR_LOST
-from tests.crash.postgres import cannot, durable_postgres
+from tests.crash.postgres import durable_postgres
 
-ROOT = Path(__file__).parents[2]
 KILLS = 20
 BUDGET_S = 600
 
@@ -77,10 +73,4 @@ def test_keepers_and_wardens_that_are_killed_under_load_lose_nothing(tmp_path: P
 
 
 def test_a_full_disk_takes_nothing_on_and_loses_nothing(tmp_path: Path):
-    alone = ["unshare", "--mount", "--propagation", "private"]
-    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], check=False).returncode:
-        cannot("No disk can be mounted: that needs root, and namespaces of mounts.")
-    command = [*alone, sys.executable, "-m", "tests.crash.disk", tmp_path, str(seed_of_this_run())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    say(done.stdout)
-    assert 0 == done.returncode, done.stderr
+    run_with_disks("tests.crash.disk", tmp_path, seed_of_this_run())

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from bough.backends.local.attempt_folder import folder_name
+from bough.backends.local.attempt_state import look
 from bough.backends.local.backend import LocalBackend
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.supervisor.processes import all_processes, environment_has
@@ -102,6 +104,11 @@ class Bench:
 
     def wait_over(self, attempt: str) -> Observation:
         return self.wait(attempt, *OVER)
+
+    def is_over(self, attempt: str) -> bool:
+        """Whether it has ended and its supervisor has left; nothing is written any more."""
+        state, held = look(self.options.folder / "attempts" / folder_name(attempt) / "state")
+        return state is not None and state.end is not None and not held
 
     def lines(self, attempt: str) -> list[LogLine]:
         """All that is kept of a log, read part by part."""

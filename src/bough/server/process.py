@@ -234,11 +234,26 @@ def _make_folder(path: Path) -> None:
 
 
 def _keep_secret(path: Path, secret: str) -> None:
-    """Write a secret so that only its owner can read it, from the first moment on."""
+    """Write a secret so that only its owner can read it, from the first moment on.
+
+    It is on the disk before the database knows of it: it is shown nowhere else.
+    """
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(secret + "\n")
+        file.flush()
+        os.fsync(descriptor)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _announce(settings: Settings, address: str, started: Started) -> None:

@@ -32,6 +32,10 @@ IDLE_S = 1.0
 TRIES = 5
 #: PostgreSQL's codes of a transaction that it ends for others: a deadlock, a failed serialisation.
 _GIVEN_UP = ("40P01", "40001")
+_SYNCHRONOUS = (
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') = 'off'"
+)
 _RETRY_S = 0.005
 _WRITES = "bough_writes"
 _USED = "bough_used"
@@ -154,6 +158,7 @@ def _make(address: sa.URL) -> sa.Engine:
     if address.drivername.startswith("postgresql"):
         driver = address.set(drivername="postgresql+psycopg")
         engine = sa.create_engine(driver, pool_size=10, max_overflow=20, **options)
+        event.listen(engine, "connect", _commit_to_disk)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _try_if_idle)
         return engine
@@ -162,6 +167,13 @@ def _make(address: sa.URL) -> sa.Engine:
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _commit_to_disk(connection: Any, _record: object) -> None:
+    """Let a commit wait for the disk, also where the database is configured not to wait."""
+    before, connection.autocommit = connection.autocommit, True
+    connection.execute(_SYNCHRONOUS)
+    connection.autocommit = before
 
 
 def _note_use(_connection: object, record: Any) -> None:

@@ -9,10 +9,12 @@ others are skipped, like everything that is neither a file nor a folder.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -34,6 +36,7 @@ _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
 #: Errors of file systems without nameless files (O_TMPFILE).
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -47,13 +50,17 @@ class Copied(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...] = ()
 
 
-def copy_files(copy: Copy) -> Copied:
-    """Copy or move files; an error says why that is not possible."""
+def copy_files(copy: Copy, *, durably: bool = False) -> Copied:
+    """Copy or move files; an error says why that is not possible.
+
+    What was copied durably survives a crash of the machine from then on, and until then what it
+    replaces does.
+    """
     try:
         if copy.move:
-            return _move(Path(copy.source), Path(copy.target))
+            return _move(Path(copy.source), Path(copy.target), durably=durably)
         with opened(Path(copy.source).parent) as parent:
-            return _copy_from(parent, copy)
+            return _copy_from(parent, copy, durably=durably)
     except FileNotFoundError as error:
         if copy.optional and not _is_there(copy.source):
             return Copied()
@@ -62,12 +69,26 @@ def copy_files(copy: Copy) -> Copied:
         raise _failed(copy, error) from error
 
 
-def _copy_from(parent: int, copy: Copy) -> Copied:
+def is_empty_move(copy: Copy) -> bool:
+    """Whether it only renames an empty folder."""
+    if not copy.move:
+        return False
+    try:
+        folder = os.open(copy.source, _READ_FOLDER)
+    except OSError:
+        return True
+    try:
+        return not os.listdir(folder)
+    finally:
+        os.close(folder)
+
+
+def _copy_from(parent: int, copy: Copy, *, durably: bool) -> Copied:
     name = Path(copy.source).name
     kind = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     below = (name,) if copy.named and stat.S_ISDIR(kind) else ()
     with made(Path(copy.target, *below)) as target:
-        work = _CopyRun(copy, target)
+        work = _CopyRun(copy, target, durably=durably)
         if stat.S_ISREG(kind):
             work.found.append(_Found((name,), kind))
             work.copy_all(os.dup(parent))
@@ -77,6 +98,8 @@ def _copy_from(parent: int, copy: Copy) -> Copied:
             work.copy_all(source)
         else:
             raise CopyFailed(f"{copy.source} is neither a file nor a folder")
+        if durably and work.changed:
+            _sync_file_system(target)
         return Copied(work.files, work.bytes, tuple(work.skipped[:_NOTED]))
 
 
@@ -88,9 +111,12 @@ class _Found(msgspec.Struct, frozen=True):
 class _CopyRun:
     """One copy in progress."""
 
-    def __init__(self, copy: Copy, target: int) -> None:
+    def __init__(self, copy: Copy, target: int, *, durably: bool) -> None:
         self._copy = copy
         self._target = target
+        self._durably = durably
+        #: Whether anything was written.
+        self.changed = False
         self.found: list[_Found] = []
         #: Everything below the source, copied or not.
         self._seen = 0
@@ -195,6 +221,7 @@ class _CopyRun:
         except OSError:
             os.unlink(unfinished, dir_fd=target)
             raise
+        self.changed = True
 
     def _copy_file(self, file: int, target: int, name: str, parts: tuple[str, ...]) -> None:
         before = os.fstat(file)
@@ -220,7 +247,10 @@ class _CopyRun:
                 return
             os.fchmod(new.descriptor, 0o755 if before.st_mode & 0o111 else 0o644)
             os.utime(new.descriptor, ns=(before.st_mtime_ns, before.st_mtime_ns))
+            if self._durably and _is_there(name, target):
+                os.fsync(new.descriptor)
             new.keep(name)
+        self.changed = True
         self.files += 1
         self.bytes += size
 
@@ -306,17 +336,23 @@ def _is_same(source: os.stat_result, target: int, name: str) -> bool:
     )
 
 
-def _move(source: Path, target: Path) -> Copied:
+def _move(source: Path, target: Path, *, durably: bool) -> Copied:
     """Rename a folder; it is no error if that was done before."""
     with opened(source.parent) as above, made(target.parent, 0o755) as below:
         if not _is_folder(source.name, above):
             if _is_folder(target.name, below):
                 return Copied()
             raise CopyFailed(f"{source} is not a folder")
+        if durably:
+            # What is in it was written by the task, which need not have brought it to the disk.
+            _sync_file_system(above)
         replaced = _REPLACED + secrets.token_hex(8)
         with contextlib.suppress(FileNotFoundError):
             os.rename(target.name, replaced, src_dir_fd=below, dst_dir_fd=below)
         os.rename(source.name, target.name, src_dir_fd=above, dst_dir_fd=below)
+        if durably:
+            with _readable(below) as folder:
+                os.fsync(folder)
         if _is_folder(replaced, below):
             with contextlib.suppress(OSError):
                 remove_from(below, replaced)
@@ -330,8 +366,30 @@ def _is_folder(name: str, parent: int) -> bool:
         return False
 
 
-def _is_there(source: str) -> bool:
-    return os.path.lexists(source)
+def _is_there(path: str, folder: int | None = None) -> bool:
+    try:
+        os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _sync_file_system(folder: int) -> None:
+    """Bring everything to the disk at once: file by file would take a commit for each."""
+    with _readable(folder) as descriptor:
+        if _LIBC.syncfs(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+@contextlib.contextmanager
+def _readable(folder: int) -> Iterator[int]:
+    """The same folder, which may have been opened as a mere path."""
+    descriptor = os.open(".", _READ_FOLDER, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _failed(copy: Copy, error: OSError) -> CopyFailed:

@@ -7,6 +7,7 @@ segments are dropped.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -92,7 +93,16 @@ class LogWriter:
             self.lost_lines = 0
 
     def close(self) -> None:
-        """Close the segment."""
+        """Close the log; from here on it survives a crash of the machine."""
+        if self._descriptor is None:
+            return
+        with contextlib.suppress(OSError):
+            for start in self._segments:
+                _sync(segment_path(self._folder, start))
+            _sync(self._folder)
+        self._close_segment()
+
+    def _close_segment(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -121,7 +131,7 @@ class LogWriter:
         path = segment_path(self._folder, start)
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
-        self.close()
+        self._close_segment()
         self._descriptor, self._size = descriptor, 0
         if not self._segments or self._segments[-1] != start:
             self._segments.append(start)
@@ -133,6 +143,15 @@ class LogWriter:
             return 0
         last = self._segments[-1]
         return last + segment_path(self._folder, last).stat().st_size
+
+
+def _sync(path: Path) -> None:
+    """Bring a file or the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def find_segments(folder: Path) -> list[int]:

@@ -10,7 +10,7 @@ import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder
 from bough.backends.local.command import Copy
-from bough.backends.local.data.copying import copy_files
+from bough.backends.local.data.copying import copy_files, is_empty_move
 from bough.backends.local.data.removal import remove
 from bough.backends.local.errors import NoRoom, lacks_room
 from bough.backends.local.preparation.prepare_task import Place, clean_up, prepare
@@ -45,7 +45,10 @@ def takes_long(task: SupervisedTask) -> bool:
 
 
 def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
-    """Make copies, one after the other; before that, run the command that removes a container."""
+    """Make copies that last, one after the other.
+
+    Before that, run the command that removes a container.
+    """
     if before:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(  # noqa: S603 - made by this backend
@@ -57,7 +60,7 @@ def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
                 check=False,
             )
     for each in copies:
-        copy_files(each)
+        copy_files(each, durably=not is_empty_move(each))
     return b""
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder, Folders
 from bough.backends.local.command import TaskCommand
+from bough.backends.local.data.copying import is_empty_move
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, lacks_room
 from bough.backends.local.sandbox.limits import plan_group
 from bough.backends.local.sandbox.syscalls import adopt_orphans
@@ -339,13 +340,13 @@ class Supervisor:
         task.kill_at = None if task.stop_request is None else now + _COPY_S
         copies = task.last_copies(failed=self._failure is not None)
         before = () if task.command is None else task.command.clean_up
-        if before or not all(each.move for each in copies):
+        if before or not all(map(is_empty_move, copies)):
             work = partial(copy_all, copies, before)
             task.forked = self._events.fork_work(work, partial(self._copied, task))
             return
         fault = ""
         try:
-            # Renaming is quick enough to do here.
+            # Renaming empty folders is quick enough to do here.
             copy_all(copies)
         except BoughError as error:
             fault = error.message
