@@ -1,4 +1,4 @@
-"""Workflows that somebody or something has damaged, for all who must survive them.
+"""Damaged workflows, for everything that must survive them.
 
 The damage is done to the structure and the text of valid workflows; it is seeded, so that a failure
 can be repeated by its number.

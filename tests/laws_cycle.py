@@ -60,7 +60,7 @@ def check_every_plan(random: Random, cycles: int, *, flavors: int = 1) -> None:
 def check_fixpoint(random: Random, cycles: int, *, forgets: bool) -> None:
     """Once nothing else happens, plans come to an end, in whatever order the victims end.
 
-    Who was promised room has nobody evicted once more, unless the promise is forgotten.
+    A gang that was promised room evicts nothing more, unless the promise is forgotten.
     """
     history = History(random)
     for _ in range(cycles):

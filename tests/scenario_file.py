@@ -1,4 +1,4 @@
-"""Scenario files: a cluster as somebody's YAML, what happens to it, and what must be decided.
+"""Scenario files: a cluster as YAML, what happens to it, and what must be decided.
 
 One file is documentation and test at once. Answers for the frame (title, design, story, objects)
 and hands on the steps; must not know what the steps mean.
@@ -29,7 +29,7 @@ class Scenario(msgspec.Struct, frozen=True):
     fields: Fields
 
     def finish(self) -> list[Problem]:
-        """All that is wrong with the file; whatever nobody has read by now is unknown."""
+        """All that is wrong with the file; a field that was not read by now is unknown."""
         self.fields.finish()
         return self.fields.reading.problems
 

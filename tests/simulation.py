@@ -120,7 +120,7 @@ class Simulation:
         self._put(gang.queue, (*self.snapshot.gangs.get(gang.queue, ()), gang))
 
     def end(self, name: str) -> None:
-        """A gang is over and gone."""
+        """A gang has ended and is gone."""
         queue = self.gangs[name].queue
         self._put(queue, tuple(g for g in self.snapshot.gangs[queue] if g.name != name))
 

@@ -253,7 +253,7 @@ def fill(history: History, attempts: int) -> None:
 
 
 def debts(tree: QuotaTree) -> dict[tuple[TreeNode, FlavorResource], int]:
-    """Every node that is over what it may use, by how much."""
+    """Every node that uses more than it may, by how much."""
     return {
         (node, what): tree.debt(node, what)
         for node in tree

@@ -21,7 +21,7 @@ def postgres():
 
 @pytest.fixture
 def house(sqlite_files):
-    """An empty site with 100 GPUs, an administrator, and nobody else."""
+    """An empty site with 100 GPUs, and an administrator as its only user."""
     address = sqlite_files.make()
     with House(sqlite_files.open(address)) as made:
         yield made

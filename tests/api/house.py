@@ -62,7 +62,7 @@ def _application(authenticator: Authenticator, engine: Engine, **options: Any) -
 
 
 class House:
-    """A site with an administrator, and a client for anybody."""
+    """A site with an administrator, and a client for every user."""
 
     def __init__(self, store: Store, gpus: int = 100, **options: Any) -> None:
         self.time = Time()
@@ -96,7 +96,7 @@ class House:
     # Asking
 
     def ask(self, method: str, path: str, *, user: str | None = "admin", **options: Any) -> Any:
-        """The response to a request of a user; `None`: of nobody."""
+        """The response to a request of a user; `None`: without a token."""
         headers = dict(options.pop("headers", {}))
         if user is not None:
             headers["authorization"] = f"Bearer {self.secrets[user]}"

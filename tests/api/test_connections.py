@@ -16,7 +16,7 @@ import uvicorn
 from bough.server.connections import Bounds, OpenConnections
 from tests.api.served import Served
 
-#: More than the files that a process can have open where nobody changed that.
+#: More than the files that a process can have open by default.
 HALF_OPEN = 1_100
 FILES = ("prlimit", "--nofile=1024:1024")
 HALF_A_HEADER = b"GET /api/version HTTP/1.1\r\nHost: x\r\nX-Half: "

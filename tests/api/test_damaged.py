@@ -1,4 +1,4 @@
-"""Damaged workflows are accepted, or refused with their place; nothing else happens to anybody."""
+"""Damaged workflows are accepted, or refused with their place; nothing else happens."""
 
 from __future__ import annotations
 

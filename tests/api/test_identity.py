@@ -1,4 +1,4 @@
-"""Who somebody is: tokens, passes made from them, proxies; and what is kept secret."""
+"""Identity: tokens, passes made from them, proxies; and what is kept secret."""
 
 from __future__ import annotations
 

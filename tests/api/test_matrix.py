@@ -1,6 +1,6 @@
 """Every route with every role. A route that is not in the table below, or declares nothing, fails.
 
-The table names the least that one must be to come through: nobody in particular, somebody who is
+The table names the least that a caller must be to come through: not known at all, one who is
 known, a user of the pool `team`, its administrator, or an administrator of everything.
 """
 
@@ -127,7 +127,7 @@ TABLE = {
     for line in text.split("\n")
     if line.strip()
 }
-#: Who asks: the roles, and what that makes of somebody in the table above.
+#: The caller: the roles, and what that is in the table above.
 PEOPLE = {
     None: ((), NOBODY),
     "stranger": ((), KNOWN),

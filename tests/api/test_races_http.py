@@ -22,7 +22,7 @@ SUBPOOLS = "/api/configs/pool/team/subpool"
 
 
 class Caller:
-    """An administrator with many connections, whom any number of threads may share."""
+    """An administrator with many connections that any number of threads may share."""
 
     def __init__(self, server: Served) -> None:
         headers = {"authorization": f"Bearer {server.token}"}

@@ -1,4 +1,4 @@
-"""What nobody should send: refused with a precise error, in bounded time, never a 500."""
+"""Hostile submissions: refused with a precise error, in bounded time, never a 500."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.store.world import big_node, job
 
 ADMIN = Actor("root", ("osmo-admin", "osmo-default"))
 WAIT_S = 60
-#: So long that only a call can be what wakes anybody.
+#: So long that only a call can wake a loop.
 NEVER_S = 3_600.0
 #: A gang that was given its nodes.
 STARTS = sa.select(EVENTS).where(

@@ -1,7 +1,7 @@
 """Kueue's own benchmark workloads replayed in virtual time through `plan()` with the kueue preset.
 
 What happens: at each moment everything that ends, then everything that arrives; then cycles until
-no queue has anybody to look at. After each cycle evictions take effect at once: a victim waits
+no queue has a head to look at. After each cycle evictions take effect at once: a victim waits
 again since its creation, and runs from the beginning when it is admitted again. The figures of
 Kueue itself, measured by the same protocol on another machine, stand beside ours.
 """

@@ -25,7 +25,7 @@ class Spent(NamedTuple):
     """Seconds of the processor up to now, and what the scheduler counted."""
 
     server_s: float
-    #: Of the server and everything below it; `None`: nobody counts.
+    #: Of the server and everything below it; `None`: not counted.
     all_s: float | None
     counted: dict[str, float]
 

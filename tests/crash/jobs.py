@@ -1,4 +1,4 @@
-"""Short workflows whose tasks tell a witness when they start and end. Must not know who submits."""
+"""Short workflows whose tasks tell a witness when they start and end."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GroupPlan(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A workflow that somebody means to submit."""
+    """A workflow to submit."""
 
     name: str
     pool: str

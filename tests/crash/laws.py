@@ -1,7 +1,6 @@
 """What must hold once everything has come to rest, whatever was killed before.
 
-Every law returns sentences about what breaks it; none is right. Must not know how anything was
-killed.
+Every law returns sentences about what breaks it; none is right.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ def nothing_accepted_is_lost(record: Record, load: Load) -> Iterator[str]:
 
 
 def nothing_is_half(record: Record, load: Load) -> Iterator[str]:
-    """What is there is whole and was asked for, also where nobody was told that it was accepted."""
+    """What is there is whole and was asked for, also where the answer never arrived."""
     for workflow in record.workflows.values():
         job, answer = load.jobs.get(workflow.name), load.submissions.get(workflow.name)
         if job is None or answer is None:
-            yield f"nobody submitted {workflow.workflow_id}"
+            yield f"no client submitted {workflow.workflow_id}"
             continue
         if workflow.status is WorkflowStatus.FAILED_SUBMISSION:
             if answer.kind == "done":
@@ -79,7 +78,7 @@ def each_attempt_runs_once(
     known = record.attempts
     for attempt, found in runs.items():
         if attempt not in known:
-            yield f"{found[0].job}/{found[0].task} ran as {attempt}, which nobody knows"
+            yield f"{found[0].job}/{found[0].task} ran as {attempt}, which is unknown"
             continue
         gpus = known[attempt][1].gpus
         if len(found) > 1:
@@ -105,7 +104,7 @@ def no_gpu_has_two_holders(witness: Witness) -> Iterator[str]:
 
 
 def nothing_is_left(record: Record, witness: Witness) -> Iterator[str]:
-    """No process runs on, nobody is still to be told anything, and no subpool is still emptied."""
+    """No process runs on, no message waits in the outbox, and no subpool still drains."""
     for run in witness.living:
         yield f"{run.job}/{run.task} ({run.attempt}) still runs"
     if record.messages:
@@ -116,7 +115,7 @@ def nothing_is_left(record: Record, witness: Witness) -> Iterator[str]:
 
 
 def quotas_are_whole(record: Record, load: Load) -> Iterator[str]:
-    """Whenever somebody looked, and at the end."""
+    """At every look, and at the end."""
     yield from load.wrongs
     for pool in record.pools:
         given = sum(each.counted for each in record.subpools if each.parent == pool.name)
@@ -167,7 +166,7 @@ def logs_are_complete(
         lines = read_log(workflow.workflow_id, task.name, task.retry_id)
         numbers = [int(found[1]) for each in lines if (found := _LINE.search(each))]
         lost = [int(found[1]) for each in lines if (found := _LOST.search(each))]
-        # Who is lost when the lead of its group is over ends as the lead did.
+        # A task that is lost after the lead of its group has ended ends as the lead did.
         lost_with_lead = task.exit_code == ExitCode.UNKNOWN
         killed = task.status is TaskStatus.FAILED_BACKEND_ERROR or lost_with_lead
         count = len(numbers) if killed or run.attempt in cut or run.lines is None else run.lines
@@ -197,7 +196,7 @@ def _fits(workflow: Workflow, task: Task, runs: list[Run]) -> Iterator[str]:
     done = any(run.farewell == "done" for run in runs)
     name = f"{workflow.workflow_id}/{task.name}#{task.retry_id} ({task.attempt})"
     if task.lead and task.status in (TaskStatus.COMPLETED, TaskStatus.FAILED) and not done:
-        yield f"{name} is {task.status}, and nobody saw it done"
+        yield f"{name} is {task.status}, and no client saw it done"
     if done and not task.status.finished:
         yield f"{name} is done, and {task.status}"
 

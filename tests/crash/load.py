@@ -1,7 +1,7 @@
 """Clients that submit, cancel, and change subpools all the while, and remember every answer.
 
 A request that was answered is known; one whose connection was cut is unknown, and may have been
-done or not. Must not know the laws.
+done or not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUEUES = f"osmo-pool-ns-{POOL}"
 class Answer(NamedTuple):
     """What became of a request."""
 
-    #: `done`, `refused`, `unknown` where no answer came, `unsent` where nobody was there to ask.
+    #: `done`, `refused`, `unknown` where no answer came, `unsent` where no server was there.
     kind: str
     value: Any = None
     #: Of what was refused.
@@ -62,7 +62,7 @@ class Load:
         self.jobs: dict[str, Job] = {}
         #: By the name of the job.
         self.submissions: dict[str, Answer] = {}
-        #: By the identifier of the workflow; only where somebody tried.
+        #: By the identifier of the workflow; only where a client tried.
         self.cancellations: dict[str, Answer] = {}
         #: Sentences about what must never be seen.
         self.wrongs: list[str] = []
@@ -177,7 +177,7 @@ def ask(request: Callable[[], Any]) -> Answer:
         return Answer("done", request())
     except Unavailable as error:
         if isinstance(error.__cause__, ConnectionRefusedError):
-            # Nobody was there; give the server time to come back.
+            # No server was there; give the server time to come back.
             time.sleep(0.2)
             return Answer("unsent")
         if error.__cause__ is not None:

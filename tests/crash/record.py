@@ -1,4 +1,4 @@
-"""Everything that a server has written down, read at rest. Must not know what is right."""
+"""Everything that a server has written down, read at rest."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A server in a process of its own that can be killed at any moment and started again.
 
-Its port, its folder and its database stay the same. Must not know what it is asked.
+Its port, its folder and its database stay the same.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Server:
         return [pid for pid in children(self.pid) if self._is_of(pid)]
 
     def supervisors(self) -> list[int]:
-        """The processes that keep tasks: children of a fork server, or of nobody any more."""
+        """The processes that keep tasks: children of a fork server, or orphans."""
         others = {self.pid, *self.fork_servers()}
         return [pid for pid in self.processes() if pid not in others and self._is_of(pid)]
 
@@ -163,7 +163,7 @@ class Server:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     while True:
         port = random.choice(_PORTS)
         with socket.socket() as probe:

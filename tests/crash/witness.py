@@ -1,7 +1,7 @@
 """Who sees tasks run, with own eyes: each task is connected to it for as long as it lives.
 
 A process that dies, however it does, loses its connection; so what is open runs, and what is closed
-does not. Must not know what any server says about it.
+does not.
 """
 
 from __future__ import annotations

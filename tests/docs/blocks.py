@@ -1,4 +1,4 @@
-"""The fenced blocks of a Markdown page, and the commands in one. Must not know what they print."""
+"""The fenced blocks of a Markdown page, and the commands in one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Runs the commands that a page may show, as a reader would: from the root of the repository.
 
 Only the program's own commands are run, in an environment that is the same everywhere.
-Must not know pages.
 """
 
 from __future__ import annotations

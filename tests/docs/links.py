@@ -1,4 +1,4 @@
-"""Links between pages and to files of the repository. Must not know other people's servers."""
+"""Links between pages and to files of the repository."""
 
 from __future__ import annotations
 

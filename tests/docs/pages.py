@@ -1,4 +1,4 @@
-"""Pages as they are, and as they must be. Must not know how a command is run."""
+"""Pages as they are, and as they must be."""
 
 from __future__ import annotations
 

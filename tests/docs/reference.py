@@ -1,4 +1,4 @@
-"""The reference of all commands, to be filled with their help. Must not know any command."""
+"""The reference of all commands, to be filled with their help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a Python session that a page shows, as the interpreter would. Must not know pages."""
+"""Runs a Python session that a page shows, as the interpreter would."""
 
 from __future__ import annotations
 

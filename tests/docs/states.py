@@ -1,7 +1,4 @@
-"""The states of tasks, groups and workflows as diagrams and tables, from what decides them.
-
-Must not know what a status means.
-"""
+"""The states of tasks, groups and workflows as diagrams and tables, from what decides them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A server whose tasks are processes of this machine: started, stopped, and left clean.
 
-What a test sees of a task is what the task did: its processes, its log, the files it left. Whoever
-serves with this leaves no process behind. Must not know any scenario.
+What a test sees of a task is what the task did: its processes, its log, the files it left. A test
+that serves with this leaves no process behind.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Local(Served):
             os.kill(process.pid, how)
 
     def command(self, *arguments: str) -> list[str]:
-        """A command to be run by whoever wants to see it run."""
+        """A command to be run by the test that wants to see it run."""
         return [str(OSMO), *arguments]
 
     # What is seen
@@ -385,7 +385,7 @@ def hosting(
         finally:
             host.stop()
     assert [] == server.processes()
-    # Whoever kept the tasks has nothing more to keep.
+    # The supervisors have nothing more to do.
     server.until(lambda: not find_holders(host.data), lambda: find_holders(host.data))
     assert "Traceback" not in host.errors(), host.errors()
 

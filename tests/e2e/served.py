@@ -56,7 +56,7 @@ class Served:
         return Served(self.address, token, self._folder)
 
     def as_guest(self, folder: Path) -> Served:
-        """The command as somebody has it who knows of no server yet."""
+        """The command as a new user has it, without a server."""
         guest = Served(self.address, "", folder)
         del guest._environment["BOUGH_SERVER"], guest._environment["BOUGH_TOKEN"]
         return guest

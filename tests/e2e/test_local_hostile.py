@@ -199,7 +199,7 @@ def test_a_task_that_kills_all_it_can_ends_only_itself(local: Local):
     script = "kill -9 $PPID; kill -9 -1; echo still there; sleep 1000"
     name = local.submit("p", 1, "NORMAL", script=script)
     local.until(lambda: local.status(name) != "PENDING")
-    # Where it could not even kill itself it goes on, until somebody ends it.
+    # Where it could not even kill itself it goes on, until it is ended.
     local.until(lambda: "FAILED" == local.status(name) or bool(local.log(name)))
     local.osmo("workflow", "cancel", name, "--force")
     local.over(name)

@@ -57,5 +57,5 @@ def commands() -> list[list[str]]:
     found = re.findall(r"^(bough .*)$|`(bough [^`]*)`", text, re.MULTILINE)
     words = [shlex.split(block or inline, comments=True) for block, inline in found]
     assert len(words) > 25
-    # What waits for somebody, and what goes into a file, is the shell's.
+    # What waits for input, and what goes into a file, is the shell's.
     return [line[: line.index(">")] if ">" in line else line for line in words if "ID…" not in line]

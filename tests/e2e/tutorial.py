@@ -1,5 +1,5 @@
 """The tutorial, lived through: its scripts are run, its commands are run and what they print held
-against the page. Must not know what the tutorial is about.
+against the page.
 
 Blocks fenced as `sh` are run whole; the one that starts a server is started, on a free port. Blocks
 fenced as `shell-session` have commands and what they print. A command that only looks is repeated
@@ -76,7 +76,7 @@ def read_steps(lines: list[str]) -> list[Step]:
 
 
 class Reader:
-    """Somebody who follows the page in a folder of their own."""
+    """A reader who follows the page in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -154,7 +154,7 @@ class Reader:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Reader]:
-    """Somebody who follows the page, and tidies up."""
+    """A reader who follows the page, and tidies up."""
     reader = Reader(folder)
     try:
         yield reader

@@ -1,4 +1,4 @@
-"""Prepares tasks in a folder of its own, for tests. Must not know what is tested."""
+"""Prepares tasks in a folder of its own, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs are found by asking nvidia-smi, and offered where somebody says so."""
+"""GPUs are found by asking nvidia-smi, and offered where an option says so."""
 
 from __future__ import annotations
 

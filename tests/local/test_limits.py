@@ -364,7 +364,7 @@ def test_a_group_of_version_2_is_killed_at_once():
 
 
 def _alive(pid: int) -> bool:
-    """Whether a process is more than a body that nobody has buried yet."""
+    """Whether a process is more than a zombie."""
     try:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""The notice before the end: all of a task's group has it, and whoever saves work has its time."""
+"""The notice before the end: the whole group has it, and a task that saves work has its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.local.bench import Bench, processes_of, until
 #: A program that saves its work when it is told to, and only then ends.
 SAVES = "trap 'sleep 0.5; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
 DEAF = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
-#: Nobody waits so long.
+#: Longer than any test waits.
 FOREVER_S = 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""From a launch to a command: what is seen, as whom it runs, and in which image."""
+"""From a launch to a command: what is seen, as which account it runs, and in which image."""
 
 # ruff: noqa: S108 - these paths are the ones that tasks see
 

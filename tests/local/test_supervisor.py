@@ -13,7 +13,7 @@ from bough.backends.local.attempt_state import AttemptLock, Begun, read_state
 from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until
 
-#: Numbers 32 and 33 belong to the C library, which lets nobody change what they do.
+#: Numbers 32 and 33 belong to the C library, which lets no program change what they do.
 LIBRARY_SIGNALS = 0x1_8000_0000
 
 

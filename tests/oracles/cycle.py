@@ -56,7 +56,7 @@ def check_complete(before: Snapshot, decided: Plan) -> None:
     waits = [each.workload for each in Waits(before, OSMO, decided).every()]
     evicted = {each.workload for each in decided.evictions}
     assert len(nominated) == len({*nominated})
-    assert all(each.waits_for for each in decided.nominations), "nominated, and waits for nobody"
+    assert all(each.waits_for for each in decided.nominations), "nominated, and waits for nothing"
     assert len(waits) == len({*waits})
     assert not cores & {*waits}
     assert not {*nominated} & {*waits}
@@ -230,7 +230,7 @@ def _sharing_groups(declared: Cohort | Queue):
     )
 
 
-# Who is evicted, and for whom
+# What is evicted, and for what
 
 
 def check_victims(before: Snapshot, decided: Plan) -> None:
@@ -241,7 +241,7 @@ def check_victims(before: Snapshot, decided: Plan) -> None:
         if eviction.rule is EvictionRule.STALE:
             assert not sufficient(victim, PodState.RUNNING)
             continue
-        assert eviction.preemptor in nominated, "evicted for nobody"
+        assert eviction.preemptor in nominated, "evicted for nothing"
         assert eviction.workload in nominated[eviction.preemptor].waits_for
         preemptor = gangs[eviction.preemptor]
         assert not preemptor.preemptible
@@ -317,7 +317,7 @@ def path(declared: Declarations, node: TreeNode | None) -> Iterator[TreeNode]:
 
 
 def check_order(before: Snapshot, decided: Plan) -> None:
-    """Nobody of a queue and rank passes an earlier one that waits for quota, or is just like it."""
+    """No gang passes one before it in its line that waits for quota, or is just like it."""
     gangs = all_gangs(before)
     served = {bind.workload for bind in decided.binds if not bind.growth}
     served |= {each.workload for each in decided.nominations}
@@ -385,7 +385,7 @@ def fits(before: Snapshot, gang: Gang, ended: set[tuple[str, str]]) -> bool:
 def legal_victims(
     before: Snapshot, preemptor: Gang, ended: frozenset[str] = frozenset()
 ) -> Iterator[frozenset[str]]:
-    """Every set of whole LOW gangs that may be taken for somebody, one after the other."""
+    """Every set of whole LOW gangs that may be taken for a gang, one after the other."""
     yield ended
     gangs = all_gangs(before).values()
     tree = declarations(

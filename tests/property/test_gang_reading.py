@@ -1,4 +1,4 @@
-"""Whatever somebody writes is either refused with reasons or becomes a gang that holds together."""
+"""Every file is either refused with reasons or becomes a gang that holds together."""
 
 from __future__ import annotations
 

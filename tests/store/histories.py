@@ -157,7 +157,7 @@ class History:
              self._start_server, self._restart, lambda: None),
             (35, 5, 3, 7, 3, 5, 3, 2, 37),
         )[0]  # fmt: skip
-        # Whoever asks for what cannot be is told so, and nothing happens.
+        # A request that cannot be met is refused, and changes nothing.
         with suppress(BoughError):
             happening()
         if self.random.random() < 0.2:

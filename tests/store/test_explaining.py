@@ -1,4 +1,4 @@
-"""Who was preempted for whom, why something waits, and what runs: in events, queries and `why`."""
+"""What was preempted for what, why something waits, and what runs: in events, queries and `why`."""
 
 from __future__ import annotations
 

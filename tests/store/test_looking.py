@@ -1,4 +1,4 @@
-"""What those see who look at a site: tags, and to whom something happened lately."""
+"""What callers see of a site: tags, and which workflows changed lately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios 97 and 99 to 108: nothing is lost, and the sum holds, whoever comes at once."""
+"""Scenarios 97 and 99 to 108: nothing is lost, and the sum holds, whatever comes at once."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ OPERATIONS = st.lists(
 
 
 def same_pictures(world: World, kept: SnapshotBuilder | None = None) -> bool:
-    """Whether the one who remembers sees what somebody new sees; by default the scheduler's own."""
+    """Whether a builder that remembers sees what a new one sees; by default the scheduler's own."""
     now = (kept or world.scheduler._builder).take()
     fresh = SnapshotBuilder(world.site).take()
     assert fresh.snapshot == now.snapshot
@@ -50,7 +50,7 @@ def same_pictures(world: World, kept: SnapshotBuilder | None = None) -> bool:
 
 
 def same_explanations(world: World, kept: Explainer) -> bool:
-    """Whether the one who remembers says why work waits as somebody new does."""
+    """Whether a builder that remembers says why work waits as a new one does."""
     waiting = query.Filter(statuses=(WorkflowStatus.PENDING,))
     for each in query.list_workflows(world.site, world.admin, waiting).workflows[:3]:
         fresh = Explainer(world.site).explain(world.admin, each.workflow_id)
@@ -141,7 +141,7 @@ def test_a_workflow_that_is_committed_late_is_not_missed(team):
         team.submit(1)
     else:
         with team.site.store.engine.begin() as late:
-            # Whoever writes an event has changed something before, and so is a transaction.
+            # A writer of an event has changed something before, and so is a transaction.
             late.exec_driver_sql("SELECT txid_current(), nextval('events_number_seq')")
             for _ in range(3):
                 team.submit(1)

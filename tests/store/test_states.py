@@ -305,7 +305,7 @@ def test_a_preempted_gang_has_notice_and_holds_its_gpus_until_it_is_gone(slow):
 
 @pytest.mark.parametrize("first", ["task-0", "task-1"])
 def test_a_preempted_gang_comes_again_as_a_whole_with_its_lead(slow, first):
-    """Whatever the others say about it themselves, and whoever of them is gone first."""
+    """Whatever the others say about it themselves, and whichever of them ends first."""
     members = (
         TaskSpec("task-0", Resources(gpus=4), lead=True),
         TaskSpec("task-1", Resources(gpus=4), exit_actions={"FAIL": "3006"}),

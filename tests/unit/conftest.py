@@ -28,7 +28,7 @@ Osmo = Callable[..., Ended]
 
 @pytest.fixture
 def login_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nobody's real login is read or written."""
+    """No real login is read or written."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("BOUGH_SERVER", raising=False)
     monkeypatch.delenv("BOUGH_TOKEN", raising=False)

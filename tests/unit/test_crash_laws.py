@@ -55,7 +55,7 @@ class Story:
         self.states = [TaskStatus.INITIALIZING, TaskStatus.RUNNING, TaskStatus.COMPLETED]
         self.subpools: list[Subpool] = []
         self.messages = 0
-        self.load = Load(lambda: pytest.fail("nobody is asked"), 0, 0, 16)
+        self.load = Load(lambda: pytest.fail("no server is asked"), 0, 0, 16)
         self.load.jobs["job"] = JOB
         self.load.submissions["job"] = Answer("done", Submission("job-1", ""))
         self.witness = Witness()
@@ -117,7 +117,7 @@ def test_a_workflow_that_was_accepted_and_is_gone_is_noticed(story):
 def test_a_task_that_is_said_to_be_completed_and_did_not_run_is_noticed(story):
     story.witness.runs.clear()
 
-    assert ["job-1/main#0 (t/0) is COMPLETED, and nobody saw it done"] == story.wrongs()
+    assert ["job-1/main#0 (t/0) is COMPLETED, and no client saw it done"] == story.wrongs()
 
 
 def test_an_attempt_that_runs_twice_is_noticed(story):

@@ -155,7 +155,7 @@ def test_a_queue_that_borrows_waits_for_one_of_lower_priority_that_does_not() ->
 
 
 def teams(deserved: int, *gangs: Gang) -> Snapshot:
-    """4 GPUs. Of team a only its first queue deserves some, and of team b nobody."""
+    """4 GPUs. Of team a only its first queue deserves some, and of team b none."""
     queues = [queue("a1", deserved, "a"), queue("a2", 0, "a"), queue("b1", 0, "b")]
     return cluster([node("n", 4)], queues, [*gangs], [cohort("a"), cohort("b")])
 

@@ -1,4 +1,4 @@
-"""The lines between cycles: who is parked, with whom, and until when; what a search has tried."""
+"""The lines between cycles: what is parked, with what, and until when; what a search has tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is evicted for whom: the rules of a queue's preemption, the order of victims, attempts."""
+"""What is evicted for what: the rules of a queue's preemption, the order of victims, attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a workload is evicted: for whom, by which rule, at which level, by which inequality."""
+"""Why a workload is evicted: for what, by which rule, at which level, by which inequality."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_what_can_never_fit_is_said_to_never_fit():
 
 
 def test_what_may_be_evicted_comes_first_and_is_counted():
-    """Of the gang that borrows all may go, but that is not enough."""
+    """All of the gang that borrows may be evicted, but that is not enough."""
     old = gang("old", 3, on="n0 n0 n0", queue="blue")
     low = gang("low", 3, on="n0 n1 n1", queue="blue", minimum=2, preemptible=True)
 

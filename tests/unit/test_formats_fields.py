@@ -1,4 +1,4 @@
-"""The typed cursor over a mapping: types, and fields that nobody reads."""
+"""The typed cursor over a mapping: types, and fields that are never read."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def test_volcano_4817_a_hierarchy_does_not_prevent_reclaim_on_a_full_cluster() -
 
 
 def test_volcano_4679_a_full_cluster_does_not_keep_out_who_would_reclaim() -> None:
-    """Nobody has to fit before it may have others evicted: there is no gate before reclaim."""
+    """No gang has to fit before it may have others evicted: there is no gate before reclaim."""
     decided = decide(
         cluster(
             [node(f"n{at}", 8) for at in range(4)],

@@ -248,7 +248,7 @@ def test_effects_name_who_comes_into_debt_and_by_how_much(organisation: QuotaTre
 
 
 def test_effects_of_taking_a_flavor_from_a_queue_that_uses_it(organisation: QuotaTree) -> None:
-    """Else what runs would be counted against nobody's list, and be borrowed without limit."""
+    """Else what runs would be counted against no list, and be borrowed without limit."""
     organisation.add_usage("b", {GPU: 1})
 
     found = effects(organisation, PutQueue(Queue("b", "org")))

@@ -84,10 +84,6 @@ class Site:
         """How the roles that come with the product are called."""
         return RoleNames(self.prefix)
 
-    def root_queue(self) -> str:
-        """The node above all pools."""
-        return str(QueueName(self.namespace, prefix=self.prefix))
-
     def pool_queue(self, pool: str) -> str:
         """The inner node that a pool is."""
         return str(QueueName(self.namespace, pool, prefix=self.prefix))

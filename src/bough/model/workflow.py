@@ -234,7 +234,7 @@ class Group(msgspec.Struct, frozen=True):
     #: Since when it has its status, and when that will have been too long.
     since_ms: int | None = None
     due_ms: int | None = None
-    #: Others were told to end for it, and that room is not to be taken by anybody else.
+    #: Others were told to end for it, and that room is kept for it.
     nominated: bool = False
     #: Why it waits, from the latest plan that knew it.
     wait_reason: str | None = None

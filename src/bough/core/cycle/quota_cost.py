@@ -107,6 +107,6 @@ def is_gpu(resource: str) -> bool:
 
 
 def first_gpus(declared: Iterable[Cohort | Queue]) -> FlavorResource | None:
-    """As what GPUs are counted first, if anybody counts them."""
+    """As what GPUs are counted first, if they are counted at all."""
     found = (what for each in declared for what in quotas_of(each.resource_groups))
     return min((what for what in found if is_gpu(what.resource)), default=None)
