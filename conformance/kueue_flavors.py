@@ -8,7 +8,7 @@ from typing import Any
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import room_to_keep
-from bough.core.cycle.flavors import FlavorQuestion, Mode, assign_flavors
+from bough.core.cycle.flavors import FlavorAssignment, FlavorQuestion, Mode, assign_flavors
 from bough.core.cycle.forest import Leaf, Slot
 from bough.core.cycle.judge import Judgement, Outlook
 from bough.core.cycle.memo import Memo
@@ -78,9 +78,9 @@ def answer_entry_order(case: dict[str, Any]) -> dict[str, Any]:
     for data in case["input"]["entries"]:
         claim = _claim(workload_of(data), policy)
         entry = Judgement(leaf, claim, nominated=data["is_preemptor"])
-        entry.assignment.height = data["borrowing_height"]
+        entry.assignment = FlavorAssignment(data["borrowing_height"])
         entries.append(entry)
-    entries.sort(key=lambda entry: decision_order(entry, policy))
+    entries.sort(key=decision_order(policy))
     return {"actual": {"order": [entry.claim.name.partition("/")[2] for entry in entries]}}
 
 
@@ -95,7 +95,7 @@ def answer_reserve(case: dict[str, Any]) -> dict[str, Any]:
     entry.outlook = Outlook.AFTER_VICTIMS
     if data["assignment_mode"] != "Preempt":
         entry.outlook = Outlook.AT_ONCE
-    entry.assignment.height = data["borrowing_height"]
+    entry.assignment = FlavorAssignment(data["borrowing_height"])
     entry.assignment.usage = amounts_of(data["assignment_usage"])
     kept = room_to_keep(Cycle(copy), entry)
     reserved: dict[str, dict[str, int | str]] = {}

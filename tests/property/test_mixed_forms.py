@@ -214,7 +214,7 @@ def turn(gang: Gang, policy: Policy) -> tuple[object, ...]:
     """Where a gang stands in the line of its queue: what has a guarantee may have its own."""
     in_turn = policy.judging is Judging.IN_TURN
     second = in_turn and policy.gangs.line is LineOrder.GUARANTEED_FIRST and gang.preemptible
-    return second, *standing_of(gang, policy)
+    return second, standing_of(gang, policy)
 
 
 def check_quota(before: Snapshot, decided: Plan, after: Snapshot) -> None:

@@ -139,12 +139,17 @@ class HoldsQuota(msgspec.Struct, frozen=True, gc=False):
     @property
     def holds_quota(self: _WithConditions) -> bool:
         """Whether what it was admitted with is counted: from reservation until it is finished."""
-        if self.admission is None or _says(self, "QuotaReserved", status=False):
+        if self.admission is None:
             return False
-        return not _says(self, "Finished", status=True)
+        for each in self.conditions:
+            if each.type == ("Finished" if each.status else "QuotaReserved"):
+                return False
+        return True
 
 
 def _says(found: _WithConditions, condition: str, *, status: bool) -> bool:
+    if not found.conditions:
+        return False
     return condition in [each.type for each in found.conditions if each.status is status]
 
 

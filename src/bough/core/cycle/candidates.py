@@ -29,7 +29,7 @@ from bough.core.gang.release import (
     surplus_pods,
 )
 from bough.core.gang.tree import pods_of
-from bough.core.quota.account import Account, change_usage
+from bough.core.quota.account import Account, Charge, charge, credit
 from bough.errors import Broken
 from bough.model.admission import (
     BorrowWithinCohort,
@@ -96,7 +96,7 @@ class Victim:
         reach: Tier | None,
         rule: EvictionRule,
         level: TreeNode,
-        charges: Sequence[tuple[Account, int]],
+        charges: Sequence[Charge],
         unit: Unit | None = None,
     ) -> None:
         self.claim = claim
@@ -233,11 +233,9 @@ class Candidates:
         if not surplus:
             return not is_out_of_reach(victim, self._preemptor.scarce)
         charges = self.charges(victim.claim, surplus)
-        for account, amount in charges:
-            change_usage(account, -amount, None)
+        credit(charges)
         out_of_reach = is_out_of_reach(victim, self._preemptor.scarce)
-        for account, amount in charges:
-            change_usage(account, amount, None)
+        charge(charges)
         return not out_of_reach
 
     def is_entitled(self, victims: Iterable[Victim]) -> bool:
@@ -407,7 +405,7 @@ class Candidates:
         claim: Claim,
         pods: tuple[Pod, ...],
         reach: Tier | None,
-        charges: Sequence[tuple[Account, int]],
+        charges: Sequence[Charge],
         unit: Unit | None = None,
     ) -> Victim:
         if reach is None:
@@ -418,7 +416,7 @@ class Candidates:
             rule = EvictionRule.RECLAIM
         return Victim(claim, pods, reach, rule, reach.inner.node, charges, unit)
 
-    def charges(self, claim: Claim, pods: tuple[Pod, ...]) -> list[tuple[Account, int]]:
+    def charges(self, claim: Claim, pods: tuple[Pod, ...]) -> list[Charge]:
         """What some pods of a gang count in the ledger of everything."""
         leaf = claim.leaf
         return [
@@ -487,7 +485,7 @@ def _passed_on(account: Account | None, amount: int) -> tuple[Account | None, in
 
 def _first_at(ranked: list[Ranked], priority: int) -> int:
     """Where those with at least this priority begin."""
-    return bisect_left(ranked, ((priority,),))
+    return bisect_left(ranked, priority, key=lambda each: each[0].priority)
 
 
 def _uses(claim: Claim, whats: tuple[FlavorResource, ...]) -> bool:

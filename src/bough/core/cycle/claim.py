@@ -24,11 +24,12 @@ from bough.core.place.shapes import is_alike
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource
+from bough.model.workload import PodSet
 
 if TYPE_CHECKING:
     from bough.core.cycle.forest import Leaf
     from bough.core.cycle.offers import Wants
-    from bough.core.quota.account import Account
+    from bough.core.quota.account import Charge
 
 #: Shared, as there are very many claims.
 _NOTHING: Mapping[FlavorResource, int] = {}
@@ -93,7 +94,7 @@ class Claim:
         #: Where it is counted, and what: of all that it held when the cycle began.
         self.leaf: Leaf | None = None
         self.usage: Mapping[FlavorResource, int] = _NOTHING
-        self.charges: Sequence[tuple[Account, int]] = ()
+        self.charges: Sequence[Charge] = ()
         #: Pods that hold a place, and pods that were told to give theirs up.
         self.running: tuple[Pod, ...] = ()
         self.ending: tuple[Pod, ...] = ()
@@ -104,12 +105,14 @@ class Claim:
         #: Whether it is decided by quota alone: its pods are made once it has it.
         self.counted = bool(gang.pod_sets) or gang.admission is not None
         if self.counted:
-            self.holds = gang.admission is not None and gang.holds_quota
+            self.holds = gang.holds_quota
             self.waiting = not self.holds and not (gang.conditions and gang.has("Finished"))
             self.evicted = self.holds and gang.has("Evicted")
         else:
             self._look_at_pods(gang)
-        self.victim_order: VictimOrder | None = victim_order(gang, policy) if self.holds else None
+        self.victim_order: VictimOrder | None = None
+        if self.holds:
+            self.victim_order = victim_order(gang, policy, self.standing.priority)
 
     def _look_at_pods(self, gang: Gang) -> None:
         running: list[Pod] = []
@@ -161,8 +164,10 @@ def shape_of(gang: Gang, policy: Policy) -> bytes:
     """Equal for gangs of a queue of which a cycle would say the same: same rank, same pods."""
     parts: list[object] = [-priority_of(gang, policy), gang.preemptible]
     if gang.pod_sets:
-        for each, count in zip(gang.pod_sets, counts_of(gang), strict=True):
+        finished = gang.reclaimable_pods
+        for each in gang.pod_sets:
             template = each.template
+            count = _count_of(each, finished) if finished else each.count
             parts += (each.name, count, each.min_count, each.topology, template.requests)
             parts += (template.node_selector, template.affinity, template.tolerations)
         return msgspec.msgpack.encode(parts, order="deterministic")
@@ -187,7 +192,11 @@ def counts_of(gang: Gang) -> tuple[int, ...]:
     finished = gang.reclaimable_pods
     if not finished:
         return tuple([each.count for each in gang.pod_sets])
-    return tuple(max(0, each.count - finished.get(each.name, 0)) for each in gang.pod_sets)
+    return tuple([_count_of(each, finished) for each in gang.pod_sets])
+
+
+def _count_of(pod_set: PodSet, finished: Mapping[str, int]) -> int:
+    return max(0, pod_set.count - finished.get(pod_set.name, 0))
 
 
 def _asks_the_same(one: Pod, other: Pod) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import NamedTuple
+
+import msgspec
 
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import Amounts, NodeKind, TreeNode
@@ -25,7 +26,7 @@ Order = tuple[int, int, int, str]
 Rank = tuple[bool, bool, int, bool, int, int, Order]
 
 
-class Contender(NamedTuple):
+class Contender(msgspec.Struct, frozen=True, gc=False):
     """What a queue would start next."""
 
     order: Order

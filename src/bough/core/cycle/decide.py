@@ -5,11 +5,13 @@ Gangs are decided one after the other, each on top of what those before it got.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bough.core.cycle.candidates import Victim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.flavors import FlavorAssignment
 from bough.core.cycle.judge import Judgement, Outlook, judge, put_back, take
-from bough.core.quota.account import available
+from bough.core.quota.account import Charge, available
 from bough.model.admission import QueueingStrategy, ReclaimWithinCohort
 from bough.model.plan import Wait
 from bough.model.quota import FlavorResource
@@ -96,7 +98,8 @@ def _start(cycle: Cycle, judgement: Judgement) -> bool:
     copy, claim = cycle.copy, judgement.claim
     usage = judgement.assignment.usage
     waits = copy.ledgers.must_wait(claim.queue, usage)
-    copy.use(claim, usage, guaranteed=not claim.preemptible, waits=waits)
+    charges = _charges_of(judgement)
+    copy.use(claim, usage, charges, guaranteed=not claim.preemptible, waits=waits)
     if waits:
         ends = copy.ends_before(claim, None, cycle.outcome.evicted)
         _nominate(cycle, judgement, ends, "fits as soon as those have ended that were told to")
@@ -132,13 +135,27 @@ def _fits(judgement: Judgement) -> bool:
     """Whether the request fits once all victims, its own among them, have ended."""
     for victim in judgement.victims:
         take(victim)
-    fits = all(
-        amount <= max(0, available(judgement.leaf.account(what))[0])
-        for what, amount in judgement.assignment.usage.items()
-    )
+    fits = _have_room(_charges_of(judgement))
     for victim in judgement.victims:
         put_back(victim)
     return fits
+
+
+def _have_room(charges: Iterable[Charge]) -> bool:
+    for account, amount in charges:
+        room, _, _ = available(account)
+        if amount > max(0, room):
+            return False
+    return True
+
+
+def _charges_of(judgement: Judgement) -> tuple[Charge, ...]:
+    """Where what a gang would get is counted; looked up once for all that share it."""
+    assignment, leaf = judgement.assignment, judgement.leaf
+    if assignment.charges is None:
+        usage = assignment.usage.items()
+        assignment.charges = tuple([(leaf.account(what), amount) for what, amount in usage])
+    return assignment.charges
 
 
 def _evict(cycle: Cycle, judgement: Judgement) -> None:
@@ -151,7 +168,7 @@ def _evict(cycle: Cycle, judgement: Judgement) -> None:
     _nominate(cycle, judgement, names, f"waits for the end of {count} evicted for it")
 
 
-def end_victims(cycle: Cycle, victims: list[Victim]) -> None:
+def end_victims(cycle: Cycle, victims: Iterable[Victim]) -> None:
     """Count what is evicted no more; room on nodes is free once it has ended."""
     copy = cycle.copy
     for victim in victims:

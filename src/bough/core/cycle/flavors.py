@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.needs import Ask, Need, Scan, needs_of
-from bough.core.quota.account import Account, available, potential
+from bough.core.quota.account import Account, Charge, available, potential
 from bough.model.admission import (
     BorrowWithinCohort,
     FlavorFungibility,
@@ -86,18 +86,29 @@ class PodSetFlavors(NamedTuple):
 class FlavorAssignment:
     """What a workload gets, as far as the search came."""
 
-    __slots__ = ("admission", "height", "mode", "obstacles", "pod_sets", "reason", "usage")
+    __slots__ = (
+        "admission",
+        "charges",
+        "height",
+        "mode",
+        "obstacles",
+        "pod_sets",
+        "reason",
+        "usage",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, height: int = 0) -> None:
         self.pod_sets: list[PodSetFlavors] = []
         self.usage: dict[FlavorResource, int] = {}
         #: The worst of all choices.
         self.mode = Mode.FIT
-        self.height = 0
+        self.height = height
         self.obstacles: list[Obstacle] = []
         #: Why not, where it fits nowhere.
         self.reason = WaitReason.LIMIT
-        #: The same in the words of a plan, once that was asked for; see `decide.admission_of`.
+        #: Where the usage would be counted, and the same in the words of a plan, once these were
+        #: asked for; see `decide`.
+        self.charges: tuple[Charge, ...] | None = None
         self.admission: Admission | None = None
 
     @property
@@ -188,8 +199,9 @@ class Needs:
         self._leaf = leaf
         self.parts = needs_of(leaf, gang)
         self._flavors: Mapping[str, Flavor] | None = None
-        #: What is wanted of the first flavors that suit, and their places; `None`: of a group none.
-        self._firsts: list[tuple[Slot, int]] | None = None
+        #: What is wanted of the first flavors that suit, each on top of those before it, and their
+        #: places; `None`: of a group none.
+        self._firsts: list[Charge] | None = None
         self._places: list[int] = []
         #: By the heights from which these are borrowed: what is given.
         self._given: dict[tuple[int, ...], FlavorAssignment] = {}
@@ -220,13 +232,12 @@ class Needs:
         if self._firsts is None:
             return None
         leaf = self._leaf
-        usage: dict[FlavorResource, int] = {}
         heights: list[int] = []
-        for (what, account), request in self._firsts:
-            amount = usage[what] = request + usage.get(what, 0)
+        for account, amount in self._firsts:
             if amount > 0 and amount > available(account)[0]:
                 return None
-            heights.append(reach_of(leaf, account, amount).height)
+            within = account.usage + amount <= account.subtree_quota
+            heights.append(0 if within else reach_of(leaf, account, amount).height)
         goes_on = leaf.queue.rules.fungibility.when_can_borrow is FlavorSearch.TRY_NEXT_FLAVOR
         if goes_on and any(heights):
             return None
@@ -243,7 +254,8 @@ class Needs:
         self._flavors = flavors
         self._known.clear()
         self._given.clear()
-        firsts: list[tuple[Slot, int]] = []
+        firsts: list[Charge] = []
+        usage: dict[FlavorResource, int] = {}
         self._places.clear()
         self._firsts = None
         for need in self.parts:
@@ -252,7 +264,10 @@ class Needs:
                 if not slots or any(resource not in slots for resource in scan.wanted):
                     return
                 self._places.append(position)
-                firsts += [(slots[resource], need.requests[resource]) for resource in scan.wanted]
+                for resource in scan.wanted:
+                    what, account = slots[resource]
+                    usage[what] = usage.get(what, 0) + need.requests[resource]
+                    firsts.append((account, usage[what]))
         self._firsts = firsts
 
     def _give(self, heights: Iterable[int]) -> FlavorAssignment:

@@ -10,20 +10,27 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.queue_order import VictimOrder
-from bough.core.quota.account import Account
+from bough.core.quota.account import Account, Charge
 from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
+from bough.core.quota.usage import usage_of
 from bough.errors import Broken
 from bough.model.admission import Preemption
+from bough.model.gang import Gang
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
+from bough.model.workload import Admission, PodSet
 
 if TYPE_CHECKING:
     from bough.core.cycle.flavors import Needs
 
+#: Of so many admissions in a queue it is remembered what they count.
+MOST_ADMISSIONS = 256
 #: A claim with what it is sorted by; orders are never equal, so claims are never compared.
 Ranked = tuple[VictimOrder, Claim]
 
@@ -41,6 +48,16 @@ class FlavorGroup(NamedTuple):
     resources: tuple[str, ...]
     #: In the order in which flavors are tried: the flavor, and its resources.
     flavors: tuple[tuple[str, dict[str, Slot]], ...]
+
+
+class Counted(msgspec.Struct, frozen=True, gc=False):
+    """What an admission counts against a queue, and where."""
+
+    #: Of which gangs' pod sets this is known.
+    pod_sets: tuple[PodSet, ...]
+    admission: Admission
+    usage: dict[FlavorResource, int]
+    charges: tuple[Charge, ...]
 
 
 class Inner:
@@ -75,6 +92,7 @@ class Leaf:
     """A queue with the gangs that hold its quota and may have to give it back."""
 
     __slots__ = (
+        "_counted",
         "accounts",
         "cycle",
         "groups",
@@ -112,6 +130,8 @@ class Leaf:
         self.groups = _groups(self)
         #: What its gangs need of it, by their shape; see `flavors.needs_in`.
         self.needs: dict[bytes, Needs] = {}
+        #: By the identity of admissions, which alike gangs share.
+        self._counted: dict[int, Counted] = {}
         #: Sorted: what was not told to end, and what was.
         self.running: list[Ranked] = []
         self.leaving: list[Ranked] = []
@@ -126,6 +146,20 @@ class Leaf:
                 raise Broken(f"queue {self.queue.name} has no account of {what}")
             self.accounts[what] = account
         return account
+
+    def counted(self, gang: Gang, admission: Admission) -> Counted:
+        """What the admission of a gang counts; worked out once for gangs that share it."""
+        known = self._counted.get(id(admission))
+        if known is not None and known.pod_sets == gang.pod_sets and not gang.reclaimable_pods:
+            return known
+        usage = usage_of(gang)
+        charges = tuple([(self.account(what), amount) for what, amount in usage.items()])
+        found = Counted(gang.pod_sets, admission, usage, charges)
+        if not gang.reclaimable_pods:
+            if len(self._counted) >= MOST_ADMISSIONS:
+                self._counted.clear()
+            self._counted[id(admission)] = found
+        return found
 
     def is_within_nominal(self, whats: Iterable[FlavorResource]) -> bool:
         """Whether the queue uses no more than its own quota of any of these.

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import NamedTuple
+
+import msgspec
 
 from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.contest import Contender, Order
@@ -22,7 +23,7 @@ from bough.core.gang.tree import counts_of as pods_in
 from bough.model.quota import FlavorResource
 
 
-class Turn(NamedTuple):
+class Turn(msgspec.Struct, frozen=True, gc=False):
     """A gang in line; with the others of its shape, where they come after it."""
 
     claim: Claim
@@ -50,16 +51,15 @@ class IdleLines:
     def enter(self, turn: Turn) -> None:
         """Stand in line."""
         copy, claim = self._copy, turn.claim
-        negated, since, uid, name = claim.standing
+        standing = claim.standing
         nominated = copy.progress(claim.name).nominated
         # Newer ones of its priority may have been told to end so that it can grow: it stands as one
         # that lacks something, or they would come back before it, and end again, for ever.
         freed = nominated and not copy.has_changed(claim)
         advance = 0 if freed else self._advance(copy, claim)
-        heappush(
-            self._lines.setdefault(claim.queue, []),
-            ((negated, advance, since, f"{uid}\0{name}"), turn),
-        )
+        name = f"{standing.uid}\0{standing.name}"
+        order = (standing.negative_priority, advance, standing.since_ms, name)
+        heappush(self._lines.setdefault(claim.queue, []), (order, turn))
         if nominated:
             self._nominated[claim.queue] += 1
 

@@ -5,7 +5,7 @@ Nothing is decided here: gangs that are judged together are judged against the s
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 
 from bough.core.cycle.candidates import Preemptor, Victim
@@ -24,7 +24,7 @@ from bough.core.cycle.partial import can_shrink, largest_that_fits
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.quota.account import change_usage, potential
+from bough.core.quota.account import charge, credit, potential
 from bough.model.admission import PreemptionWithinQueue, ReclaimWithinCohort
 from bough.model.quota import FlavorResource
 
@@ -41,6 +41,10 @@ class Outlook(StrEnum):
     AT_ONCE = "at_once"
 
 
+#: Assignments are shared and never changed.
+_NOTHING_YET = FlavorAssignment()
+
+
 class Judgement:
     """A gang with what it could get, and at whose expense."""
 
@@ -53,8 +57,8 @@ class Judgement:
         self.nominated = nominated
         #: Gangs that are no victims: something of them starts in this cycle.
         self.excluded: Container[str] = ()
-        self.assignment = FlavorAssignment()
-        self.victims: list[Victim] = []
+        self.assignment = _NOTHING_YET
+        self.victims: Sequence[Victim] = ()
         self.outlook = Outlook.NOTHING
 
 
@@ -70,7 +74,7 @@ def judge(
     from_the_start = not tried and pinned is None
     given = needs.at_once(copy.flavors) if from_the_start else None
     if given is not None:
-        judgement.assignment, judgement.victims = given, []
+        judgement.assignment, judgement.victims = given, ()
     else:
         search = Search(copy, judgement, needs, tried, pinned)
         known = search.recall() if from_the_start else None
@@ -246,11 +250,9 @@ def has_candidates(
 
 def take(victim: Victim) -> None:
     """Count the quota of a victim as free, in the ledger of everything, until `put_back`."""
-    for account, amount in victim.charges:
-        change_usage(account, -amount, None)
+    credit(victim.charges)
 
 
 def put_back(victim: Victim) -> None:
     """Undo `take`."""
-    for account, amount in victim.charges:
-        change_usage(account, amount, None)
+    charge(victim.charges)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bough.core.quota.account import Charge, charge, credit
 from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
 from bough.core.undo import UndoLog
@@ -78,9 +79,23 @@ class Ledgers:
         self.log.undo(mark)
         return not admits
 
-    def add(self, queue: str, amounts: Amounts, *, guaranteed: bool, waits: bool = False) -> None:
-        """Count what is taken, now or when others have ended."""
-        self.total.add_usage(queue, amounts)
+    def add(
+        self,
+        queue: str,
+        amounts: Amounts,
+        charges: Iterable[Charge] | None = None,
+        *,
+        guaranteed: bool,
+        waits: bool = False,
+    ) -> None:
+        """Count what is taken, now or when others have ended.
+
+        `charges`: the same amounts with their accounts in `total`, where these are at hand.
+        """
+        if charges is None:
+            self.total.add_usage(queue, amounts)
+        else:
+            charge(charges, self.log)
         if waits:
             self._note(queue, amounts, more=False)
         elif self.apart:
@@ -88,9 +103,12 @@ class Ledgers:
         if guaranteed:
             self.guaranteed.add_usage(queue, amounts)
 
-    def end(self, queue: str, amounts: Amounts) -> None:
+    def end(self, queue: str, amounts: Amounts, charges: Iterable[Charge] | None = None) -> None:
         """Count what is told to end no more; it holds what it has until it has ended."""
-        self.total.remove_usage(queue, amounts)
+        if charges is None:
+            self.total.remove_usage(queue, amounts)
+        else:
+            credit(charges, self.log)
         self._note(queue, amounts, more=True)
 
     def spare(self, queue: str, amounts: Amounts) -> None:
@@ -98,9 +116,19 @@ class Ledgers:
         self.total.add_usage(queue, amounts)
         self._note(queue, amounts, more=False)
 
-    def remove(self, queue: str, amounts: Amounts, *, guaranteed: bool) -> None:
+    def remove(
+        self,
+        queue: str,
+        amounts: Amounts,
+        charges: Iterable[Charge] | None = None,
+        *,
+        guaranteed: bool,
+    ) -> None:
         """Count what is gone."""
-        self.total.remove_usage(queue, amounts)
+        if charges is None:
+            self.total.remove_usage(queue, amounts)
+        else:
+            credit(charges, self.log)
         if self.apart:
             self.present.remove_usage(queue, amounts)
         if guaranteed:

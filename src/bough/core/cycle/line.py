@@ -7,7 +7,7 @@ only one of them that can be first in line; and what is decided about it holds f
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from bough.core.cycle.claim import Alike, Claim
@@ -63,7 +63,6 @@ class Line:
         parked: Parked,
         is_ready: Callable[[Claim], bool],
         favored: Sequence[str] = (),
-        passed: Container[bytes] = (),
     ) -> Claim | None:
         """Which to look at first: not parked, and ready; the favored before all others."""
         if favored:
@@ -74,8 +73,6 @@ class Line:
                     return each
         best: Placed | None = None
         for kind in self._active_kinds(parked):
-            if passed and kind[0][1].shape in passed:
-                continue
             for placed in kind:
                 if best is not None and placed[0] > best[0]:
                     break
@@ -97,7 +94,9 @@ class Line:
         ready.sort(key=lambda each: each.name not in favored)
         return ready
 
-    def _active_kinds(self, parked: Parked) -> list[list[Placed]]:
+    def _active_kinds(self, parked: Parked) -> Iterable[list[Placed]]:
+        if not parked.shapes:
+            return self._kinds.values()
         return [kind for shape, kind in self._kinds.items() if shape not in parked.shapes]
 
 

@@ -21,6 +21,8 @@ Gangs = tuple[Gang, ...]
 
 #: So many differences between two rows of gangs are looked for one by one.
 MOST_EDITS = 24
+#: Stretches of so many gangs are compared at once, then longer ones; a shorter one, gang by gang.
+SHORTEST_STEP = 16
 #: So far ahead it is looked whether a row goes on where it differs.
 LOOK_AHEAD = 8
 
@@ -130,17 +132,26 @@ def _same_gangs(before: dict[str, Gangs], after: dict[str, Gangs]) -> bool:
 
 def _step(copy: WorkingCopy, before: dict[str, Gangs], after: dict[str, Gangs]) -> None:
     """Let gangs that are gone, or are not what they were, leave; then let the new ones enter."""
-    fresh: list[Gang] = []
+    left: dict[str, Gang] = {}
+    come: list[Gang] = []
     for queue, old in before.items():
-        for gang in old if queue not in after else ():
-            copy.leave(gang.name)
+        if queue not in after:
+            left.update((gang.name, gang) for gang in old)
     for queue, new in after.items():
         old = before.get(queue, ())
         if old is not new:
-            gone, come = difference(old, new)
-            for gang in gone:
-                copy.leave(gang.name)
-            fresh += come
+            fewer, more = difference(old, new)
+            left.update([(gang.name, gang) for gang in fewer])
+            come += more
+    fresh: list[Gang] = []
+    for gang in come:
+        if left.get(gang.name) is gang:
+            # It is only elsewhere in its row.
+            del left[gang.name]
+        else:
+            fresh.append(gang)
+    for name in left:
+        copy.leave(name)
     for gang in fresh:
         copy.enter(gang)
 
@@ -193,9 +204,9 @@ def _difference_of_rest(
 
 
 def _common(old: Gangs, left: int, new: Gangs, right: int) -> int:
-    """How many gangs are the same from two places on: by growing steps, then by halving."""
+    """How many gangs are the same from two places on: by growing steps, then by smaller ones."""
     most = min(len(old) - left, len(new) - right)
-    same, step = 0, 16
+    same, step = 0, SHORTEST_STEP
     while same < most:
         end = min(same + step, most)
         if old[left + same : left + end] != new[right + same : right + end]:
@@ -203,13 +214,12 @@ def _common(old: Gangs, left: int, new: Gangs, right: int) -> int:
         same, step = end, 4 * step
     else:
         return most
-    end = min(same + step, most)
-    while same < end:
-        middle = (same + end + 1) // 2
-        if old[left + same : left + middle] == new[right + same : right + middle]:
-            same = middle
-        else:
-            end = middle - 1
+    while step > SHORTEST_STEP:
+        step //= 4
+        while old[left + same : left + same + step] == new[right + same : right + same + step]:
+            same += step
+    while old[left + same] == new[right + same]:
+        same += 1
     return same
 
 

@@ -7,7 +7,8 @@ kept for as long as the gang holds what it held.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.working_copy import WorkingCopy
@@ -17,7 +18,7 @@ from bough.core.gang.tree import GangNode, Held, counts_of
 from bough.model.quota import FlavorResource
 
 
-class Offer(NamedTuple):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """One choice of flavors and candidates for a gang."""
 
     choice: int
@@ -27,7 +28,7 @@ class Offer(NamedTuple):
     request: dict[FlavorResource, int]
 
 
-class Wants(NamedTuple):
+class Wants(msgspec.Struct, frozen=True, gc=False):
     """What a gang wants."""
 
     #: Whether it has what it needs.
@@ -69,7 +70,7 @@ def _with_pods_of(leaf: GangNode, wants: Wants) -> Wants:
     """What another gang of the same shape wants, in the pods of this one: all of them wait."""
     count = wants.offers[0].demand.count
     demand = Demand(leaf, count, leaf.pods, (), count)
-    offers = [Offer(choice, nodes, demand, request) for choice, nodes, _, request in wants.offers]
+    offers = [Offer(each.choice, each.nodes, demand, each.request) for each in wants.offers]
     return Wants(wants.satisfied, tuple(offers))
 
 

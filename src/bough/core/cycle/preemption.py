@@ -20,7 +20,7 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import can_spare
 from bough.core.gang.tree import Held
 from bough.core.place.result import Placement
-from bough.core.quota.account import Account, available, change_usage
+from bough.core.quota.account import Charge, available, charge, credit
 from bough.model.gang import Pod
 from bough.model.gangrules import VictimSearch
 
@@ -33,7 +33,7 @@ class Portion(NamedTuple):
 
     pods: tuple[Pod, ...]
     #: What it counts in the ledger of everything.
-    charges: Sequence[tuple[Account, int]]
+    charges: Sequence[Charge]
 
 
 class Seeker:
@@ -248,12 +248,10 @@ class PreemptionSearch:
         claim = victim.claim
         self._taken[victim] = None
         if claim.counted:
-            for account, amount in claim.charges:
-                change_usage(account, -amount, None)
+            credit(claim.charges)
             return
         pods, charges = self._portion(victim)
-        for account, amount in charges:
-            change_usage(account, -amount, None)
+        credit(charges)
         if self._seeker is not None and pods:
             self._seeker.room.release(claim, pods)
         if claim.elastic:
@@ -269,12 +267,10 @@ class PreemptionSearch:
         claim = victim.claim
         del self._taken[victim]
         if claim.counted:
-            for account, amount in claim.charges:
-                change_usage(account, amount, None)
+            charge(claim.charges)
             return
         pods, charges = self._portions[victim]
-        for account, amount in charges:
-            change_usage(account, amount, None)
+        charge(charges)
         if self._seeker is not None and pods:
             self._seeker.room.keep(claim, pods)
         if claim.elastic:

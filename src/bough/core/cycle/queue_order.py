@@ -6,7 +6,8 @@ Every order is total: it ends with uid and name.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+import msgspec
 
 from bough.model.gang import LONG_AGO, Gang
 from bough.model.gangrules import VictimAge
@@ -20,7 +21,7 @@ _BOOST = re.compile(r"[+-]?[0-9]{1,10}")
 _BOOST_LIMIT = 2**31
 
 
-class Standing(NamedTuple):
+class Standing(msgspec.Struct, frozen=True, order=True, gc=False):
     """What gangs that wait are compared by; the smaller goes first in line."""
 
     #: The higher priority is the smaller.
@@ -35,7 +36,7 @@ class Standing(NamedTuple):
         return -self.negative_priority
 
 
-class VictimOrder(NamedTuple):
+class VictimOrder(msgspec.Struct, frozen=True, order=True, gc=False):
     """What gangs that may be evicted are compared by; the smaller goes first."""
 
     priority: int
@@ -90,9 +91,8 @@ def waits_since(gang: Gang, policy: Policy) -> int:
     return gang.submitted_ms
 
 
-def victim_order(gang: Gang, policy: Policy) -> VictimOrder:
+def victim_order(gang: Gang, policy: Policy, priority: int) -> VictimOrder:
     """Lower priority first, then the newest."""
-    priority = priority_of(gang, policy)
     if policy.gangs.victim_age is VictimAge.SUBMITTED:
         return VictimOrder(priority, (0, -gang.submitted_ms), gang.uid, _LastFirst(gang.name))
     return VictimOrder(priority, _held_for(gang), gang.uid, gang.name)

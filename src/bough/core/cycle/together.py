@@ -9,6 +9,7 @@ import msgspec
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import decide
+from bough.core.cycle.flavors import FlavorAssignment
 from bough.core.cycle.forest import Leaf, reach_of
 from bough.core.cycle.gates import bar, hold_up, is_strict
 from bough.core.cycle.judge import Judgement, judge
@@ -36,9 +37,9 @@ def line_up(cycle: Cycle) -> list[Judgement]:
         if claim.counted:
             judge(copy, judgement, tried=progress.tried)
         else:
-            judgement.assignment.height = _height(copy, claim.leaf, claim)
+            judgement.assignment = FlavorAssignment(_height(copy, claim.leaf, claim))
         judgements.append(judgement)
-    judgements.sort(key=lambda each: decision_order(each, copy.policy))
+    judgements.sort(key=decision_order(copy.policy))
     return judgements
 
 
@@ -57,9 +58,14 @@ def serve_judged(cycle: Cycle, judgement: Judgement) -> None:
         hold_up(cycle, claim)
 
 
-def decision_order(judgement: Judgement, policy: Policy) -> tuple[object, ...]:
+def decision_order(policy: Policy) -> Callable[[Judgement], list[object]]:
     """What judgements are sorted by; what is equal stays in the order of queues and their lines."""
-    return (*[_CRITERIA[key](judgement) for key in policy.order], judgement.claim.gang.uid)
+    criteria = [*(_CRITERIA[key] for key in policy.order), _uid]
+    return lambda judgement: [criterion(judgement) for criterion in criteria]
+
+
+def _uid(judgement: Judgement) -> object:
+    return judgement.claim.gang.uid
 
 
 def _height(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> int:

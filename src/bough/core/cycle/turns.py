@@ -89,13 +89,14 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
     entrance.open(preemptible=preemptible_only or None)
     contest = Contest(copy.ledgers.total, lines.queues, lines.head)
     while (queue := contest.next()) is not None:
-        claim, kind, position = lines.leave(queue)
+        turn = lines.leave(queue)
+        claim, kind = turn.claim, turn.kind
         evicted = len(cycle.outcome.evictions)
         holds = bool(claim.running) or copy.has_changed(claim)
         had = holds and not claim.counted and wants_of(copy, claim).satisfied
         served = serve(cycle, claim)
         if kind is not None:
-            entrance.go_on(kind, position, served=served)
+            entrance.go_on(kind, turn.position, served=served)
         if served and _grows_in_line(cycle, claim):
             if not had or grower.grow_once(claim):
                 lines.enter(Turn(claim))

@@ -22,8 +22,8 @@ from bough.core.place.bits import mask_of
 from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
+from bough.core.quota.account import Charge
 from bough.core.quota.fairtree import ANY_FLAVOR
-from bough.core.quota.usage import usage_of
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node
 from bough.model.gang import Gang, Pod
@@ -124,6 +124,7 @@ class WorkingCopy:
     def enter(self, gang: Gang) -> None:
         """Count and place what a gang holds."""
         claim = self.claims[gang.name] = Claim(gang, self.policy, self._tree_order)
+        claim.leaf = self.forest.leaves.get(claim.queue)
         if gang.pods:
             self.placer.add((gang,))
         if claim.waiting:
@@ -131,51 +132,61 @@ class WorkingCopy:
             if line is None:
                 line = self.lines[claim.queue] = Line()
             line.add(claim)
+        if claim.holds or claim.ending:
+            self._enter_holder(claim)
+
+    def _enter_holder(self, claim: Claim) -> None:
+        name = claim.name
         if claim.ending or claim.evicted:
-            self.ending[claim.name] = claim
-        claim.leaf = self.forest.leaves.get(claim.queue)
+            self.ending[name] = claim
         if claim.holds:
-            self.running.setdefault(claim.queue, {})[claim.name] = claim
+            self.running.setdefault(claim.queue, {})[name] = claim
             self.elastic += claim.elastic
             if claim.waiting:
-                self.growing[claim.name] = claim
+                self.growing[name] = claim
             if claim.running and claim.is_stale:
-                self.stale[claim.name] = claim
+                self.stale[name] = claim
         self._count(claim, add=True)
 
     def leave(self, name: str) -> None:
         """Forget a gang and all that it holds."""
         claim = self.claims.pop(name)
-        self._count(claim, add=False)
-        if claim.gang.pods:
-            for pod in claim.gang.pods:
-                self.placer.release(name, pod.name, gone=True)
-            self.stale.pop(name, None)
-            self.growing.pop(name, None)
-        if claim.ending or claim.evicted:
-            del self.ending[name]
+        if claim.holds or claim.ending:
+            self._leave_holder(claim)
+        for pod in claim.gang.pods:
+            self.placer.release(name, pod.name, gone=True)
         if claim.waiting:
             line = self.lines[claim.queue]
             line.remove(claim)
             if not len(line):
                 del self.lines[claim.queue]
+
+    def _leave_holder(self, claim: Claim) -> None:
+        name = claim.name
+        self._count(claim, add=False)
+        if claim.ending or claim.evicted:
+            del self.ending[name]
         if claim.holds:
             del self.running[claim.queue][name]
             self.elastic -= claim.elastic
+            self.growing.pop(name, None)
+            self.stale.pop(name, None)
 
     def _count(self, claim: Claim, *, add: bool) -> None:
         """Count what a gang holds against its queue, or count it no more."""
         leaf = claim.leaf
-        if leaf is None or not (claim.holds or claim.ending):
+        if leaf is None:
             return
-        if claim.counted:
+        admission = claim.gang.admission
+        if claim.counted and admission is not None:
             if add:
-                claim.usage = usage_of(claim.gang)
-            self._count_amounts(claim, claim.usage, add=add)
+                counted = leaf.counted(claim.gang, admission)
+                claim.usage, claim.charges = counted.usage, counted.charges
+            self._count_sets(claim, add=add)
         else:
             self._count_pods(claim, add=add)
-        if add:
-            claim.charges = [(leaf.account(what), n) for what, n in claim.usage.items()]
+            if add:
+                claim.charges = [(leaf.account(what), n) for what, n in claim.usage.items()]
         # What was told to end, and counts no more, has nothing left that could be taken.
         counts = not claim.evicted or self.policy.ending_counts
         if counts and claim.holds and (claim.preemptible or claim.elastic):
@@ -184,14 +195,14 @@ class WorkingCopy:
             else:
                 leaf.drop(claim)
 
-    def _count_amounts(self, claim: Claim, amounts: Amounts, *, add: bool) -> None:
+    def _count_sets(self, claim: Claim, *, add: bool) -> None:
         ledgers = self.ledgers
         if claim.evicted and not self.policy.ending_counts:
             present = ledgers.present
-            (present.add_usage if add else present.remove_usage)(claim.queue, amounts)
+            (present.add_usage if add else present.remove_usage)(claim.queue, claim.usage)
         else:
             count = ledgers.add if add else ledgers.remove
-            count(claim.queue, amounts, guaranteed=not claim.preemptible)
+            count(claim.queue, claim.usage, claim.charges, guaranteed=not claim.preemptible)
 
     def _count_pods(self, claim: Claim, *, add: bool) -> None:
         core = set[str]()
@@ -277,10 +288,16 @@ class WorkingCopy:
         self.hold(claim, claim.tree.with_pods(self.held(claim), placement.pods))
 
     def use(
-        self, claim: Claim, amounts: Amounts, *, guaranteed: bool = False, waits: bool = False
+        self,
+        claim: Claim,
+        amounts: Amounts,
+        charges: Iterable[Charge] | None = None,
+        *,
+        guaranteed: bool = False,
+        waits: bool = False,
     ) -> None:
         """Count what a gang gets, or what is kept for it."""
-        self.ledgers.add(claim.queue, amounts, guaranteed=guaranteed, waits=waits)
+        self.ledgers.add(claim.queue, amounts, charges, guaranteed=guaranteed, waits=waits)
         self.forest.changed()
 
     def more_guaranteed(self, claim: Claim, added: Iterable[str]) -> dict[FlavorResource, int]:
@@ -324,7 +341,7 @@ class WorkingCopy:
     def evict_counted(self, claim: Claim) -> None:
         """Count the pod sets of a gang no more."""
         if not claim.evicted or self.policy.ending_counts:
-            self.ledgers.end(claim.queue, claim.usage)
+            self.ledgers.end(claim.queue, claim.usage, claim.charges)
         self.hold(claim, ())
 
     def firm(self, claim: Claim, pods: Iterable[Pod]) -> tuple[Pod, ...]:

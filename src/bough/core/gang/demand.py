@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 
-class Demand(msgspec.Struct, frozen=True):
+class Demand(msgspec.Struct, frozen=True, gc=False):
     """Take `count` of the candidates, each of them whole; all or nothing."""
 
     node: GangNode
@@ -32,7 +32,7 @@ class Demand(msgspec.Struct, frozen=True):
     smallest: int
 
 
-class Growth(msgspec.Struct, frozen=True):
+class Growth(msgspec.Struct, frozen=True, gc=False):
     """One optional unit: the core of an optional replica, or one more pod of a satisfied leaf."""
 
     #: What grows.

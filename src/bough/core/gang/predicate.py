@@ -13,7 +13,7 @@ from bough.core.gang.order import Precedence, precedence
 from bough.core.gang.tree import Counts, GangNode, GangTree, counts_of
 
 
-class TreeCounts(msgspec.Struct, frozen=True):
+class TreeCounts(msgspec.Struct, frozen=True, gc=False):
     """How far every node of a tree is, for some counts."""
 
     tree: GangTree
@@ -39,7 +39,7 @@ class TreeCounts(msgspec.Struct, frozen=True):
         )
 
 
-class Shortage(msgspec.Struct, frozen=True):
+class Shortage(msgspec.Struct, frozen=True, gc=False):
     """A node that cannot get what it needs from the pods that there are."""
 
     node: GangNode

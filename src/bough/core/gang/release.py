@@ -26,7 +26,7 @@ class UnitKind(StrEnum):
     GANG = "gang"
 
 
-class Unit(msgspec.Struct, frozen=True):
+class Unit(msgspec.Struct, frozen=True, gc=False):
     """What is given back at once."""
 
     kind: UnitKind

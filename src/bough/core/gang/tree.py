@@ -26,7 +26,7 @@ Counts = Sequence[int]
 Held = tuple[int, ...]
 
 
-class LeafSet(msgspec.Struct, frozen=True):
+class LeafSet(msgspec.Struct, frozen=True, gc=False):
     """Leaves below one node whose pods are together."""
 
     constraint: TopologyConstraint
@@ -34,7 +34,7 @@ class LeafSet(msgspec.Struct, frozen=True):
     leaves: tuple[int, ...]
 
 
-class GangNode(msgspec.Struct, frozen=True):
+class GangNode(msgspec.Struct, frozen=True, gc=False):
     """A subgroup, or the gang itself."""
 
     #: The gang's own name at the root.
@@ -61,7 +61,7 @@ class GangNode(msgspec.Struct, frozen=True):
         return not self.children
 
 
-class GangTree(msgspec.Struct, frozen=True):
+class GangTree(msgspec.Struct, frozen=True, gc=False):
     """A gang as a tree of subgroups over pods."""
 
     root: GangNode

@@ -7,7 +7,8 @@ taints advise against the pod come last; what is free now comes before what will
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+
+import msgspec
 
 from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
@@ -19,7 +20,7 @@ from bough.model.placement import Packing
 NOWHERE = -1
 
 
-class Spot(NamedTuple):
+class Spot(msgspec.Struct, frozen=True, gc=False):
     """Room for some pods of one shape on one node; it is taken."""
 
     at: int

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from enum import Enum, auto
-from typing import NamedTuple
+
+import msgspec
 
 from bough.core.place.columns import Row
 from bough.core.place.domains import Topologies
@@ -34,7 +35,7 @@ class Hold(Enum):
     ENDS = auto()
 
 
-class Holding(NamedTuple):
+class Holding(msgspec.Struct, frozen=True, gc=False):
     """The place of a pod."""
 
     at: int
@@ -108,7 +109,7 @@ class Cluster:
         holding = self._holdings.get(key)
         if holding is None:
             return
-        at, row, hold = holding
+        at, row, hold = holding.at, holding.row, holding.hold
         if hold is Hold.ENDS:
             if not gone:
                 return
@@ -119,7 +120,7 @@ class Cluster:
             self.index.promise(at, row)
         self.log.put(self._refused, 0, {})
         if hold is Hold.FIRM and not gone:
-            self.log.put_key(self._holdings, key, holding._replace(hold=Hold.ENDS))
+            self.log.put_key(self._holdings, key, Holding(at, row, Hold.ENDS))
         else:
             self.log.drop_key(self._holdings, key)
 
@@ -128,7 +129,8 @@ class Cluster:
         holding = self._holdings[gang, pod]
         if holding.hold is Hold.ENDS:
             self.index.take(holding.at, holding.row, waits=True)
-            self.log.put_key(self._holdings, (gang, pod), holding._replace(hold=Hold.FIRM))
+            holding = Holding(holding.at, holding.row, Hold.FIRM)
+            self.log.put_key(self._holdings, (gang, pod), holding)
 
     def _hold(self, key: PodKey, holding: Holding) -> None:
         if key in self._holdings:

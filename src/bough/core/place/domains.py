@@ -124,7 +124,7 @@ class Scope(NamedTuple):
     preferred: int | None
 
 
-class UnknownTopology(msgspec.Struct, frozen=True):
+class UnknownTopology(msgspec.Struct, frozen=True, gc=False):
     """A constraint that cannot be looked up."""
 
     constraint: TopologyConstraint

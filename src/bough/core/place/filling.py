@@ -6,7 +6,8 @@ Where one preferred domain was not enough, as few of them as possible are used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.index import Index
@@ -19,7 +20,7 @@ from bough.core.place.shapes import Shape
 _TRIALS = 4
 
 
-class Taken(NamedTuple):
+class Taken(msgspec.Struct, frozen=True, gc=False):
     """Where the first pods of a run go."""
 
     run: Run

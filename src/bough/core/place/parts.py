@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangNode, GangTree, Held
 from bough.core.place.columns import CPU, GPUS
@@ -13,7 +15,7 @@ from bough.core.place.shapes import Shape, Shapes, is_alike
 from bough.model.gang import Pod, TopologyConstraint
 
 
-class Run(NamedTuple):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """Candidates of one shape in a leaf, in pod order."""
 
     shape: Shape

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import NamedTuple
+
+import msgspec
 
 from bough.core.gang.demand import Demand, growth, needed
 from bough.core.gang.predicate import is_sufficient
@@ -230,13 +231,15 @@ class Placer(Cluster):
         waits = waits or waiting > 0
         if waits and waiting < len(seats):
             self.log.undo(mark)
-            for shape, _, spot in seats:
-                self.index.take(spot.at, shape.times(spot.pods), waits=True)
+            for seat in seats:
+                spot = seat.spot
+                self.index.take(spot.at, seat.shape.times(spot.pods), waits=True)
         assigned: list[PlacedPod] = []
-        for shape, pods, spot in seats:
-            node = self.index.nodes[spot.at].name
-            holding = Holding(spot.at, shape.request, Hold.WAITS if waits else Hold.FIRM)
-            for pod in pods:
+        for seat in seats:
+            at = seat.spot.at
+            node = self.index.nodes[at].name
+            holding = Holding(at, seat.shape.request, Hold.WAITS if waits else Hold.FIRM)
+            for pod in seat.pods:
                 self._hold((gang, pod.name), holding)
                 assigned.append(PlacedPod(pod.name, node, waits))
         return Placement(tuple(assigned))
@@ -245,7 +248,7 @@ class Placer(Cluster):
         return self.index.everything if within is None else within
 
 
-class _Seat(NamedTuple):
+class _Seat(msgspec.Struct, frozen=True, gc=False):
     """Pods of one shape that share one spot."""
 
     shape: Shape
@@ -257,9 +260,10 @@ def _seats(taken: Iterable[Taken]) -> list[_Seat]:
     """Give the spots of each run to its first pods, in order."""
     seats: list[_Seat] = []
     seated: dict[int, int] = {}
-    for run, spots in taken:
+    for each in taken:
+        run = each.run
         first = seated.get(id(run), 0)
-        for spot in spots:
+        for spot in each.spots:
             seats.append(_Seat(run.shape, run.pods[first : first + spot.pods], spot))
             first += spot.pods
         seated[id(run)] = first

@@ -7,7 +7,7 @@ import msgspec
 from bough.core.place.domains import UnknownTopology
 
 
-class PlacedPod(msgspec.Struct, frozen=True):
+class PlacedPod(msgspec.Struct, frozen=True, gc=False):
     """One pod has a place."""
 
     pod: str
@@ -16,7 +16,7 @@ class PlacedPod(msgspec.Struct, frozen=True):
     waits: bool = False
 
 
-class Placement(msgspec.Struct, frozen=True):
+class Placement(msgspec.Struct, frozen=True, gc=False):
     """Everything that was asked for has a place."""
 
     assignments: tuple[PlacedPod, ...]
@@ -32,7 +32,7 @@ class Placement(msgspec.Struct, frozen=True):
         return bool(self.assignments) and self.assignments[0].waits
 
 
-class GangPlacement(msgspec.Struct, frozen=True):
+class GangPlacement(msgspec.Struct, frozen=True, gc=False):
     """A gang has what it needs, and perhaps more."""
 
     #: What it lacked; nothing where it had what it needs.
@@ -46,14 +46,14 @@ class GangPlacement(msgspec.Struct, frozen=True):
         return sum((unit.assignments for unit in self.growth), self.core.assignments)
 
 
-class Unresolved(msgspec.Struct, frozen=True):
+class Unresolved(msgspec.Struct, frozen=True, gc=False):
     """A subgroup whose constraint names a topology, or a level, that there is not."""
 
     subgroup: str
     problem: UnknownTopology
 
 
-class NoPlace(msgspec.Struct, frozen=True):
+class NoPlace(msgspec.Struct, frozen=True, gc=False):
     """There is no place for all of it, so nothing has one. `reasons.explain` says why."""
 
     #: What is missing cannot be had from the pods that there are.

@@ -13,6 +13,7 @@ limit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from bough.core.undo import Attribute, UndoLog
@@ -79,6 +80,10 @@ class Account:
         return max(0, self.usage - self.local_quota)
 
 
+#: What is counted, and where.
+Charge = tuple[Account, int]
+
+
 def available(account: Account) -> tuple[int, Account, int]:
     """How much more the node may use: the amount, the node that limits it, what stays below that.
 
@@ -135,6 +140,18 @@ def change_usage(account: Account | None, amount: int, log: UndoLog | None) -> N
                 before - local if before > local else 0
             )
         account = account.parent
+
+
+def charge(charges: Iterable[Charge], log: UndoLog | None = None) -> None:
+    """Count amounts, each in its account."""
+    for account, amount in charges:
+        change_usage(account, amount, log)
+
+
+def credit(charges: Iterable[Charge], log: UndoLog | None = None) -> None:
+    """Count them no more."""
+    for account, amount in charges:
+        change_usage(account, -amount, log)
 
 
 def declare(account: Account, quota: Quota) -> None:
