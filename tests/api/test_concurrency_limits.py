@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import anyio
 import pytest
@@ -11,9 +13,10 @@ import pytest
 from bough.control.workflows import rendering
 from bough.errors import Throttled
 from bough.server import concurrency_limits
-from bough.server.concurrency_limits import ANONYMOUS, AT_ONCE, WAITING, run_limited
+from bough.server.concurrency_limits import ANONYMOUS, AT_ONCE, STREAMS, WAITING, run_limited
 from bough.server.routes.workflows import SUBMISSIONS
-from tests.api.house import House
+from tests.api.house import House, spec
+from tests.api.served import Served
 
 #: For a machine that is busy with other tests.
 PATIENCE_S = 60
@@ -112,22 +115,43 @@ def test_templates_that_take_long_keep_the_server_from_nothing_else(
 
 
 def test_one_user_has_so_many_streams_and_no_more(team: House, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(concurrency_limits, "STREAMS", 2)
     name = team.submit(1)
     paths = [f"/api/workflow/{name}/logs", f"/api/workflow/{name}/events", "/api/events"]
-
-    async def run() -> None:
-        with concurrency_limits.streaming("greedy"), concurrency_limits.streaming("greedy"):
-            concurrency_limits.check_streams("other")
-            with pytest.raises(Throttled, match="greedy has 2 streams open already"):
-                concurrency_limits.check_streams("greedy")
-        concurrency_limits.check_streams("greedy")
-
-    anyio.run(run)
     for path in paths[:2]:
         assert 200 == team.ask("GET", f"{path}?follow=false").status_code
     monkeypatch.setattr(concurrency_limits, "STREAMS", 0)
     assert [429, 429, 429] == [team.ask("GET", path).status_code for path in paths]
+
+
+def test_the_limit_of_streams_holds_exactly_however_many_are_opened_and_closed_at_once(tmp_path):
+    with Served(tmp_path / "data", "--gpus", "8") as server, ExitStack() as stack:
+        server.ask("POST", "/api/pool/default/workflow", json={"file": spec(1)})
+        server.until(lambda: server.get("/api/workflow/job-1")["status"] == "RUNNING")
+        host, _, port = server.address.removeprefix("http://").partition(":")
+        head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+        paths = ("/api/workflow/job-1/events", "/api/events")
+
+        def open_streams(count: int) -> list[socket.socket]:
+            made = [socket.create_connection((host, int(port)), PATIENCE_S) for _ in range(count)]
+            for number, each in enumerate(made):
+                stack.enter_context(each)
+                each.sendall(f"GET {paths[number % 2]} {head}".encode())
+            answers = [each.recv(4_096) for each in made]
+            statuses = {int(answer.split()[1]) for answer in answers}
+            assert statuses <= {200, 429}
+            return [
+                each for each, got in zip(made, answers, strict=True) if got.split()[1] == b"200"
+            ]
+
+        streams = open_streams(STREAMS + 60)
+        assert STREAMS == len(streams)
+        for closed in (1, 70):
+            for each in streams[:closed]:
+                each.close()
+            del streams[:closed]
+            # A closed connection is noticed a moment later.
+            server.until(lambda: streams.extend(open_streams(20)) or len(streams) >= STREAMS)
+            assert STREAMS == len(streams)
 
 
 class _Slow:

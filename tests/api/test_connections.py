@@ -225,6 +225,21 @@ def test_a_client_that_reads_slowly_and_steadily_has_all_of_it():
     assert size > 12 << 20
 
 
+def test_answers_that_are_not_taken_are_bounded_together_and_the_largest_go_first():
+    application = Application(1, 12 << 20)
+    bounds = Bounds(header_s=0.4, period_s=1_000, untaken_bytes=20 << 20)
+    with answering(bounds, application) as address, ExitStack() as stack:
+        client = Client(address, stack)
+        made = [client.open(_request("/")) for _ in range(4)]
+        for each in made:
+            each.recv(1)
+        threading.Event().wait(1)
+
+        complete = [len(_read_all(each)) > 12 << 20 for each in made]
+
+    assert 1 <= complete.count(True) <= 3
+
+
 def test_the_one_that_waited_longest_makes_room_and_none_that_is_served():
     with answering(Bounds(4, 4), Application()) as address, ExitStack() as stack:
         client = Client(address, stack)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from contextlib import ExitStack
+from pathlib import Path
 
 import httpx
 import pytest
 
+from bough.backends.local.logs.log_reader import AttemptLogReader
+from bough.backends.local.logs.log_writer import OUT, LineCutter, LogWriter
 from bough.control.records.event_stream import Recent
 from bough.control.workflows import query
-from bough.control.workflows.logs import LogReader, LogSelection
+from bough.control.workflows.logs import KEPT, LogReader, LogSelection
 from bough.model.access import Actor
 from bough.model.backend import LogLine
 from tests.api.house import House, spec
@@ -272,6 +277,115 @@ def test_many_tasks_with_much_to_say_are_read_in_order_with_little_in_memory(hou
 
     assert [str(number) for number in range(2_000)] == texts
     assert most <= 100
+
+
+@pytest.mark.parametrize("together", [0, 2_000, 1 << 20])
+def test_readers_that_give_up_what_they_keep_read_every_line_once(house, monkeypatch, together):
+    monkeypatch.setattr("bough.control.workflows.logs.ALL_KEPT", together)
+    monkeypatch.setattr("bough.control.workflows.logs.AT_ONCE", 1_000)
+    monkeypatch.setattr(WritingBackend, "part", 7)
+    name = house.submit(4, text=spec(4, tasks=4))
+    house.settle()
+    attempts = _attempts(house, name)
+    for number in range(200):
+        attempt = attempts[number * 7 % 4]
+        house.backend.write(attempt, START + number, str(number), error=number % 3 == 0)
+    house.backend.whole |= set(attempts)
+    house.finish(name)
+    readers = [_reader(house, name), _reader(house, name, errors=True)]
+    readers += [_reader(house, name, last_lines=61), _reader(house, name, last_lines=20)]
+    texts: list[list[str]] = [[] for _ in readers]
+
+    while not all(each.ended for each in readers):
+        for reader, seen in zip(readers, texts, strict=True):
+            seen += [each.text for each in reader.read(ROOT)]
+            assert KEPT.total <= together
+    for each in readers:
+        each.close()
+
+    lines = [str(number) for number in range(200)]
+    assert [lines, lines[::3], lines[-61:], lines[-20:]] == texts
+    assert 0 == KEPT.total
+
+
+def test_a_log_that_loses_its_beginning_while_it_is_read_is_read_on_after_it(
+    house, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("bough.control.workflows.logs.ALL_KEPT", 0)
+    name = house.run(1)
+    writer, lines = LogWriter(tmp_path, 0), LineCutter(OUT)
+    monkeypatch.setattr(
+        house.backend,
+        "read_log",
+        lambda _, position, last_lines, limit_bytes: (
+            AttemptLogReader(tmp_path, finished=False).read(position, limit_bytes)
+            if last_lines is None
+            else AttemptLogReader(tmp_path, finished=False).read_last(last_lines)
+        ),
+    )
+    reader, texts = _reader(house, name), []
+    for number in range(3_000):
+        writer.write(lines.feed(b"%06d" % number + b"." * 400 + b"\n", number), START + number)
+        if number % 150 == 0:
+            texts += [each.text for each in reader.read(ROOT)]
+    while found := reader.read(ROOT):
+        texts += [each.text for each in found]
+    writer.close()
+
+    numbers = [int(each[:6]) for each in texts if not each.startswith("[")]
+    lost = [int(each.split()[0][1:]) for each in texts if each.startswith("[")]
+    assert 2_999 == numbers[-1]
+    assert sorted(set(numbers)) == numbers
+    # What was read and not given is counted, and at most a part that was given already.
+    assert 400 * (3_000 - len(numbers)) < sum(lost)
+
+
+def test_many_slow_readers_of_large_logs_take_little_memory(tmp_path):
+    write = "for n in range(300): print('%06d' % n + 'x' * 16000)"
+    task = """\
+    - {{name: t{0}, image: i, lead: {1}, command: [python3, -c, "{2}"]}}
+"""
+    text = spec(2, tasks=2).partition("    - {")[0]
+    text += "".join(task.format(n, "true" if n == 0 else "false", write) for n in range(2))
+    with (
+        Served(tmp_path / "data", "--backend", "local", "--gpus", "2") as server,
+        ExitStack() as stack,
+    ):
+        assert (
+            200 == server.ask("POST", "/api/pool/default/workflow", json={"file": text}).status_code
+        )
+        server.until(lambda: server.get("/api/workflow/job-1")["status"] == "COMPLETED")
+        before = _memory(server)
+        host, _, port = server.address.removeprefix("http://").partition(":")
+        head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+        for path in ("logs", "logs?last_n_lines=600") * 20:
+            made = stack.enter_context(socket.socket())
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            made.connect((host, int(port)))
+            made.sendall(f"GET /api/workflow/job-1/{path} {head}".encode())
+            assert made.recv(15) == b"HTTP/1.1 200 OK"
+        reads: list[int] = []
+        server.until(lambda: reads.append(_processor(server)) or reads[-1:] == reads[-8:-7])
+
+        # Whoever takes it gets all of it meanwhile.
+        whole = server.ask("GET", "/api/workflow/job-1/logs").text.splitlines()
+
+        assert 600 == len(whole)
+        assert {16_006} == {len(each.rpartition("] ")[2]) for each in whole}
+        after = _memory(server)
+        assert after / before < 2.5
+
+
+def _memory(server: Served) -> int:
+    """The most that the server ever had, in KiB."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def _processor(server: Served) -> int:
+    """The processor time of a server so far, in tenths of a second."""
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) // 10
 
 
 def test_of_lines_of_the_same_time_each_task_keeps_its_order(house, pair):

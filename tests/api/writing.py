@@ -21,7 +21,8 @@ class WritingBackend(VirtualBackend):
     def write(self, attempt: str, at_ms: int, text: str, *, error: bool = False) -> None:
         self.written.setdefault(attempt, []).append(LogLine(at_ms, text, error))
 
-    def read_log(self, attempt, position=0, *, last_lines=None):
+    def read_log(self, attempt, position=0, *, last_lines=None, limit_bytes=None):
+        del limit_bytes
         self.reads += 1
         lines = self.written.get(attempt)
         if lines is None:
@@ -31,5 +32,5 @@ class WritingBackend(VirtualBackend):
             found = tuple(lines[position:])
         else:
             found = tuple(lines[position : position + self.part])
-        position += len(found)
-        return LogPart(found, position, position == len(lines) and attempt in self.whole)
+        end = position + len(found)
+        return LogPart(found, end, end == len(lines) and attempt in self.whole, position)

@@ -95,16 +95,15 @@ def test_a_log_is_read_part_by_part(tmp_path: Path) -> None:
 
 def test_a_log_is_not_complete_before_its_task_is_over(tmp_path: Path) -> None:
     writer, lines = LogWriter(tmp_path, 2**20), LineCutter(OUT)
-    assert ((), 0, False) == AttemptLogReader(tmp_path, finished=False).read(0)
+    assert ((), 0, False, 0) == AttemptLogReader(tmp_path, finished=False).read(0)
     writer.write(lines.feed(b"a\n", 1), 1)
     first = AttemptLogReader(tmp_path, finished=False).read(0)
     assert (["a"], False) == ([line.text for line in first.lines], first.complete)
     writer.write(lines.feed(b"b\n", 1), 1)
     second = AttemptLogReader(tmp_path, finished=True).read(first.position)
     assert (["b"], True) == ([line.text for line in second.lines], second.complete)
-    assert ((), second.position, True) == AttemptLogReader(tmp_path, finished=True).read(
-        second.position
-    )
+    end = second.position
+    assert ((), end, True, end) == AttemptLogReader(tmp_path, finished=True).read(end)
 
 
 def test_a_log_keeps_the_newest_within_its_bound_and_says_what_it_dropped(tmp_path: Path) -> None:
@@ -208,8 +207,8 @@ def test_nothing_is_kept_of_what_is_unknown(bench: Bench) -> None:
 def test_a_task_that_writes_nothing_has_an_empty_log(bench: Bench) -> None:
     attempt = bench.run_shell("exit 0")
     bench.wait_over(attempt)
-    assert ((), 0, True) == bench.backend.read_log(attempt)
-    assert ((), 0, True) == bench.backend.read_log(attempt, last_lines=5)
+    assert ((), 0, True, 0) == bench.backend.read_log(attempt)
+    assert ((), 0, True, 0) == bench.backend.read_log(attempt, last_lines=5)
 
 
 def test_the_last_words_of_a_task_are_kept(bench: Bench) -> None:

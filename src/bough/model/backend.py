@@ -101,6 +101,9 @@ class LogPart(NamedTuple):
     position: int
     #: Nothing more will come after this part.
     complete: bool
+    #: Where its first line is; elsewhere than asked for if what was there is kept no more, as the
+    #: first line says then.
+    start: int = 0
 
 
 class Backend(Protocol):
@@ -132,7 +135,15 @@ class Backend(Protocol):
         ...
 
     def read_log(
-        self, attempt: str, position: int = 0, *, last_lines: int | None = None
+        self,
+        attempt: str,
+        position: int = 0,
+        *,
+        last_lines: int | None = None,
+        limit_bytes: int | None = None,
     ) -> LogPart | None:
-        """What an attempt wrote, from a position on, or its last lines; `None`: nothing is kept."""
+        """What an attempt wrote, from a position on, or its last lines; `None`: nothing is kept.
+
+        A part is small enough for the memory; with `limit_bytes` it is about as small as that.
+        """
         ...

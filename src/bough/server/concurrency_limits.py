@@ -7,15 +7,17 @@ user, such as the check of health, have a limit of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter, Semaphore, to_thread
 from anyio.lowlevel import RunVar
+from litestar.connection import ASGIConnection
 
 from bough.errors import Throttled
+from bough.model.access import Actor
 
 #: Requests of one user that are served at once, and how many more may wait.
 AT_ONCE = 10
@@ -24,6 +26,9 @@ WAITING = 200
 STREAMS = 200
 #: Requests without a user that are served at once.
 ANONYMOUS = 8
+
+#: The name of the stack in the scope of a request.
+AT_END = "bough.at_end"
 
 Result = TypeVar("Result")
 
@@ -60,23 +65,22 @@ async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_O
         return await to_thread.run_sync(work)
 
 
-def check_streams(user: str) -> None:
-    """Refuse another stream to a user who has the most of them open."""
-    if _limits().streams[user] >= STREAMS:
-        raise Throttled(f"{user} has {STREAMS} streams open already; close some of them.")
+def count_stream(request: ASGIConnection[Any, Actor, Any, Any]) -> None:
+    """Count a stream until its request ends, however it ends; refused where there are too many."""
+    at_end(request).enter_context(_counted(request.user.name))
 
 
-async def counted(user: str, texts: AsyncIterator[str]) -> AsyncIterator[str]:
-    """A stream that counts while it is open."""
-    with streaming(user):
-        async for text in texts:
-            yield text
+def at_end(request: ASGIConnection[Any, Actor, Any, Any]) -> ExitStack:
+    """What is done as soon as a request is answered, or its client has gone; see `middleware`."""
+    return request.scope[AT_END]  # pyright: ignore[reportGeneralTypeIssues] - of our own
 
 
 @contextmanager
-def streaming(user: str) -> Iterator[None]:
-    """Count a stream while it is open."""
+def _counted(user: str) -> Iterator[None]:
     streams = _limits().streams
+    # Nothing happens between the question and the count, so the limit is never exceeded.
+    if streams[user] >= STREAMS:
+        raise Throttled(f"{user} has {STREAMS} streams open already; close some of them.")
     streams[user] += 1
     try:
         yield

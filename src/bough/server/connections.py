@@ -54,6 +54,8 @@ class Bounds(msgspec.Struct, frozen=True):
     #: In each such time a client must send or take so much, unless that is all.
     period_s: float = 30.0
     period_bytes: int = 64 << 10
+    #: What all clients together may leave untaken; beyond it, those with the most are cut.
+    untaken_bytes: int = 256 << 20
 
 
 class Stage(IntEnum):
@@ -189,6 +191,7 @@ class OpenConnections:
         now_s = loop.time()
         for each in list(self._open):
             each.check(now_s)
+        self._cut_largest()
         if self._closed and now_s - self._logged_s >= LOG_S:
             self._logged_s = now_s
             what = ", ".join(
@@ -198,6 +201,15 @@ class OpenConnections:
             self._closed.clear()
         if self._open or self._closed:
             self._begin_sweeps(loop)
+
+    def _cut_largest(self) -> None:
+        untaken = sorted(self._open, key=lambda each: each.untaken)
+        total = sum(each.untaken for each in untaken)
+        while total > self.bounds.untaken_bytes:
+            largest = untaken.pop()
+            total -= largest.untaken
+            self.count("left too much of an answer untaken")
+            largest.cut()
 
 
 class ServedConnection(H11Protocol):
@@ -247,7 +259,7 @@ class ServedConnection(H11Protocol):
         """The client does not take what is sent as fast as it comes."""
         super().pause_writing()
         self._paused_s = self.loop.time()
-        self._untaken_before = self.transport.get_write_buffer_size()
+        self._untaken_before = self.untaken
 
     def resume_writing(self) -> None:
         """The client took it."""
@@ -285,6 +297,11 @@ class ServedConnection(H11Protocol):
         self.transport.abort()
 
     @property
+    def untaken(self) -> int:
+        """What the client did not take yet, in bytes."""
+        return self.transport.get_write_buffer_size()
+
+    @property
     def _only_health(self) -> bool:
         return isinstance(self.app, partial)
 
@@ -312,9 +329,8 @@ class ServedConnection(H11Protocol):
         bounds = self._everyone.bounds
         if self._paused_s is None or now_s - self._paused_s <= bounds.period_s:
             return False
-        untaken = self.transport.get_write_buffer_size()
-        little = self._untaken_before - untaken < bounds.period_bytes
-        self._paused_s, self._untaken_before = now_s, untaken
+        little = self._untaken_before - self.untaken < bounds.period_bytes
+        self._paused_s, self._untaken_before = now_s, self.untaken
         return little
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import ExitStack
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any
@@ -16,6 +17,7 @@ import msgspec
 from anyio import move_on_after
 
 from bough.api.common import ErrorBody
+from bough.server.concurrency_limits import AT_END
 
 ACCESS_LOG = logging.getLogger("bough.access")
 
@@ -40,7 +42,8 @@ class Middleware:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        scope = {**scope, "path": _SLASHES.sub("/", scope["path"])}
+        at_end = ExitStack()
+        scope = {**scope, "path": _SLASHES.sub("/", scope["path"]), AT_END: at_end}
         started = perf_counter()
         status = 0
         complete = False
@@ -68,6 +71,7 @@ class Middleware:
             else:
                 await self._application(scope, taken, watched)
         finally:
+            at_end.close()
             _log(scope, status, perf_counter() - started)
 
 

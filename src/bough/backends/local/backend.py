@@ -32,7 +32,7 @@ from bough.backends.local.detect_gpus import find_gpus
 from bough.backends.local.detect_nodes import find_nodes, number_gpus
 from bough.backends.local.finished_attempts import FinishedAttempts
 from bough.backends.local.gpu_slots import GpuSlots
-from bough.backends.local.logs.log_reader import AttemptLogReader
+from bough.backends.local.logs.log_reader import PART_BYTES, AttemptLogReader
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.accounts import account_warnings
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits, find_groups
@@ -173,7 +173,12 @@ class LocalBackend:
             self._finished.expire(now_ms)
 
     def read_log(
-        self, attempt: str, position: int = 0, *, last_lines: int | None = None
+        self,
+        attempt: str,
+        position: int = 0,
+        *,
+        last_lines: int | None = None,
+        limit_bytes: int | None = None,
     ) -> LogPart | None:
         """The log of an attempt from a position on, or its last lines; `None`: there is none."""
         folder = self._folders.of(folder_name(attempt))
@@ -183,7 +188,9 @@ class LocalBackend:
         end = state.end
         lost_lines = 0 if end is None else end.lost_lines
         reader = AttemptLogReader(folder.path, finished=end is not None, lost_lines=lost_lines)
-        return reader.read(position) if last_lines is None else reader.read_last(last_lines)
+        if last_lines is not None:
+            return reader.read_last(last_lines)
+        return reader.read(position, PART_BYTES if limit_bytes is None else limit_bytes)
 
     def close(self) -> None:
         """Let go of everything; all tasks go on."""

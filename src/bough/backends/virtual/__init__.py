@@ -102,10 +102,15 @@ class VirtualBackend:
                 self._attempts.pop(attempt, None)
 
     def read_log(
-        self, attempt: str, position: int = 0, *, last_lines: int | None = None
+        self,
+        attempt: str,
+        position: int = 0,
+        *,
+        last_lines: int | None = None,
+        limit_bytes: int | None = None,
     ) -> LogPart | None:
         """Nothing runs, so nothing is written."""
-        del attempt, position, last_lines
+        del attempt, position, last_lines, limit_bytes
 
 
 def make_nodes(gpus: int | None, per_node: int = GPUS_PER_NODE) -> tuple[OfferedNode, ...]:

@@ -26,6 +26,7 @@ Showing:
 - preemptions: which group was preempted for which, as events
 - task_list: tasks of all workflows
 - logs: what tasks wrote, as one log
+- log_source: the log of one attempt in it
 
 In: requests of users, observations. Out: rows and events; views for the server.
 """

@@ -1,34 +1,36 @@
 """What the tasks of a workflow wrote, as one log in order of time, as far as it is written.
 
-Reads from the backends part by part and keeps little in memory, however long the logs are.
+Reads from the backends part by part and keeps little in memory, however long the logs are, and
+however many readers there are: what a reader keeps to be quick, it can read again.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heapreplace, nlargest
-from typing import NamedTuple
 
 import msgspec
 
 from bough.control.records.event_stream import Recent
 from bough.control.site import Site
 from bough.control.workflows import query
+from bough.control.workflows.log_source import LogEntry, LogPlace, LogSource, weigh
 from bough.errors import NotFound
 from bough.model.access import Actor
-from bough.model.backend import Backend, LogLine, LogPart
+from bough.model.backend import Backend, LogPart
 from bough.model.workflow import Task, Workflow
 
-#: Lines that are given at once.
-AT_ONCE = 1_000
-#: Lines that are kept in memory for all attempts together, and for each of them at least.
-MOST_KEPT = 20_000
-LEAST_KEPT = 64
+#: What is given at once.
+AT_ONCE = 32 << 10
+#: What a reader keeps of all attempts together, and of each of them at least beside one line.
+MOST_KEPT = 2 << 20
+LEAST_KEPT = 2 << 10
+#: What all readers keep together.
+ALL_KEPT = 64 << 20
 #: Requests for more of the last lines get all of them.
 MOST_LAST_LINES = 10_000
-#: How often an ended attempt may have nothing new before no more is expected of it.
-LAST_LOOKS = 4
 #: Every so often the attempts are looked up, whether or not something is known to have happened.
 LOOK_ANYWAY = 32
 NEVER = -1
@@ -47,13 +49,34 @@ class LogSelection(msgspec.Struct, frozen=True):
     last_lines: int | None = None
 
 
-class LogEntry(NamedTuple):
-    """A line, and whose it is."""
+class _KeptLines:
+    """What all readers keep; where it is too much, the one read longest ago gives up its part."""
 
-    at_ms: int
-    task: str
-    retry_id: int
-    text: str
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: The one that was read last is the last one.
+        self._weights: dict[LogReader, int] = {}
+        self.total = 0
+
+    def keep(self, reader: LogReader, weight: int) -> None:
+        """A reader keeps so much now."""
+        with self._lock:
+            self._replace(reader, weight)
+            if self.total > ALL_KEPT:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        for each in list(self._weights):
+            if self.total > ALL_KEPT and each.give_up():
+                self._replace(each, 0)
+
+    def _replace(self, reader: LogReader, weight: int) -> None:
+        self.total += weight - self._weights.pop(reader, 0)
+        if weight:
+            self._weights[reader] = weight
+
+
+KEPT = _KeptLines()
 
 
 class LogReader:
@@ -78,8 +101,10 @@ class LogReader:
         self._first_retry: int | None = None
         #: It is about one task, whose last attempt has ended.
         self._task_over = False
-        self._sources: dict[str, _Source] = {}
+        self._sources: dict[str, LogSource] = {}
         self._tail: int | None = wanted.last_lines
+        #: Held while it reads: another reader may tell it to give up what it keeps.
+        self._lock = threading.RLock()
 
     def open(self, actor: Actor) -> None:
         """Find the workflow and the task; raises what is wrong with the question."""
@@ -91,6 +116,29 @@ class LogReader:
 
     def read(self, actor: Actor) -> list[LogEntry]:
         """The next lines; none: nothing more is written so far."""
+        with self._lock:
+            found = self._read(actor)
+            KEPT.keep(self, sum(each.weight for each in self._sources.values()))
+        return found
+
+    def give_up(self) -> bool:
+        """Keep nothing in memory until the next read; whether it is not being read now."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            for source in self._sources.values():
+                source.rewind()
+        finally:
+            self._lock.release()
+        return True
+
+    def close(self) -> None:
+        """Nothing more will be read."""
+        with self._lock:
+            self._sources.clear()
+            KEPT.keep(self, 0)
+
+    def _read(self, actor: Actor) -> list[LogEntry]:
         self._reads += 1
         if self._recent.latest(self._name) != self._seen or self._reads % LOOK_ANYWAY == 0:
             self._look(actor)
@@ -98,11 +146,13 @@ class LogReader:
             source.dry = False
         if self._tail is not None:
             count, self._tail = self._tail, None
-            return self._last(count)
+            self._begin_with_last(count)
         found: list[LogEntry] = []
+        weight = 0
         for entry in self._merged():
             found.append(entry)
-            if len(found) == AT_ONCE:
+            weight += weigh(entry.text)
+            if weight >= AT_ONCE:
                 break
         return found
 
@@ -140,7 +190,7 @@ class LogReader:
         for task in selected:
             known = self._sources.get(task.attempt)
             if known is None and task.scheduled_ms is not None:
-                known = _Source(task.attempt, task.name, task.retry_id, len(self._sources))
+                known = LogSource(task.attempt, task.name, task.retry_id, len(self._sources))
                 self._sources[task.attempt] = known
             if known is not None:
                 known.running = task.started_ms is not None
@@ -170,113 +220,75 @@ class LogReader:
 
     # Reading
 
-    def _last(self, count: int) -> list[LogEntry]:
-        """The last lines of all attempts together; one attempt is in memory at a time."""
-        kept: list[tuple[int, int, int, LogEntry]] = []
+    def _begin_with_last(self, count: int) -> None:
+        """Go to where the last lines of all attempts together begin; the lines are read later."""
+        places = self._last_errors if self._wanted.errors else self._last_lines
+        kept: list[LogPlace] = []
         for source in self._sources.values():
-            lines = self._last_of(source, count)
-            kept += [
-                (line.at_ms, source.order, number, source.entry(line))
-                for number, line in enumerate(lines)
-            ]
-            kept = nlargest(count, kept)
-        return [entry for *_, entry in reversed(kept)]
+            kept = nlargest(count, [*kept, *places(source, count)])
+        # The largest comes first, so what is left for each attempt is its first line.
+        first = {place.order: place for place in kept}
+        for source in self._sources.values():
+            place = first.get(source.order)
+            if place is not None:
+                source.go(place.position, place.line)
 
-    def _last_of(self, source: _Source, count: int) -> list[LogLine]:
-        if self._wanted.errors:
-            lines: deque[LogLine] = deque(maxlen=count)
-            while self._fill(source, MOST_KEPT):
-                lines.extend(source.buffer)
-                source.buffer.clear()
-            return list(lines)
+    def _last_lines(self, source: LogSource, count: int) -> Iterable[LogPlace]:
         part = self._part(source, last_lines=count)
         if part is None:
-            return []
-        source.position, source.complete = part.position, part.complete
-        return list(part.lines[-count:]) if count else []
+            return ()
+        source.go(part.position, complete=part.complete)
+        places = source.places(part.start, enumerate(part.lines))
+        return places[-count:] if count else ()
+
+    def _last_errors(self, source: LogSource, count: int) -> Iterable[LogPlace]:
+        found: deque[LogPlace] = deque(maxlen=count)
+        while self._fill(source, MOST_KEPT):
+            found.extend(source.places(source.part_position, source.buffer))
+            source.clear()
+        return found
 
     def _merged(self) -> Iterator[LogEntry]:
         """Lines in the order of time; of an attempt that is silent, nothing is waited for."""
         kept = max(LEAST_KEPT, MOST_KEPT // max(1, len(self._sources)))
         heads = [
-            (source.buffer[0].at_ms, source.order, source)
+            (source.next_ms, source.order, source)
             for source in self._sources.values()
             if source.buffer or self._fill(source, kept)
         ]
         heapify(heads)
         while heads:
             source = heads[0][2]
-            yield source.entry(source.buffer.popleft())
+            yield source.take()
             if source.buffer or (not source.dry and self._fill(source, kept)):
-                heapreplace(heads, (source.buffer[0].at_ms, source.order, source))
+                heapreplace(heads, (source.next_ms, source.order, source))
             else:
                 heappop(heads)
 
-    def _fill(self, source: _Source, kept: int) -> bool:
+    def _fill(self, source: LogSource, kept: int) -> bool:
         """Read on; whether anything was there, wanted or not."""
         while not source.closed:
-            part = self._part(source)
+            part = self._part(source, limit_bytes=2 * kept)
             if part is None:
                 return False
-            lines = part.lines[source.skipped :]
-            if len(lines) > kept:
-                source.skipped += kept
-                lines = lines[:kept]
-            else:
-                source.position, source.skipped = part.position, 0
-                source.complete = part.complete
-            source.look(found=bool(lines))
-            source.buffer.extend(line for line in lines if line.error or not self._wanted.errors)
+            found = source.add(part, kept, only_errors=self._wanted.errors)
             if source.buffer:
                 return True
-            if not lines:
+            if not found:
                 return False
         return False
 
-    def _part(self, source: _Source, last_lines: int | None = None) -> LogPart | None:
+    def _part(
+        self, source: LogSource, last_lines: int | None = None, limit_bytes: int | None = None
+    ) -> LogPart | None:
         backend = self._backends.get(self.backend)
         part = None
         if backend is not None:
-            part = backend.read_log(source.attempt, source.position, last_lines=last_lines)
+            part = backend.read_log(
+                source.attempt, source.position, last_lines=last_lines, limit_bytes=limit_bytes
+            )
         if part is None:
             # What is only being started may not be known to the backend yet.
             source.missing = source.running or source.finished
             source.look(found=False)
         return part
-
-
-class _Source:
-    """One attempt: how far it was read, and what was read and not given yet."""
-
-    def __init__(self, attempt: str, task: str, retry_id: int, order: int) -> None:
-        self.attempt = attempt
-        self.task = task
-        self.retry_id = retry_id
-        self.order = order
-        self.position = 0
-        #: Lines after the position that were given already.
-        self.skipped = 0
-        self.buffer: deque[LogLine] = deque()
-        self.running = False
-        self.finished = False
-        self.complete = False
-        self.missing = False
-        #: There was nothing when it was looked at last.
-        self.dry = False
-        self._looks = 0
-
-    @property
-    def closed(self) -> bool:
-        """Whether everything was read."""
-        if self.buffer:
-            return False
-        return self.complete or self.missing or (self.finished and self._looks >= LAST_LOOKS)
-
-    def look(self, *, found: bool) -> None:
-        """It was looked at, and something was found or not."""
-        self.dry = not found
-        self._looks = self._looks + 1 if self.finished and not found else 0
-
-    def entry(self, line: LogLine) -> LogEntry:
-        """A line as its own."""
-        return LogEntry(line.at_ms, self.task, self.retry_id, line.text)

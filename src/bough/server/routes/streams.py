@@ -20,7 +20,7 @@ from bough.control.workflows.logs import LogEntry, LogReader, LogSelection
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.model.record import EventKind, StoredEvent
-from bough.server.concurrency_limits import check_streams, counted
+from bough.server.concurrency_limits import at_end, count_stream
 from bough.server.declare import OptionalNumber, Visit, caller, text_route
 from bough.server.engine import Engine
 from bough.server.permissions import Scope
@@ -77,9 +77,9 @@ async def workflow_events(
 ) -> Stream:
     """What happened to it, in order, until it ends or, without `follow`, until now."""
     reader = _EventLines(request, workflow, task_name or None, retry_id)
-    check_streams(reader.actor.name)
+    count_stream(request)
     await _in_thread(reader.open)
-    return _lines(counted(reader.actor.name, _texts(request, reader, follow=follow)))
+    return _lines(_texts(request, reader, follow=follow))
 
 
 @text_route(f"{_WORKFLOW}/spec", Action.WORKFLOW_READ, Scope.WORKFLOW)
@@ -89,14 +89,16 @@ def workflow_spec(
     """The spec as it was submitted, rendered or before that."""
     site, actor = caller(request)
     text = query.get_spec(site, actor, workflow, template=use_template)
-    return _lines(line + "\n" for line in text.replace("\r", "").splitlines())
+    # In one piece, which is kept no longer than until it is sent.
+    return _lines(iter(["".join(f"{line}\n" for line in text.replace("\r", "").splitlines())]))
 
 
 async def _logs(request: Visit, workflow: str, wanted: LogSelection, *, follow: bool) -> Stream:
     reader = _LogLines(request, workflow, wanted)
-    check_streams(reader.actor.name)
+    count_stream(request)
+    at_end(request).callback(reader.close)
     await _in_thread(reader.open)
-    return _lines(counted(reader.actor.name, _texts(request, reader, follow=follow)))
+    return _lines(_texts(request, reader, follow=follow))
 
 
 class _LogLines:
@@ -121,6 +123,10 @@ class _LogLines:
         self._told = True
         tasks = ", ".join(missing[:3]) + (" and others" if len(missing) > 3 else "")
         return f"Nothing is kept of what {tasks} wrote on backend {self._reader.backend}.\n"
+
+    def close(self) -> None:
+        """Let go of what was read and not sent."""
+        self._reader.close()
 
     @property
     def ended(self) -> bool:

@@ -17,7 +17,7 @@ from bough.control.records.event_stream import follow
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
 from bough.model.record import StoredEvent
-from bough.server.concurrency_limits import check_streams, counted
+from bough.server.concurrency_limits import count_stream
 from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.engine import Engine
 from bough.server.stream_access import StreamAccess
@@ -71,11 +71,11 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
         if not _NUMBER.fullmatch(sent) or int(sent) > MAXIMUM_NUMBER:
             raise Invalid(f"Last-Event-ID must be the number of an event, not {sent[:40]!r}.")
         after = int(sent)
-    site, actor = caller(request)
-    check_streams(actor.name)
+    site, _ = caller(request)
+    count_stream(request)
     begin = await to_thread.run_sync(history.last_event, site) if after is None else after
     return Stream(
-        counted(actor.name, _events(request, begin)),
+        _events(request, begin),
         media_type="text/event-stream",
         headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
     )

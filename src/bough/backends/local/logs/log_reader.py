@@ -6,11 +6,18 @@ import os
 import re
 from pathlib import Path
 
-from bough.backends.local.logs.log_writer import find_segments, lost_text, segment_path
+from bough.backends.local.logs.log_writer import (
+    LINE_BYTES,
+    find_segments,
+    lost_text,
+    segment_path,
+)
 from bough.model.backend import LogLine, LogPart
 
 #: The largest part, in bytes on the disk.
 PART_BYTES = 256 * 1024
+#: The smallest, in which the longest record fits with its time.
+LEAST_PART_BYTES = 2 * LINE_BYTES
 #: How much of the end is searched for the last lines.
 LAST_BYTES = 1024 * 1024
 _HARMLESS = "\N{REPLACEMENT CHARACTER}"
@@ -30,7 +37,7 @@ class AttemptLogReader:
         self._lost_lines = lost_lines
         self._segments = find_segments(folder)
 
-    def read(self, position: int) -> LogPart:
+    def read(self, position: int, limit: int = PART_BYTES) -> LogPart:
         """The part from a position on."""
         lines: list[LogLine] = []
         position = max(0, position)
@@ -40,9 +47,11 @@ class AttemptLogReader:
             first = self._first_time()
             lines.append(LogLine(first, text, error=True))
             position = self._segments[0]
-        content, position = self._content(position, PART_BYTES)
+        start = position
+        limit = max(LEAST_PART_BYTES, min(limit, PART_BYTES))
+        content, position = self._content(position, limit)
         lines += parse(content)
-        return self._part(lines, position)
+        return self._part(lines, start, position)
 
     def read_last(self, count: int) -> LogPart:
         """The last lines, as many as requested and as fit."""
@@ -56,10 +65,11 @@ class AttemptLogReader:
             content += more
         records = content.split(b"\n")[:-1]
         kept = records[len(records) - count :] if 0 < count < len(records) else records
-        lines = parse(b"\n".join(kept) + b"\n") if kept and count > 0 else []
-        return self._part(lines, max(start, end) if not content else start)
+        text = b"\n".join(kept) + b"\n" if kept and count > 0 else b""
+        position = start if content else max(start, end)
+        return self._part(parse(text), position - len(text), position)
 
-    def _part(self, lines: list[LogLine], position: int) -> LogPart:
+    def _part(self, lines: list[LogLine], start: int, position: int) -> LogPart:
         end = self._end()
         complete = self._finished and position >= end
         if complete and self._lost_lines:
@@ -68,7 +78,7 @@ class AttemptLogReader:
                 at_ms = lines[-1].at_ms if lines else self._last_time()
                 lines.append(LogLine(at_ms, lost_text(self._lost_lines), error=True))
             position = end + 1
-        return LogPart(tuple(lines), position, complete)
+        return LogPart(tuple(lines), position, complete, start)
 
     def _content(self, position: int, limit: int) -> tuple[bytes, int]:
         """Complete records from a position on, and where the next one starts."""
