@@ -9,6 +9,7 @@
     ├── Conflict      timing: right in itself, but not in this state
     ├── Throttled     timing: too much at once
     ├── Unavailable   ours: try again later
+    │   └── NotLeading  ours: the scheduler of another server decides
     └── Broken        ours: an invariant of the core does not hold; always a bug
 
 Must not know what the core decides, nor how a message reaches a person.
@@ -94,6 +95,10 @@ class Unavailable(BoughError):
 
     code = "unavailable"
     http_status = 503
+
+
+class NotLeading(Unavailable):
+    """Another server decides; nothing was changed."""
 
 
 class Broken(BoughError):

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from bough.backends.local.attempt_folder import folder_name
 from bough.backends.local.backend import LocalBackend
 from bough.backends.local.data.locations import results_folder
 from bough.backends.local.options import LocalOptions
-from bough.errors import Invalid, Unavailable
-from bough.model.backend import Backend, Observation, Sight, Start, Stop
+from bough.backends.local.order_lease import OrderLease
+from bough.backends.local.supervisor.fork_server import take
+from bough.backends.local.supervisor.instructions import Setup, SupervisorRequest
+from bough.errors import Invalid, NotLeading, Unavailable
+from bough.model.backend import Backend, Leadership, Observation, Sight, Start, Stop
 from tests.local.bench import Bench, now_ms, processes_of, until
 
 _WAIT = "while ! test -e $GATE; do sleep 0.01; done"
@@ -299,3 +304,61 @@ def test_an_empty_start_and_stop_do_nothing(bench: Bench) -> None:
 
 def _gate(bench: Bench) -> dict[str, str]:
     return {"GATE": str(bench.mark("gate"))}
+
+
+def _boot_ms() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+def test_orders_of_an_older_leader_are_refused(bench: Bench) -> None:
+    later = _boot_ms() + 600_000
+    bench.backend.lead(Leadership(5, later))
+    attempt = bench.run_shell("true")
+    with pytest.raises(NotLeading):
+        bench.backend.lead(Leadership(4, later))
+    assert 0 == bench.wait_over(attempt).exit_code
+
+
+def test_orders_that_come_after_their_lease_has_expired_are_refused(bench: Bench) -> None:
+    """As of a server that was frozen with the order in its hand."""
+    mark = bench.mark("started")
+    running = bench.run_shell("sleep 600")
+    bench.wait_running(running)
+    bench.backend.lead(Leadership(5, _boot_ms() - 1))
+    with pytest.raises(NotLeading):
+        bench.run_shell(f"touch {mark}")
+    with pytest.raises(NotLeading):
+        bench.stop(running)
+    bench.backend.lead(Leadership(5, _boot_ms() + 600_000))
+    assert Sight.RUNNING is bench.wait_running(running).sight
+    assert not mark.exists()
+
+
+def test_supervisors_begin_nothing_for_a_server_that_no_longer_leads(bench: Bench) -> None:
+    """Neither of an older lease, nor of an earlier opening of the folder, nor too late."""
+    mark, later = bench.mark("started"), _boot_ms() + 600_000
+    bench.backend.lead(Leadership(5, later))
+    opening = bench.backend._order_lease.opening
+    asked: list[OrderLease] = []
+    supervise = bench.backend._fork_server.supervise
+    bench.backend._fork_server.supervise = lambda _, lease: asked.append(lease)  # type: ignore[method-assign]
+    attempt = bench.run_shell(f"touch {mark}")
+    assert [OrderLease(opening, 5, later)] == asked
+    name = folder_name(attempt)
+    for older in (
+        OrderLease(opening, 4, later),
+        OrderLease(opening - 1, 6, later),
+        OrderLease(opening, 5, _boot_ms() - 1),
+    ):
+        assert [] == take(Setup(bench.options), SupervisorRequest((name,), older))
+    assert not mark.exists()
+    bench.backend._fork_server.supervise = supervise  # type: ignore[method-assign]
+    supervise([name], OrderLease(opening, 5, later))
+    assert 0 == bench.wait_over(attempt).exit_code
+
+
+def test_a_restored_database_may_begin_with_an_earlier_number(bench: Bench) -> None:
+    bench.backend.lead(Leadership(9, _boot_ms() + 600_000))
+    bench.restart()
+    bench.backend.lead(Leadership(2, _boot_ms() + 600_000))
+    assert 0 == bench.wait_over(bench.run_shell("true")).exit_code

@@ -58,6 +58,15 @@ class Stop(msgspec.Struct, frozen=True):
     grace_s: int = 0
 
 
+class Leadership(NamedTuple):
+    """The lease that orders are given under. A backend refuses those of an older or expired one."""
+
+    #: Rises with every server that begins to decide.
+    number: int
+    #: Until when it certainly stands, in milliseconds of the machine's CLOCK_BOOTTIME.
+    until_ms: int
+
+
 class Sight(StrEnum):
     """What a backend sees of an attempt."""
 
@@ -116,6 +125,10 @@ class Backend(Protocol):
 
     def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that it has now."""
+        ...
+
+    def lead(self, leadership: Leadership) -> None:
+        """What is ordered from now on is ordered under this lease."""
         ...
 
     def start(self, start: Start) -> None:

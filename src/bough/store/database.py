@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import wraps
 from pathlib import Path
 from random import random
@@ -36,6 +37,9 @@ _SYNCHRONOUS = (
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') = 'off'"
 )
+#: A server that is frozen while it writes has rows locked. PostgreSQL takes them from it, before
+#: another server may decide in its place.
+_NOT_IDLE = "SET LOCAL idle_in_transaction_session_timeout = '8s'"
 _RETRY_S = 0.005
 _WRITES = "bough_writes"
 _USED = "bough_used"
@@ -51,11 +55,18 @@ class Store:
         self.engine = engine
         self.is_sqlite = engine.dialect.name == "sqlite"
         self._turns = WriteBatches(self._connect_to_write) if self.is_sqlite else None
+        self._check: Callable[[sa.Connection], None] | None = None
 
     @classmethod
     def open(cls, url: str | Path) -> Store:
         """Open a database by its URL, or a SQLite file by its path; a new file is made."""
         return cls(make_engine(url))
+
+    def checked(self, check: Callable[[sa.Connection], None]) -> Store:
+        """The same database, of which every writing transaction begins with a check."""
+        same = copy(self)
+        same._check = check
+        return same
 
     def close(self) -> None:
         """Give all connections back."""
@@ -77,9 +88,12 @@ class Store:
         """Write in one transaction: all of it happens, or nothing."""
         if self._turns is not None:
             with _our_errors(), self._turns.write() as connection:
+                self._begin(connection)
                 yield connection
         else:
             with _our_errors(), self.engine.connect() as connection, connection.begin():
+                connection.exec_driver_sql(_NOT_IDLE)
+                self._begin(connection)
                 yield connection
         _THREAD.commits += 1
 
@@ -98,6 +112,10 @@ class Store:
             alone = connection.execution_options(isolation_level="AUTOCOMMIT")
             for each in statements:
                 alone.exec_driver_sql(each)
+
+    def _begin(self, connection: sa.Connection) -> None:
+        if self._check is not None:
+            self._check(connection)
 
     def _connect_to_write(self) -> sa.Connection:
         return self.engine.connect().execution_options(**{_WRITES: True})

@@ -322,6 +322,15 @@ SETTINGS = sa.Table(
     sa.Column("value", JSON, nullable=False),
 )
 
+#: One row: which server decides. See `lease`.
+LEADERSHIP = sa.Table(
+    "leadership",
+    METADATA,
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("beat", BIG, nullable=False),
+)
+
 COUNTERS = sa.Table(
     "counters",
     METADATA,

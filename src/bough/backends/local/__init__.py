@@ -18,6 +18,7 @@ share nothing but files, so either can be of another version.
     logs/               writing and reading logs
     attempt_folder      where the files of attempts are
     attempt_state       the state file, shared by server and supervisor
+    order_lease         whose orders count
     command             a prepared task, in plain values
     options             the settings
     errors              what can go wrong with one task

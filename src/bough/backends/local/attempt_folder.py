@@ -9,6 +9,7 @@ open/<attempt>               an empty file for each attempt whose end is not yet
 past/<day>/<attempt>         an empty file for each other, by the day of that
 news                         a pipe to which supervisors write the names of changed attempts
 trash/                       what is being deleted
+leader                       whose orders count, see order_lease
 
 Supervisors of an older version may still run, so these names and formats stay as they are.
 """
@@ -90,6 +91,8 @@ class Folders:
         self.taking = root / "taking.lock"
         #: Locked, together, by all supervisors; what keeps the server's address looks at it.
         self.running = root / "running.lock"
+        #: See order_lease.
+        self.leader = root / "leader"
         #: Locked by the one server that uses the folder.
         self.server = root / "server.lock"
 

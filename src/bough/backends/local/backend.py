@@ -34,6 +34,7 @@ from bough.backends.local.finished_attempts import FinishedAttempts
 from bough.backends.local.gpu_slots import GpuSlots
 from bough.backends.local.logs.log_reader import PART_BYTES, AttemptLogReader
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.order_lease import follow, open_orders
 from bough.backends.local.preparation.accounts import account_warnings
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits, find_groups
 from bough.backends.local.sandbox.sandbox import choose_sandbox
@@ -41,8 +42,8 @@ from bough.backends.local.supervisor.fork_server import ForkServer
 from bough.backends.local.supervisor.instructions import Setup, StartOrder, encode
 from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
-from bough.errors import Invalid, Unavailable
-from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
+from bough.errors import Invalid, NotLeading, Unavailable
+from bough.model.backend import Launch, Leadership, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import OfferedNode
 
 LOG = logging.getLogger(__name__)
@@ -99,6 +100,7 @@ class LocalBackend:
         self._look_at = 0.0
         self._has_room = True
         self._server_lock = _lock_folder(self._folders, self._folder_mode)
+        self._order_lease = open_orders(self._folders)
         self._find_all()
         if limits is not None:
             self._kill_strays(find_groups(limits))
@@ -115,9 +117,15 @@ class LocalBackend:
         """The nodes that this machine offers."""
         return self._nodes
 
+    def lead(self, leadership: Leadership) -> None:
+        """What is ordered from now on is ordered under this lease."""
+        with self._lock:
+            self._order_lease = follow(self._folders, self._order_lease, leadership)
+
     def start(self, start: Start) -> None:
         """Start tasks together; those that are known already are left alone."""
         with self._lock:
+            self._check_lease()
             names: list[str] = []
             for launch in start.launches:
                 name = folder_name(launch.attempt)
@@ -134,6 +142,7 @@ class LocalBackend:
     def stop(self, stop: Stop) -> None:
         """Stop attempts; those that are unknown count as ended."""
         with self._lock:
+            self._check_lease()
             stop_request = StopRequest(stop.reason[:200], stop.grace_s, self._now_ms())
             for attempt in stop.attempts:
                 name = folder_name(attempt)
@@ -197,6 +206,11 @@ class LocalBackend:
         self._events.close()
         self._fork_server.close()
         os.close(self._server_lock)
+
+    def _check_lease(self) -> None:
+        """Refuse an order that was held up on its way here, until another server may decide."""
+        if self._order_lease.expired:
+            raise NotLeading
 
     # What there is.
 
@@ -328,7 +342,7 @@ class LocalBackend:
             return
         room = self._folders.has_room()
         if room:
-            self._fork_server.supervise(names)
+            self._fork_server.supervise(names, self._order_lease)
         if room is not self._has_room:
             self._has_room = room
             LOG.warning("%s", _ROOM_AGAIN if room else f"{_NO_ROOM} ({self._folders.root})")

@@ -16,7 +16,7 @@ from bough.backends.offered_gpus import (
     MEMORY_PER_GPU,
     STORAGE_PER_GPU,
 )
-from bough.model.backend import Launch, LogPart, Observation, Sight, Start, Stop
+from bough.model.backend import Launch, Leadership, LogPart, Observation, Sight, Start, Stop
 from bough.model.pool import OfferedNode
 
 GPUS_PER_NODE = 8
@@ -55,6 +55,9 @@ class VirtualBackend:
     def offer(self, nodes: Iterable[OfferedNode]) -> None:
         """Have these nodes from now on."""
         self._nodes = tuple(nodes)
+
+    def lead(self, leadership: Leadership) -> None:
+        """Nothing runs, so nothing runs twice."""
 
     def start(self, start: Start) -> None:
         """Let tasks hold their GPUs; those that are known already are left alone."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from time import monotonic, perf_counter_ns, thread_time
 
 import msgspec
@@ -23,8 +24,8 @@ from bough.control.workflows import observations
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.explain.evictions import excess_texts
-from bough.errors import BoughError
-from bough.model.backend import Backend, Observation
+from bough.errors import BoughError, NotLeading
+from bough.model.backend import Backend, Observation, Start, Stop
 from bough.model.pool import OfferedNode
 from bough.store.lease import Lease
 
@@ -111,14 +112,45 @@ class _Watch:
         self.looked_ms = 0
 
 
+class _LedBackend:
+    """A backend that is told, before every order, of which lease the order is."""
+
+    def __init__(self, backend: Backend, lease: Lease) -> None:
+        self._backend = backend
+        self._lease = lease
+        self.name = backend.name
+        self.nodes = backend.nodes
+        self.forget = backend.forget
+        self.read_log = backend.read_log
+        self.lead = backend.lead
+
+    def start(self, start: Start) -> None:
+        """Start tasks together."""
+        self._backend.lead(self._lease.leadership())
+        self._backend.start(start)
+
+    def stop(self, stop: Stop) -> None:
+        """End attempts."""
+        self._backend.lead(self._lease.leadership())
+        self._backend.stop(stop)
+
+    def observe(self) -> tuple[Observation, ...]:
+        """All attempts that it knows; what did not start yet may be begun once more."""
+        self._backend.lead(self._lease.leadership())
+        return self._backend.observe()
+
+
 class Scheduler:
     """Decides, as long as it holds the lease."""
 
     def __init__(self, site: Site, backends: Iterable[Backend]) -> None:
-        self._site = site
-        self._backends = {backend.name: backend for backend in backends}
-        self._watches = [_Watch(backend) for backend in self._backends.values()]
         self._lease = Lease(site.store)
+        #: Nothing that the loop writes is kept unless this server leads.
+        self._site = site = replace(site, store=site.store.checked(self._lease.check))
+        self._backends: dict[str, Backend] = {
+            backend.name: _LedBackend(backend, self._lease) for backend in backends
+        }
+        self._watches = [_Watch(backend) for backend in self._backends.values()]
         self._builder = SnapshotBuilder(site)
         self._memo = Memo()
         self._leads = False
@@ -159,9 +191,16 @@ class Scheduler:
         self.release()
 
     def cycle(self) -> CycleResult:
-        """Do everything once."""
-        if not self._lead():
+        """Do everything once, for as long as this server leads."""
+        try:
+            return self._cycle() if self._lead() else CycleResult(leads=False)
+        except NotLeading:
+            # Another one took the lease while this server was held up; it looks again next time.
+            LOG.warning("another server decides now; this one was held up for too long")
+            self._leads = False
             return CycleResult(leads=False)
+
+    def _cycle(self) -> CycleResult:
         for watch in self._watches:
             self._sync(watch)
             self._observe(watch)

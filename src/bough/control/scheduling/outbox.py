@@ -19,7 +19,7 @@ from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import is_victim
 from bough.control.workflows.workflow_changes import START
-from bough.errors import BoughError, Unavailable
+from bough.errors import BoughError, NotLeading, Unavailable
 from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
 from bough.model.record import OutboxMessage
 from bough.model.workflow import Group, Task, Workflow
@@ -120,6 +120,8 @@ def _deliver(
             lost.append(error.seen(site.clock.now_ms()))
         except _Sealed as error:
             failed[message.number] = str(error)
+        except NotLeading:
+            raise
         except (BoughError, OSError) as error:
             silent.add(message.backend)
             failed[message.number] = str(error)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
-import json
 import os
 import resource
 import signal
@@ -26,7 +25,15 @@ from bough.backends.local.attempt_folder import Folders
 from bough.backends.local.attempt_state import AttemptEnd, AttemptLock, SupervisorProcess
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.options import RUNNER_VARIABLES
-from bough.backends.local.supervisor.instructions import Setup, decode_order, decode_setup, encode
+from bough.backends.local.order_lease import OrderLease, counts
+from bough.backends.local.supervisor.instructions import (
+    Setup,
+    SupervisorRequest,
+    decode_order,
+    decode_request,
+    decode_setup,
+    encode,
+)
 from bough.backends.local.supervisor.processes import find_process
 from bough.backends.local.supervisor.supervised_task import SupervisedTask
 from bough.backends.local.supervisor.supervisor import Supervisor
@@ -78,9 +85,9 @@ class ForkServer:
         self._line = ours
         ours.sendall(encode(self._setup) + b"\n")
 
-    def supervise(self, names: Sequence[str]) -> None:
+    def supervise(self, names: Sequence[str], lease: OrderLease) -> None:
         """Fork a supervisor for some attempts, by the names of their folders."""
-        text = json.dumps(names).encode() + b"\n"
+        text = encode(SupervisorRequest(tuple(names), lease)) + b"\n"
         for again in (True, False):
             try:
                 if self._line is None or not self.alive:
@@ -123,15 +130,18 @@ def main(descriptor: int) -> None:
         gc.freeze()
         for text in file:
             if text.endswith(b"\n") and os.fork() == 0:
-                _be_supervisor(setup, json.loads(text), line)
+                _be_supervisor(setup, decode_request(text), line)
 
 
-def take(setup: Setup, names: Sequence[str]) -> list[SupervisedTask]:
-    """The tasks that have no supervisor and were not begun, taken all at once."""
+def take(setup: Setup, request: SupervisorRequest) -> list[SupervisedTask]:
+    """The tasks that have no supervisor and were not begun, taken all at once.
+
+    None of them where another server may decide since they were requested.
+    """
     folders = Folders(setup.options.folder)
     taken: list[SupervisedTask] = []
     with _alone(folders.taking):
-        for name in names:
+        for name in request.names if counts(folders, request.lease) else ():
             task = _take_one(setup, folders, name)
             if task is not None:
                 taken.append(task)
@@ -164,7 +174,7 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _be_supervisor(setup: Setup, names: Sequence[str], line: socket.socket) -> None:
+def _be_supervisor(setup: Setup, request: SupervisorRequest, line: socket.socket) -> None:
     """Run as the supervisor of some attempts; never returns."""
     supervisor = None
     try:
@@ -176,7 +186,7 @@ def _be_supervisor(setup: Setup, names: Sequence[str], line: socket.socket) -> N
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
-        tasks = take(setup, names)
+        tasks = take(setup, request)
         if tasks:
             _say_that_something_runs(setup)
             supervisor = Supervisor(setup, tasks, limit)
@@ -191,7 +201,7 @@ def _be_supervisor(setup: Setup, names: Sequence[str], line: socket.socket) -> N
             supervisor.give_up(message, unstarted)
         else:
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-            _refuse(setup, names, AttemptEnd(unstarted.value, _now_ms(), message=message))
+            _refuse(setup, request.names, AttemptEnd(unstarted.value, _now_ms(), message=message))
     os._exit(0)
 
 

@@ -1,6 +1,7 @@
 """What the server tells its supervisors: the settings of this machine, and which attempts to run.
 
-`Setup` goes to the fork server; a `StartOrder` is the content of an attempt's `launch.json`.
+`Setup` and each `SupervisorRequest` go to the fork server; a `StartOrder` is the content of an
+attempt's `launch.json`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import msgspec
 
 from bough.backends.local.command import SandboxKind
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.order_lease import OrderLease
 from bough.backends.local.sandbox.limits import CgroupSetup
 from bough.model.backend import Launch
 
@@ -33,7 +35,14 @@ class StartOrder(msgspec.Struct, frozen=True):
     launch: Launch
 
 
-def encode(value: Setup | StartOrder) -> bytes:
+class SupervisorRequest(msgspec.Struct, frozen=True):
+    """Attempts that start together, by the names of their folders, and under which lease."""
+
+    names: tuple[str, ...]
+    lease: OrderLease = OrderLease()
+
+
+def encode(value: Setup | StartOrder | SupervisorRequest) -> bytes:
     """Encode it as JSON on one line."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
@@ -46,6 +55,11 @@ def decode_setup(text: bytes) -> Setup:
 def decode_order(text: bytes) -> StartOrder:
     """Read what `encode` wrote."""
     return _ORDERS.decode(text)
+
+
+def decode_request(text: bytes) -> SupervisorRequest:
+    """Read what `encode` wrote."""
+    return msgspec.json.decode(text, type=SupervisorRequest)
 
 
 def _plain(value: Any) -> str:

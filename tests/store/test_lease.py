@@ -1,0 +1,230 @@
+"""Which server decides: it is taken from one that is frozen, and that one then changes nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+
+from bough.errors import NotLeading
+from bough.model.workflow import WorkflowStatus
+from bough.store import lease as lease_module
+from bough.store.lease import Lease
+from bough.store.settings import counter, raise_counter
+from tests.store.usecases import Scheduler, Store, VirtualBackend
+from tests.store.world import World
+
+pytestmark = pytest.mark.postgresql
+
+#: A holder in a process of its own: it writes for as long as it can, and says how that goes.
+HOLDER = """
+import sys
+from bough.errors import BoughError
+from bough.store import Store, lease
+from bough.store.settings import raise_counter
+lease.BEAT_S, lease.EXPIRY_S, lease.MARGIN_S = 0.1, 1.0, 0.2
+store = Store.open(sys.argv[1])
+held = lease.Lease(store)
+checked = store.checked(held.check)
+print(held.held(), flush=True)
+for line in sys.stdin:
+    try:
+        if line == "write\\n":
+            with checked.write() as connection:
+                raise_counter(connection, "written")
+        elif line == "hold\\n":
+            writing = checked.write()
+            raise_counter(writing.__enter__(), "written")
+        elif line == "order\\n":
+            held.leadership()
+        print("done", flush=True)
+    except BoughError as error:
+        print(type(error).__name__, flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    for name, seconds in (("BEAT_S", 0.1), ("EXPIRY_S", 1.0), ("MARGIN_S", 0.2)):
+        monkeypatch.setattr(lease_module, name, seconds)
+
+
+class Holder:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def tell(self, what: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{what}\n")
+        self.process.stdin.flush()
+
+    def ask(self, what: str) -> str:
+        self.tell(what)
+        return self.line()
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def holder(database: str) -> Iterator[Holder]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, database],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        found = Holder(process)
+        assert "True" == found.line()
+        yield found
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def lease(store) -> Iterator[Lease]:
+    made = Lease(store)
+    yield made
+    made.release()
+
+
+def taken(lease: Lease, within_s: float = 30) -> bool:
+    until = time.monotonic() + within_s
+    while not lease.held():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def written(store: Store) -> int:
+    with store.read() as connection:
+        return counter(connection, "written")
+
+
+def test_a_lease_is_kept_for_as_long_as_its_holder_lives(database, lease):
+    with holder(database) as other:
+        assert not taken(lease, within_s=2)
+        assert "done" == other.ask("write")
+        other.process.kill()
+        assert taken(lease)
+
+
+def test_the_lease_of_a_frozen_server_is_taken_and_its_writes_and_orders_are_refused(
+    database, store, lease
+):
+    with holder(database) as frozen:
+        assert ("done", "done") == (frozen.ask("write"), frozen.ask("order"))
+        frozen.freeze()
+        # Both are under way when it is frozen.
+        frozen.tell("write")
+        frozen.tell("order")
+        assert taken(lease)
+        assert lease.leadership().number == 2
+        frozen.thaw()
+        assert ("NotLeading", "NotLeading") == (frozen.line(), frozen.line())
+        assert 1 == written(store)
+
+
+def test_a_server_that_is_frozen_alone_goes_on_under_its_number(database, store):
+    with holder(database) as frozen:
+        frozen.freeze()
+        time.sleep(1.5)
+        frozen.thaw()
+        assert "done" == frozen.ask("write")
+        assert 1 == written(store)
+
+
+def test_what_a_frozen_server_has_begun_to_write_is_taken_from_it(database, store, lease):
+    """PostgreSQL ends its transaction; SQLite has one file, and waits for it."""
+    with holder(database) as frozen:
+        assert "done" == frozen.ask("hold")
+        frozen.freeze()
+        if store.is_sqlite:
+            frozen.process.kill()
+        assert taken(lease)
+        with store.checked(lease.check).write() as connection:
+            assert 1 == raise_counter(connection, "written")
+
+
+def test_a_leader_whose_lease_was_taken_decides_nothing_more_until_it_leads_again(team):
+    workflow = team.submit(5)
+    other = Scheduler(team.site, (VirtualBackend(team.backend.nodes(), team.time.now_ms),))
+    try:
+        with team.site.store.write() as connection:
+            connection.execute(sa.text("UPDATE leadership SET number = number + 1"))
+        assert not team.scheduler.cycle().leads
+        assert WorkflowStatus.PENDING is team.status(workflow)
+        assert taken_by(other)
+        assert not team.scheduler.cycle().leads
+        other.release()
+        assert taken_by(team.scheduler)
+    finally:
+        other.release()
+
+
+def taken_by(scheduler: Scheduler) -> bool:
+    until = time.monotonic() + 30
+    while not scheduler.cycle().leads:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_every_write_of_the_loop_is_refused_to_an_older_leader(team: World):
+    """Whatever it is doing when another one takes over: nothing of it is kept."""
+    team.run(5)
+    with team.site.store.write() as connection:
+        connection.execute(sa.text("UPDATE leadership SET number = number + 1"))
+    with pytest.raises(NotLeading), team.scheduler._site.store.write() as connection:
+        raise_counter(connection, "written")
+    assert 0 == written(team.site.store)
+
+
+def test_no_lease_is_taken_while_a_server_of_an_earlier_version_decides(store, database, lease):
+    """It holds a lock alone: of a file, or of PostgreSQL."""
+    if store.is_sqlite:
+        holds = (
+            "import fcntl, os, sys; from bough.store import Store;"
+            "file = os.open(Store.open(sys.argv[1]).engine.url.database + '.lease', 66, 0o600);"
+            "fcntl.flock(file, fcntl.LOCK_EX)"
+        )
+    else:
+        holds = (
+            "import sys; from bough.store import Store;"
+            "connection = Store.open(sys.argv[1]).engine.connect();"
+            "connection.exec_driver_sql('SELECT pg_advisory_lock(%d)' % 0x626F756768)"
+        )
+    earlier = subprocess.Popen(
+        [sys.executable, "-c", f"{holds}; print('held', flush=True); sys.stdin.read()", database],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert earlier.stdout is not None
+        assert "held" == earlier.stdout.readline().strip()
+        assert not lease.held()
+        earlier.kill()
+        assert taken(lease)
+    finally:
+        earlier.kill()
+        earlier.communicate()
