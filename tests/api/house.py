@@ -9,7 +9,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from bough.backends.virtual import VirtualBackend
-from bough.control.people import tokens
+from bough.control.people.administrators import ensure_admin
 from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.server.application import keep, make_application
@@ -74,7 +74,7 @@ class House:
         self.authenticator = Authenticator(self.site, options.pop("trusted_proxies", ()))
         self.application = _application(self.authenticator, self.engine, **options)
         self.application.state.gauges.begin()
-        secret = tokens.ensure_admin(self.site)
+        secret = ensure_admin(self.site)
         assert secret is not None
         self.secrets = {"admin": secret}
         self._client = TestClient(Middleware(self.application))

@@ -8,7 +8,8 @@ from typing import TypeVar
 import msgspec
 
 from bough.control.config.policy import start_with, stored_faults
-from bough.control.people import credentials, tokens
+from bough.control.people import credentials
+from bough.control.people.administrators import ensure_admin, expiry_faults
 from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import read_pool_setup, unallocated
 from bough.control.pools.pool_fields import pool_document
@@ -58,10 +59,12 @@ def start(
         start_with(site, policy)
     if default_pool:
         _once(lambda: _ensure_pool(site))
+    admin_token = _once(lambda: ensure_admin(site, keep_secret))
+    expiring = expiry_faults(site)
     return Started(
         revision=revision,
-        warnings=(*about_credentials, *faults(site), *stored_faults(site)),
-        admin_token=_once(lambda: tokens.ensure_admin(site, keep_secret)),
+        warnings=(*about_credentials, *faults(site), *stored_faults(site), *expiring),
+        admin_token=admin_token,
         archived=tuple(subpool_drain.rearm_drains(site)),
     )
 

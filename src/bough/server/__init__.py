@@ -1,6 +1,7 @@
 """The server: HTTP over the use cases, and the place where everything is put together.
 
     settings            what a start is told
+    recovery            the way back in: `bough admin recover`
     process             a start to its end: store, scheduler, HTTP, signals
     listening           the socket that the server listens on, taken over from the server before
     socket_holder       the small process that keeps it while no server runs

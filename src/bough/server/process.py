@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
+import shlex
 import signal
 import socket
 import sys
@@ -42,9 +42,10 @@ from bough.server.example import TRIED, make_example
 from bough.server.hosting import open_host, reaches_stores, running_lock, runs_images
 from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
-from bough.server.settings import DATABASE_FILE, Settings
+from bough.server.recovery import existing_store, write_secret
+from bough.server.settings import Settings
 from bough.store import Store
-from bough.store.migration import require_latest, upgrade
+from bough.store.migration import upgrade
 
 LOG = logging.getLogger(__name__)
 
@@ -128,16 +129,9 @@ def upgrade_database(settings: Settings) -> str:
 
 def rotate_key(settings: Settings) -> Rotation:
     """Encrypt all credentials with a new key; servers may run meanwhile."""
-    path = settings.data / DATABASE_FILE
-    if settings.database is None and not path.is_file():
-        raise Invalid(f"{path} does not exist: {settings.data} is not a server's data folder.")
-    store = Store.open(settings.address)
-    try:
-        require_latest(store)
+    with existing_store(settings) as store:
         keys = CredentialKeys(settings.credential_key_file)
         return rotate(Site(store, namespace=settings.namespace, credential_keys=keys))
-    finally:
-        store.close()
 
 
 @contextmanager
@@ -158,7 +152,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
     )
     try:
         # The example has pools of its own.
-        keep = partial(_keep_secret, settings.admin_token_file)
+        keep = partial(write_secret, settings.admin_token_file)
         started = start(
             site,
             default_pool=not settings.example,
@@ -233,29 +227,6 @@ def _make_folder(path: Path) -> None:
         raise Invalid(f"{path} cannot be the data folder: {error.strerror}.") from None
 
 
-def _keep_secret(path: Path, secret: str) -> None:
-    """Write a secret so that only its owner can read it, from the first moment on.
-
-    It is on the disk before the database knows of it: it is shown nowhere else.
-    """
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secret + "\n")
-        file.flush()
-        os.fsync(descriptor)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _announce(settings: Settings, address: str, started: Started) -> None:
     """Say on standard output where the server is and what to try; it answers when this is read."""
     lines = [f"Bough listens on {address}"]
@@ -264,8 +235,7 @@ def _announce(settings: Settings, address: str, started: Started) -> None:
         made = "A token for the first administrator is in"
         again = "The first administrator's token is in"
         lines.append(f"{again if started.admin_token is None else made} {token}")
-        # The example is there to be looked at; another site's token is only where it is kept.
-        secret = token.read_text().strip() if settings.example else f"$(cat {token})"
+        secret = f"$(cat {shlex.quote(str(token))})"
         lines += ["In another terminal:", f"  export BOUGH_SERVER={address} BOUGH_TOKEN={secret}"]
         asked = TRIED if settings.example else ("pool list", "queue list", "resource list")
         lines += [f"  {_program()} {each}" for each in asked]

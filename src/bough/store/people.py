@@ -156,6 +156,13 @@ def list_tokens(connection: sa.Connection, user: str) -> list[Token]:
     return _tokens(connection, _TOKENS_BY_USER, {"user": user})
 
 
+def last_expiry(connection: sa.Connection, role: str) -> int | None:
+    """When the last token that has a role expires; `None`: none has it."""
+    same = sa.and_(TOKEN_ROLES.c.user == TOKENS.c.user, TOKEN_ROLES.c.token == TOKENS.c.name)
+    query = sa.select(sa.func.max(TOKENS.c.expires_ms)).join_from(TOKENS, TOKEN_ROLES, same)
+    return connection.execute(query.where(TOKEN_ROLES.c.role == role)).scalar_one()
+
+
 def delete_token(connection: sa.Connection, user: str, name: str) -> bool:
     """Remove a token, and say whether there was one."""
     query = sa.delete(TOKENS).where(TOKENS.c.user == user, TOKENS.c.name == name)

@@ -10,6 +10,7 @@ from bough.cli.command import Group
 from bough.cli.commands.serve import data_option, database_option, key_file_option, server
 from bough.cli.options import format_option
 from bough.cli.output import echo
+from bough.cli.screen import program
 
 
 @click.group(cls=Group)
@@ -35,4 +36,27 @@ def rotate_key(data: str, database: str | None, key_file: str | None, format_typ
         answer,
         format_type,
         lambda _: f"{done.credentials} credentials are encrypted with the new key {done.key}.",
+    )
+
+
+@admin.command()
+@data_option
+@database_option
+@format_option
+def recover(data: str, database: str | None, format_type: str) -> None:
+    """Make a token for an administrator and write it to a file, if no one can log in any more.
+
+    It works while the server runs and while it does not. The file is in the data folder and
+    readable by its owner alone. The audit tells of it.
+    """
+    settings = server("settings").Settings(data=Path(data), database=database)
+    made = server("recovery").recover_administrator(settings)
+    answer = {"user": made.user, "token_name": made.token, "file": made.file}
+    echo(
+        answer,
+        format_type,
+        lambda _: (
+            f"A token for the administrator {made.user} is in {made.file}\n"
+            f"Use it with: {program()} login URL --token-file {made.file}"
+        ),
     )

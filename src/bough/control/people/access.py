@@ -33,7 +33,10 @@ from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 from bough.store import workflows as workflow_store
 
+DAY_MS = 24 * 60 * 60 * 1_000
 _POOL = "pool/"
+#: Secrets of tokens begin so, so that scanners for secrets find them.
+_PREFIX = "bough-"
 DENIED = "access denied"
 _UNKNOWN = "The token is not known; it may have been deleted."
 #: The names as the designs have them.
@@ -158,6 +161,11 @@ def introduce(site: Site, user: str, roles: tuple[str, ...], origin: str = "") -
     """The actor that a trusted proxy names, with the roles that it gives."""
     with site.store.read() as connection:
         return _actor(site, connection, user, roles, origin, None)
+
+
+def new_secret(site: Site) -> str:
+    """The secret of a new token."""
+    return _PREFIX + site.ids.secret()
 
 
 def hash_secret(secret: str) -> str:

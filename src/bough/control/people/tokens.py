@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from bough.control.people.access import authorise, change_access, hash_secret
-from bough.control.recording import SYSTEM_ACTOR, audit
+from bough.control.people.access import (
+    DAY_MS,
+    authorise,
+    change_access,
+    hash_secret,
+    new_secret,
+)
+from bough.control.people.administrators import keeping_administrators
+from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import Conflict, Forbidden, Invalid, NotFound
-from bough.model.access import Action, Actor, RoleAssignment, Token, User
+from bough.model.access import Action, Actor, Token
 from bough.model.names import plain_name_fault
 from bough.store import people as people_store
 from bough.store import settings as setting_store
 
-DAY_MS = 24 * 60 * 60 * 1_000
 #: A token that is not told when to expire.
 DEFAULT_DAYS = 31
-_PREFIX = "bough-"
 _SIGNING_KEY = "signing-key"
-ADMIN = "admin"
 
 
 class NewToken(msgspec.Struct, frozen=True):
@@ -66,19 +70,20 @@ def create_token(
             raise Conflict(f"Token {name} already exists; delete it first.")
         kept = tuple(sorted(has if roles is None else set(roles)))
         token = Token(owner, name, description, expires_ms, now_ms, kept, site.ids.uuid())
-        secret = _PREFIX + site.ids.secret()
+        secret = new_secret(site)
         people_store.insert_token(connection, token, hash_secret(secret))
         audit(connection, site, actor, "token:Create", f"token/{owner}/{name}", None, token)
     return NewToken(token, secret)
 
 
 def delete_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -> None:
-    """Make a token worthless at once."""
+    """Revoke a token, unless it is the last one of an administrator."""
     owner = _authorise(site, actor, Action.TOKEN_UPDATE, user)
     with site.store.write() as connection:
         change_access(connection)
-        if not people_store.delete_token(connection, owner, name):
-            raise NotFound(f"Token {name} not found.")
+        with keeping_administrators(site, connection):
+            if not people_store.delete_token(connection, owner, name):
+                raise NotFound(f"Token {name} not found.")
         audit(connection, site, actor, "token:Delete", f"token/{owner}/{name}")
 
 
@@ -95,40 +100,6 @@ def get_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -
         if token.name == name:
             return token
     raise NotFound(f"Token {name} not found.")
-
-
-def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str | None:
-    """Create the first administrator, unless there is one; the secret of the token.
-
-    The secret is kept before it is valid: a server that dies in between makes another one, instead
-    of leaving a token whose secret is lost.
-    """
-    names = site.role_names
-    with site.store.write() as connection:
-        if people_store.users_with(connection, names.admin):
-            return None
-        now_ms = site.clock.now_ms()
-        if people_store.find_user(connection, ADMIN) is None:
-            made = User(ADMIN, now_ms, SYSTEM_ACTOR.name, site.ids.uuid())
-            people_store.insert_user(connection, made)
-        assignment = RoleAssignment(names.admin, SYSTEM_ACTOR.name, now_ms)
-        people_store.assign(connection, ADMIN, assignment)
-        people_store.delete_token(connection, ADMIN, "first")
-        token = Token(
-            ADMIN,
-            "first",
-            "made at the first start",
-            now_ms + 3650 * DAY_MS,
-            now_ms,
-            (names.admin,),
-            site.ids.uuid(),
-        )
-        secret = _PREFIX + site.ids.secret()
-        people_store.insert_token(connection, token, hash_secret(secret))
-        audit(connection, site, SYSTEM_ACTOR, "token:Create", f"token/{ADMIN}/first", None, token)
-        if keep is not None:
-            keep(secret)
-    return secret
 
 
 def signing_key(site: Site) -> str:

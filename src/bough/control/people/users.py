@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.people.access import authorise, change_access
+from bough.control.people.administrators import keeping_administrators
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
@@ -56,9 +57,10 @@ def change_roles(
     with site.store.write() as connection:
         change_access(connection)
         before = _view(connection, name)
-        for role in remove:
-            people_store.withdraw(connection, name, role)
-        _assign(site, connection, actor, name, add)
+        with keeping_administrators(site, connection):
+            for role in remove:
+                people_store.withdraw(connection, name, role)
+            _assign(site, connection, actor, name, add)
         view = _view(connection, name)
         audit(connection, site, actor, "user:Update", f"user/{name}", before, view)
     return view
@@ -70,7 +72,8 @@ def delete_user(site: Site, actor: Actor, name: str) -> None:
     with site.store.write() as connection:
         change_access(connection)
         before = _view(connection, name)
-        people_store.delete_user(connection, name)
+        with keeping_administrators(site, connection):
+            people_store.delete_user(connection, name)
         audit(connection, site, actor, "user:Delete", f"user/{name}", before, None)
 
 
