@@ -44,9 +44,9 @@ def rotate_key(data: str, database: str | None, key_file: str | None, format_typ
 @database_option
 @format_option
 def recover(data: str, database: str | None, format_type: str) -> None:
-    """Make a token for an administrator and write it to a file, if no one can log in any more.
+    """Make a new token for an administrator.
 
-    It works while the server runs and while it does not. The file is in the data folder and
+    For when no administrator can log in any more. It works while the server runs and while it does not. The file is in the data folder and
     readable by its owner alone. The audit tells of it.
     """
     settings = server("settings").Settings(data=Path(data), database=database)
