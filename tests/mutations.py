@@ -215,7 +215,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the first token does not wait for the disk",
-        "        file.flush()\n        os.fsync(descriptor)\n    _sync_folder(path.parent)\n",
+        "            file.flush()\n            os.fsync(descriptor)\n"
+        "        sync_folder(path.parent)\n",
         "",
         "tests/e2e/test_power.py -k sqlite",
     ),

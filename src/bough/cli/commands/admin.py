@@ -46,8 +46,9 @@ def rotate_key(data: str, database: str | None, key_file: str | None, format_typ
 def recover(data: str, database: str | None, format_type: str) -> None:
     """Make a new token for an administrator.
 
-    For when no administrator can log in any more. It works while the server runs and while it does not. The file is in the data folder and
-    readable by its owner alone. The audit tells of it.
+    For when no administrator can log in any more. It works while the server runs and while it does
+    not. The token is written to a file in the data folder, readable by its owner alone; the name of
+    the file is printed. The audit tells of it.
     """
     settings = server("settings").Settings(data=Path(data), database=database)
     made = server("recovery").recover_administrator(settings)
