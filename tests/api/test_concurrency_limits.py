@@ -6,12 +6,14 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
 import anyio
 import pytest
 
 from bough.control.workflows import rendering
-from bough.errors import Throttled
+from bough.control.workflows.rendering import FairTurns
+from bough.errors import Throttled, Unavailable
 from bough.server import concurrency_limits
 from bough.server.concurrency_limits import ANONYMOUS, AT_ONCE, STREAMS, WAITING, run_limited
 from bough.server.routes.workflows import SUBMISSIONS
@@ -97,7 +99,8 @@ def test_templates_that_take_long_keep_the_server_from_nothing_else(
     team: House, monkeypatch: pytest.MonkeyPatch
 ):
     obstacle = Obstacle()
-    monkeypatch.setattr(rendering, "_TURNS", _Slow(obstacle))
+    monkeypatch.setattr(rendering, "_run", _after(obstacle))
+    monkeypatch.setattr(rendering, "_TURNS", FairTurns(100, 100))
     body = {"file": "# {{ 1 }}\nworkflow: {name: x, tasks: [{name: a}]}"}
     with ThreadPoolExecutor(24) as threads:
         sent = [
@@ -112,6 +115,61 @@ def test_templates_that_take_long_keep_the_server_from_nothing_else(
             obstacle.gone.set()
         assert {200} == {each.result().status_code for each in sent}
     assert SUBMISSIONS == obstacle.most
+
+
+def test_templates_of_one_user_keep_no_other_user_waiting_for_theirs(
+    team: House, monkeypatch: pytest.MonkeyPatch
+):
+    obstacle = Obstacle()
+    monkeypatch.setattr(rendering, "_run", _after(obstacle))
+    team.user("greedy", "osmo-team-user")
+    team.user("modest", "osmo-team-user")
+    body = {"file": "# {{ 1 }}\nworkflow: {name: x, tasks: [{name: a}]}"}
+
+    def submit(user: str) -> int:
+        path = "/api/pool/team/workflow?dry_run=true"
+        return team.ask("POST", path, json=body, user=user).status_code
+
+    with ThreadPoolExecutor(24) as threads:
+        sent = [threads.submit(submit, "greedy") for _ in range(20)]
+        try:
+            obstacle.expect(1)
+            sent.append(threads.submit(submit, "modest"))
+            # None of the twenty has come to its end.
+            assert obstacle.came.acquire(timeout=10)
+        finally:
+            obstacle.gone.set()
+        assert {200} == {each.result() for each in sent}
+
+
+def test_users_have_their_turns_one_after_the_other_whatever_they_wait_with():
+    turns, had = FairTurns(1, 1), []
+    lock, held = threading.Lock(), threading.Event()
+
+    def work(user: str) -> None:
+        with turns.turn(user, PATIENCE_S), lock:
+            had.append(user)
+
+    threads = [threading.Thread(target=work, args=(user,)) for user in "aaaaaabbc"]
+    with turns.turn("holder", 0):
+        for number, each in enumerate(threads, 1):
+            each.start()
+            while sum(map(len, turns._waiting.values())) < number:
+                held.wait(0.001)
+    for each in threads:
+        each.join(PATIENCE_S)
+
+    assert list("abcabaaaa") == had
+
+
+def test_who_waits_too_long_for_a_turn_is_told_so_and_keeps_no_place():
+    turns = FairTurns(1, 1)
+    with turns.turn("one", 0):
+        with pytest.raises(Unavailable, match="Too many templates"), turns.turn("two", 0.01):
+            pass
+        assert {} == turns._waiting
+    with turns.turn("two", 0):
+        pass
 
 
 def test_one_user_has_so_many_streams_and_no_more(team: House, monkeypatch: pytest.MonkeyPatch):
@@ -154,13 +212,12 @@ def test_the_limit_of_streams_holds_exactly_however_many_are_opened_and_closed_a
             assert STREAMS == len(streams)
 
 
-class _Slow:
-    def __init__(self, obstacle: Obstacle) -> None:
-        self._obstacle = obstacle
+def _after(obstacle: Obstacle):
+    """Render only after an obstacle."""
+    real = rendering._run
 
-    def acquire(self, timeout: float) -> bool:
-        self._obstacle()
-        return timeout > 0
+    def run(*arguments: Any) -> int:
+        obstacle()
+        return real(*arguments)
 
-    def release(self) -> None:
-        pass
+    return run

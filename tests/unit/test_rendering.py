@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bough.control.workflows import rendering
-from bough.control.workflows.rendering import render
+from bough.control.workflows.rendering import FairTurns, render
 from bough.errors import Invalid, Unavailable
 
 TEMPLATE = """\
@@ -99,7 +99,7 @@ def test_a_machine_that_is_too_busy_is_not_the_templates_fault(monkeypatch: pyte
         render("{{ 1 }}")
 
     monkeypatch.setattr(rendering, "WAIT_S", 0.001)
-    monkeypatch.setattr(rendering, "_TURNS", _Taken())
+    monkeypatch.setattr(rendering, "_TURNS", FairTurns(0))
     with pytest.raises(Unavailable, match="Too many"):
         render("{{ 1 }}")
 
@@ -126,8 +126,3 @@ def test_a_renderer_that_ends_badly_is_told_apart(
     monkeypatch.setattr(rendering, "_RENDERER", tmp_path / "renderer.py")
     with pytest.raises(kind, match=message):
         render("{{ 1 }}")
-
-
-class _Taken:
-    def acquire(self, timeout: float) -> bool:
-        return timeout > 1

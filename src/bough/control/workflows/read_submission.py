@@ -51,7 +51,7 @@ def read_sent(
     Uploading, files may still be on the submitter's machine, and credentials unknown.
     """
     if sent.template is None:
-        rendered = render(sent.text, sent.variables, sent.strings)
+        rendered = render(sent.text, sent.variables, sent.strings, actor.name)
     else:
         rendered = Rendered(sent.text, sent.template)
     spec = _read(site, rendered, more.labels, uploading=uploading)

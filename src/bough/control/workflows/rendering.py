@@ -1,7 +1,8 @@
 """Renders templates of workflows safely: each in a process of its own that can do nothing else.
 
 The process has little time, little memory and room for a short answer, and ends with the rendering;
-a template that wants more is refused.
+a template that wants more is refused. Users take turns, so that one with many templates keeps no
+other waiting.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -32,18 +35,69 @@ ANSWER_BYTES = 12 * CHARACTERS
 WALL_S = 20
 #: How the renderer ends where there is not even enough memory to say so.
 OUT_OF_MEMORY = 3
-#: Renderings at one time, and how long others wait for their turn.
+#: Renderings at one time, in all and of one user, and how long others wait for their turn.
 AT_ONCE = 2
+OF_ONE_USER = 1
 WAIT_S = 20
 
 _RENDERER = Path(__file__).with_name("renderer.py")
-_TURNS = threading.BoundedSemaphore(AT_ONCE)
 _LIMITS = {
     "cpu_s": CPU_S,
     "memory_bytes": MEMORY_BYTES,
     "answer_bytes": ANSWER_BYTES,
     "characters": CHARACTERS,
 }
+
+
+class FairTurns:
+    """Lets a few work at one time; users who wait have their turns one after the other."""
+
+    def __init__(self, at_once: int = AT_ONCE, of_one_user: int = OF_ONE_USER) -> None:
+        self._at_once = at_once
+        self._of_one_user = of_one_user
+        self._changed = threading.Condition()
+        #: The users who wait, the next one first, and what each of them waits with.
+        self._waiting: dict[str, deque[object]] = {}
+        self._at_work: Counter[str] = Counter()
+
+    @contextmanager
+    def turn(self, user: str, wait_s: float) -> Iterator[None]:
+        """Wait for a turn of a user, and have it."""
+        with self._changed:
+            if not self._wait(user, wait_s):
+                raise Unavailable("Too many templates are being rendered; try again.")
+            self._at_work[user] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work[user] -= 1
+                if not self._at_work[user]:
+                    del self._at_work[user]
+                self._changed.notify_all()
+
+    def _wait(self, user: str, wait_s: float) -> bool:
+        own = object()
+        self._waiting.setdefault(user, deque()).append(own)
+        try:
+            return self._changed.wait_for(lambda: self._next() is own, wait_s)
+        finally:
+            # Those who wait longer than others come before the user's next turn.
+            left = self._waiting.pop(user)
+            left.remove(own)
+            if left:
+                self._waiting[user] = left
+            self._changed.notify_all()
+
+    def _next(self) -> object:
+        if self._at_work.total() < self._at_once:
+            for user, waiting in self._waiting.items():
+                if self._at_work[user] < self._of_one_user:
+                    return waiting[0]
+        return None
+
+
+_TURNS = FairTurns()
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -55,14 +109,16 @@ class Rendered(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def render(text: str, variables: Sequence[str] = (), strings: Sequence[str] = ()) -> Rendered:
-    """Render a text with variables (`name=value`); what is no template stays as it is."""
+def render(
+    text: str, variables: Sequence[str] = (), strings: Sequence[str] = (), user: str = ""
+) -> Rendered:
+    """Render a text of a user with variables (`name=value`); what is no template stays as it is."""
     given = read_variables(variables, strings)
     if not is_template(text):
         useless = ("--set has no effect: the workflow is no template.",) if given else ()
         return Rendered(text, warnings=useless)
     template = read_template(text, given)
-    answer = _ask(template)
+    answer = _ask(template, user)
     if "text" not in answer:
         raise _refusal(template, answer)
     unused = [name for name in given if name not in answer["used"]]
@@ -73,20 +129,16 @@ def render(text: str, variables: Sequence[str] = (), strings: Sequence[str] = ()
     )
 
 
-def _ask(template: Template) -> Any:
+def _ask(template: Template, user: str) -> Any:
     """The answer of the renderer; refused where it was ended for taking too much."""
     request = json.dumps({"text": template.text, "values": template.values, "limits": _LIMITS})
-    if not _TURNS.acquire(timeout=WAIT_S):
-        raise Unavailable("Too many templates are being rendered; try again.")
     try:
-        with _open_answer() as answer:
+        with _TURNS.turn(user, WAIT_S), _open_answer() as answer:
             code = _run(request.encode(), answer.fileno())
             answer.seek(0)
             content = answer.read(ANSWER_BYTES + 1)
     except OSError as error:
         raise Unavailable(f"Templates cannot be rendered now: {error.strerror}.") from None
-    finally:
-        _TURNS.release()
     return _read(code, content)
 
 
