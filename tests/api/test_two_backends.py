@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bough.backends.virtual import VirtualBackend
-from tests.api.house import House
+from bough.errors import Invalid, Unavailable
+from tests.api.house import House, spec
 from tests.store.world import big_node
 
 #: Both backends have a node of this name.
@@ -115,3 +116,144 @@ def test_what_waits_when_its_pool_changes_its_backend_starts_on_the_new_one(both
     both.send("POST", f"/api/workflow/{name}/cancel")
     both.settle()
     assert "FAILED_CANCELED" == both.status(name)
+
+
+# One fails, and the other does not
+
+
+def fail(backend, call: str, error: Exception):
+    """Let a call of a backend raise; the function that makes it work again."""
+
+    def raising(*_args):
+        raise error
+
+    setattr(backend, call, raising)
+    return lambda: delattr(backend, call)
+
+
+@pytest.mark.parametrize("call", ["nodes", "observe"])
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError("no route"), Unavailable("away")])
+def test_a_backend_that_raises_stops_nothing_on_another_and_its_pools_say_so(
+    both, cloud, call, error, caplog
+):
+    running = both.run(1, "there")
+    heal = fail(cloud, call, error)
+    here, there = both.submit(2, "here"), both.submit(2, "there")
+    both.settle()
+
+    assert ("RUNNING", "PENDING") == (both.status(here), both.status(there))
+    assert "RUNNING" == both.status(running)
+    reason = f"Backend cloud does not answer: {error}"
+    assert 1 == sum(reason in record.message for record in caplog.records)
+    pools = {
+        row["name"]: (row["status"], row["offline"])
+        for each in both.get("/api/pool_quota?all_pools=True")["node_sets"]
+        for row in each["pools"]
+    }
+    assert {"here": ("ONLINE", None), "there": ("OFFLINE", reason)} == pools
+    assert "OFFLINE" == both.get("/api/configs/pool/there")["status"]
+    (group,) = both.get(f"/api/workflow/{there}/why")["groups"]
+    assert ("backend", reason) == (group["reason"], group["message"])
+    (run,) = both.get(f"/api/workflow/{running}/why")["running"]
+    assert run["message"].endswith(f". {reason}")
+    assert ["cloud"] == both.get("/health")["offline"]
+    backends = {each["name"]: each for each in both.get("/api/configs/backend")["backends"]}
+    assert (True, False) == (backends["default"]["online"], backends["cloud"]["online"])
+    assert reason == backends["cloud"]["offline"]
+    assert "OFFLINE" == nodes(both)[f"cloud/{NODE}"]["status"]
+
+    heal()
+    both.settle()
+    assert ("RUNNING", []) == (both.status(there), both.get("/health")["offline"])
+    (task,) = both.get(f"/api/workflow/{running}")["groups"][0]["tasks"]
+    assert (0, "RUNNING") == (task["retry_id"], task["status"])
+
+
+def test_not_known_yet_is_not_none(both, cloud):
+    running = both.run(1, "there")
+    cloud.nodes = lambda: None
+    both.settle()
+    assert "RUNNING" == both.status(running)
+    assert f"cloud/{NODE}" in nodes(both)
+    (each,) = both.get("/api/pool_quota?pools=there")["node_sets"]
+    (row,) = each["pools"]
+    assert ("OFFLINE", "Backend cloud does not know its nodes yet.") == (
+        row["status"],
+        row["offline"],
+    )
+    del cloud.nodes
+    both.settle()
+    (task,) = both.get(f"/api/workflow/{running}")["groups"][0]["tasks"]
+    assert (0, "RUNNING") == (task["retry_id"], task["status"])
+    assert [] == both.get("/health")["offline"]
+
+    cloud.offer(())
+    both.settle()
+    assert "RUNNING" != both.status(running)
+
+
+class Choosy(VirtualBackend):
+    """Does not start tasks of one name."""
+
+    refused = ""
+    error: Exception = Invalid("no such image")
+    calls = 0
+
+    def start(self, start) -> None:
+        if any(each.name == self.refused for each in start.launches):
+            self.calls += 1
+            raise self.error
+        super().start(start)
+
+
+def choosy(both, error: Exception):
+    backend = both.backend
+    backend.__class__ = Choosy
+    backend.refused, backend.error = "task-0-0", error
+    return backend
+
+
+def other(both, gpus: int = 1) -> str:
+    return both.submit(gpus, "here", text=spec(gpus, "other").replace("task-0-0", "fine"))
+
+
+def test_a_start_that_is_refused_is_the_matter_of_its_group_alone(both):
+    backend = choosy(both, Invalid("there is no such image"))
+    first, second = both.submit(1, "here"), other(both)
+    both.settle()
+
+    assert ("FAILED_START_ERROR", "RUNNING") == (both.status(first), both.status(second))
+    (task,) = both.get(f"/api/workflow/{first}")["groups"][0]["tasks"]
+    assert "The start was refused: there is no such image" in task["failure_message"]
+    assert 1 == backend.calls
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError("busy"), Unavailable("not now")])
+def test_a_start_that_fails_while_others_are_taken_is_given_up_after_some_tries(both, error):
+    backend = choosy(both, error)
+    first = both.submit(1, "here")
+    for _ in range(5):
+        second = other(both)
+        both.engine._scheduler.cycle()
+        both.settle()
+        assert "RUNNING" == both.status(second)
+    assert "FAILED_START_ERROR" == both.status(first)
+    calls = backend.calls
+    both.engine._scheduler.cycle()
+    assert (True, calls) == (calls >= 3, backend.calls)
+
+
+def test_a_start_that_cannot_be_made_by_any_waits_and_says_why(both):
+    backend = choosy(both, OSError("No space left on device"))
+    name = both.submit(1, "here")
+    for _ in range(10):
+        both.engine._scheduler.cycle()
+    assert "PENDING" == both.status(name)
+    (run,) = both.get(f"/api/workflow/{name}/why")["running"]
+    assert run["message"].endswith("It could not be started so far: No space left on device")
+    backend.refused = ""
+    both.settle()
+    assert "RUNNING" == both.status(name)
+    both.finish(name)
+    events = both.ask("GET", f"/api/workflow/{name}/events").text
+    assert 1 == events.count("and is tried again: No space left on device")

@@ -287,7 +287,7 @@ def test_a_node_that_changes_makes_a_plan_for_the_old_one_void(team):
     view = SnapshotBuilder(team.site).take()
     decided = plan(view.snapshot, OSMO)
     team.backend.offer((big_node(10),))
-    node_sync.sync(team.site, team.backend)
+    node_sync.sync(team.site, team.backend.name, team.backend.nodes())
 
     assert apply(team.site, view, decided).stale
 
@@ -472,7 +472,7 @@ def test_the_loop_goes_on_after_something_went_wrong(team, caplog):
     thread.join(30)
 
     assert WorkflowStatus.RUNNING is team.status(workflow)
-    assert ["the scheduler cannot work: a bug"] == [each.message for each in caplog.records]
+    assert ["Backend default does not answer: a bug"] == [each.message for each in caplog.records]
 
 
 def test_databases_that_cannot_be_opened_say_so():

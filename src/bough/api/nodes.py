@@ -76,7 +76,7 @@ class NodeLine(msgspec.Struct, frozen=True):
 
     name: str
     backend: str
-    #: READY or CORDONED.
+    #: READY, CORDONED, or OFFLINE: its backend does not answer.
     status: str
     cordoned: bool
     #: How many tasks are on it.
@@ -111,6 +111,8 @@ class BackendLine(msgspec.Struct, frozen=True):
 
     name: str
     online: bool
+    #: Why it is not.
+    offline: str | None
     last_heartbeat: str | None
     nodes: int
     gpus: int

@@ -110,6 +110,8 @@ class PoolDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     resources: PoolResources
     #: ONLINE, OFFLINE or MAINTENANCE.
     status: str
+    #: Why it is OFFLINE.
+    offline: str | None = None
     #: Of a subpool alone: its pool, its short name, its state (ACTIVE, DELETING or ARCHIVED) and
     #: its GPUs, which are 0 while it is being deleted.
     parent_pool: str | None = None
@@ -147,6 +149,8 @@ class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     resources: PoolResources
     topology_keys: list[TopologyLevel]
     platforms: dict[str, PlatformSummary]
+    #: Why it is OFFLINE.
+    offline: str | None = None
     #: Of a subpool alone.
     parent_pool: str | None = None
     subpool_name: str | None = None
@@ -261,6 +265,8 @@ class PoolUsage(msgspec.Struct, frozen=True, kw_only=True):
     can_start: str
     can_start_note: str
     drain: DrainReport | None
+    #: Why it is OFFLINE.
+    offline: str | None
 
 
 class NodeSetUsage(msgspec.Struct, frozen=True):

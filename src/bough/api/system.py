@@ -22,6 +22,8 @@ class HealthAnswer(msgspec.Struct, frozen=True):
     status: str
     #: Whether this server decides; among several, one does.
     schedules: bool
+    #: Backends that do not answer: nothing starts on their nodes, and their pools are OFFLINE.
+    offline: list[str]
 
 
 class EventLine(msgspec.Struct, frozen=True):

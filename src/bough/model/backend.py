@@ -123,8 +123,8 @@ class Backend(Protocol):
         """The name that pools refer to."""
         ...
 
-    def nodes(self) -> tuple[OfferedNode, ...]:
-        """The nodes that it has now."""
+    def nodes(self) -> tuple[OfferedNode, ...] | None:
+        """The nodes that it has now; `None`: it does not know yet, so none of them is lost."""
         ...
 
     def lead(self, leadership: Leadership) -> None:
@@ -132,7 +132,11 @@ class Backend(Protocol):
         ...
 
     def start(self, start: Start) -> None:
-        """Start tasks together; those that are known already are left alone."""
+        """Start tasks together; those that are known already are left alone.
+
+        What it raises concerns this start alone: `Invalid` or `Conflict` where it will never be
+        possible, anything else where it can be tried again.
+        """
         ...
 
     def stop(self, stop: Stop) -> None:

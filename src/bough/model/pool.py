@@ -102,6 +102,15 @@ class PoolCohort(msgspec.Struct, frozen=True):
     description: str = ""
 
 
+class BackendRecord(msgspec.Struct, frozen=True):
+    """What is known of a backend."""
+
+    name: str
+    last_heartbeat_ms: int | None = None
+    #: Why nothing can be started on its nodes; `None`: it can.
+    fault: str | None = None
+
+
 class OfferedNode(msgspec.Struct, frozen=True):
     """A node as its backend offers it."""
 

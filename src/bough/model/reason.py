@@ -110,6 +110,8 @@ class WaitReason(StrEnum):
     LIMIT = "limit"
     #: There are no nodes for it.
     PLACE = "place"
+    #: What runs the work of its pool does not answer.
+    BACKEND = "backend"
     #: Others are told to end for it.
     NOMINATED = "nominated"
 

@@ -84,6 +84,8 @@ class EventKind(StrEnum):
     SUBPOOL_CHANGED = "subpool.changed"
     COHORT_CHANGED = "cohort.changed"
     NODE_CHANGED = "node.changed"
+    #: A backend does not answer, or does again.
+    BACKEND_CHANGED = "backend.changed"
     PLAN_APPLIED = "plan.applied"
 
 

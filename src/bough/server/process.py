@@ -162,7 +162,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         with open_host(settings, site.clock.now_ms, bell) as host:
             engine = Engine(site, (host.backend,), bell)
             if settings.example:
-                make_example(site, sum(each.gpus for each in host.backend.nodes()))
+                make_example(site, sum(each.gpus for each in host.backend.nodes() or ()))
             authenticator = Authenticator(site, settings.trusted_proxies)
             application = make_application(
                 authenticator, engine, maximum_body_bytes=settings.maximum_body_bytes

@@ -8,11 +8,11 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.cluster import Resources
-from bough.model.pool import OfferedNode
+from bough.model.pool import BackendRecord, OfferedNode
 from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
-_HEARTBEATS = sa.select(BACKENDS).order_by(BACKENDS.c.name)
+_BACKENDS = sa.select(BACKENDS).order_by(BACKENDS.c.name)
 _AMOUNTS = ("gpus", "cpu_milli", "memory_bytes")
 _OF_BACKEND = NODES.c.backend == sa.bindparam("backend")
 _LARGEST = sa.select(*(sa.func.max(NODES.c[name]).label(name) for name in _AMOUNTS)).where(
@@ -34,9 +34,22 @@ def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
         connection.execute(sa.insert(BACKENDS).values(name=backend, last_heartbeat_ms=at_ms))
 
 
-def heartbeats(connection: sa.Connection) -> dict[str, int]:
-    """When each backend was last heard of."""
-    return {row.name: row.last_heartbeat_ms or 0 for row in connection.execute(_HEARTBEATS)}
+def write_fault(connection: sa.Connection, backend: str, fault: str | None) -> bool:
+    """Say why nothing can be started on the nodes of a backend, or that it can; if that is new."""
+    before = sa.select(BACKENDS.c.fault).where(BACKENDS.c.name == backend).with_for_update()
+    found = connection.execute(before).first()
+    if found is None:
+        connection.execute(sa.insert(BACKENDS).values(name=backend, fault=fault))
+    elif found.fault != fault:
+        update = sa.update(BACKENDS).where(BACKENDS.c.name == backend)
+        connection.execute(update.values(fault=fault))
+    return (None if found is None else found.fault) != fault
+
+
+def backends(connection: sa.Connection) -> dict[str, BackendRecord]:
+    """What is known of each backend, by name."""
+    found = read_all(connection, _BACKENDS, BackendRecord)
+    return {each.name: each for each in found}
 
 
 def list_all(connection: sa.Connection, backend: str | None = None) -> list[OfferedNode]:

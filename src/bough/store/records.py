@@ -183,13 +183,30 @@ def finish_outbox(connection: sa.Connection, numbers: Sequence[int]) -> None:
         connection.execute(sa.delete(OUTBOX).where(OUTBOX.c.number.in_(numbers)))
 
 
-def fail_outbox(connection: sa.Connection, number: int, error: str) -> None:
-    """It could not be told, and is tried again."""
+def fail_outbox(connection: sa.Connection, number: int, error: str, *, counts: bool) -> bool:
+    """It could not be told, and is tried again; whether that was not known yet.
+
+    `counts`: it is one of the tries after which a start is given up.
+    """
+    found = connection.execute(sa.select(OUTBOX.c.error).where(OUTBOX.c.number == number)).first()
     connection.execute(
         sa.update(OUTBOX)
         .where(OUTBOX.c.number == number)
-        .values(attempts=OUTBOX.c.attempts + 1, error=error)
+        .values(attempts=OUTBOX.c.attempts + int(counts), error=error)
     )
+    return found is not None and found.error != error
+
+
+def outbox_errors(connection: sa.Connection, subject: str) -> dict[str, str]:
+    """By group that could not be started so far: why not."""
+    query = sa.select(OUTBOX.c.payload, OUTBOX.c.error).where(
+        OUTBOX.c.subject == subject, OUTBOX.c.error.is_not(None)
+    )
+    return {
+        payload["group"]: error
+        for payload, error in connection.execute(query.order_by(OUTBOX.c.number))
+        if "group" in payload
+    }
 
 
 def _unnumbered(record: AuditEntry | StoredEvent | OutboxMessage) -> dict[str, Any]:

@@ -66,6 +66,8 @@ BACKENDS = sa.Table(
     METADATA,
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("last_heartbeat_ms", BIG),
+    #: Why nothing can be started there now.
+    sa.Column("fault", sa.Text),
 )
 
 NODES = sa.Table(

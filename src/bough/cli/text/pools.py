@@ -41,8 +41,17 @@ def render_pools(answer: PoolQuotas, *, verbose: bool = False) -> str:
     if not tree:
         return "No pools available"
     table = (_osmo_tree if screen().osmo else _plain_tree)(tree, verbose=verbose)
-    notes = [line for _, pool, _ in tree for line in _notes(pool)] if verbose else []
+    notes = [] if screen().osmo and not verbose else list(_offline([pool for _, pool, _ in tree]))
+    notes += [line for _, pool, _ in tree for line in _notes(pool)] if verbose else []
     return "\n".join([table, "", *notes]) if notes else table
+
+
+def _offline(pools: Sequence[PoolUsage]) -> Iterator[str]:
+    """Why pools are OFFLINE, once for all that share the reason."""
+    reasons = dict.fromkeys(each.offline for each in pools if each.offline)
+    for reason in reasons:
+        named = ", ".join(each.name for each in pools if each.offline == reason)
+        yield f"OFFLINE: {named}. {reason}"
 
 
 def _notes(pool: PoolUsage) -> Iterator[str]:
@@ -107,6 +116,7 @@ def render_pool(pool: PoolDocument) -> str:
         fields += [("Parent", pool.parent_pool), ("State", pool.subpool_state)]
     fields += [
         ("Status", pool.status),
+        *([("Offline", pool.offline)] if pool.offline else []),
         ("GPU Quota", _quota(pool)),
         *_limits(pool),
         ("Backend", pool.backend),

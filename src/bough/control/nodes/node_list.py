@@ -9,7 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import HEARTBEAT_WINDOW_MS, PoolSetup, read_pool_setup, uses
+from bough.control.pools.pool_config import PoolSetup, offline_reason, read_pool_setup, uses
 from bough.control.site import Site
 from bough.errors import Conflict, NotFound
 from bough.model.access import Action, Actor
@@ -44,6 +44,8 @@ class NodeView(msgspec.Struct, frozen=True):
     used: Amounts = Amounts()
     #: How many tasks are on it.
     tasks: int = 0
+    #: Why nothing can be started on it, although it is not cordoned.
+    offline: str | None = None
 
 
 class BackendView(msgspec.Struct, frozen=True):
@@ -51,7 +53,8 @@ class BackendView(msgspec.Struct, frozen=True):
 
     name: str
     heard_ms: int
-    online: bool
+    #: Why its pools are OFFLINE; `None`: they are not.
+    offline: str | None
     nodes: int
     gpus: int
 
@@ -82,6 +85,7 @@ def list_nodes(
             _view(node, config, wanted, platforms),
             used=used.get(node.id, Amounts()),
             tasks=tasks[node.id],
+            offline=config.faults.get(node.backend),
         )
         for node in config.nodes
     ]
@@ -113,22 +117,28 @@ def find_node(connection: sa.Connection, name: str, backend: str | None = None) 
     return found[0]
 
 
+def offline_backends(site: Site) -> list[str]:
+    """The backends on whose nodes nothing can be started now."""
+    with site.store.read() as connection:
+        return sorted(read_pool_setup(connection).faults)
+
+
 def list_backends(site: Site, actor: Actor) -> list[BackendView]:
     """The backends that were ever heard of, by name."""
     authorise(actor, Action.CONFIG_READ, "config/backend", site.role_names)
     with site.store.read() as connection:
-        heard = node_store.heartbeats(connection)
+        known = node_store.backends(connection)
         nodes = node_store.list_all(connection)
     now_ms = site.clock.now_ms()
     return [
         BackendView(
             name,
-            at_ms,
-            now_ms - at_ms <= HEARTBEAT_WINDOW_MS,
+            record.last_heartbeat_ms or 0,
+            offline_reason(name, known, now_ms),
             sum(each.backend == name for each in nodes),
             sum(each.gpus for each in nodes if each.backend == name),
         )
-        for name, at_ms in heard.items()
+        for name, record in known.items()
     ]
 
 

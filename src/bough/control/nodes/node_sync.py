@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
 from bough.control.config.settings import read_workflow_settings
 from bough.control.pools import subpool_drain
-from bough.control.recording import node_happens
+from bough.control.recording import happen, node_happens
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import VANISHED
 from bough.control.workflows.load_changes import open_changes
-from bough.model.backend import Backend, Observation, Sight
+from bough.model.backend import Observation, Sight
 from bough.model.names import NodeId
+from bough.model.pool import BackendRecord, OfferedNode
+from bough.model.record import EventKind
 from bough.model.settings import VanishedNode
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store
@@ -28,63 +31,105 @@ _CORDONED_AWAY = "cordoned_away"
 HEARTBEAT_MS = 20_000
 
 
+class _Offer(NamedTuple):
+    """What a backend offers, compared with what is kept of it."""
+
+    record: BackendRecord
+    changed: list[OfferedNode]
+    gone: list[str]
+    #: Nodes of all backends that were cordoned when they went, before and now.
+    away: list[str]
+    still_away: list[str]
+
+    @property
+    def differs(self) -> bool:
+        """Whether nodes came, went or changed."""
+        return bool(self.changed or self.gone)
+
+
 @again_if_given_up
-def sync(site: Site, backend: Backend) -> bool:
-    """Bring the nodes of a backend up to date; whether anything changed."""
+def sync(site: Site, backend: str, nodes: Iterable[OfferedNode]) -> bool:
+    """Bring the nodes of a backend that answers up to date; whether anything changed."""
     now_ms = site.clock.now_ms()
     with site.store.read() as connection:
-        known = {each.name: each for each in node_store.list_all(connection, backend.name)}
-        heard = node_store.heartbeats(connection).get(backend.name, 0)
-        away = set(setting_store.get(connection, _CORDONED_AWAY) or ())
-    own_away = {name for name in map(_own(backend.name), away) if name is not None}
-    cordoned = {each.name for each in known.values() if each.cordoned} | own_away
-    offered = {
-        each.name: msgspec.structs.replace(
-            each,
-            backend=backend.name,
-            # An administrator's word stands, whatever the backend says of its node.
-            cordoned=each.cordoned or each.name in cordoned,
-        )
-        for each in backend.nodes()
-    }
-    changed = [offered[name] for name in sorted(offered) if known.get(name) != offered[name]]
-    gone = sorted(set(known) - set(offered))
-    if not changed and not gone and now_ms - heard < HEARTBEAT_MS:
+        offer = _compare(connection, backend, nodes)
+    faulty = offer.record.fault is not None
+    heard_ms = offer.record.last_heartbeat_ms or 0
+    if not offer.differs and not faulty and abs(now_ms - heard_ms) < HEARTBEAT_MS:
         return False
     ended: set[str] = set()
     with site.store.write() as connection:
-        if changed or gone:
-            still_away = sorted(
-                {each for each in away if _own(backend.name)(each) not in offered}
-                | {str(NodeId(backend.name, name)) for name in cordoned & set(gone)}
-            )
-            if still_away != sorted(away):
-                setting_store.put(connection, _CORDONED_AWAY, still_away)
+        if offer.still_away != offer.away:
+            setting_store.put(connection, _CORDONED_AWAY, offer.still_away)
+        if offer.differs or faulty:
             setting_store.raise_counter(connection, setting_store.VERSION)
-        node_store.heartbeat(connection, backend.name, now_ms)
-        if changed or gone:
-            node_store.put(connection, changed)
-            node_store.remove(connection, backend.name, gone)
-            for name in (*(each.name for each in changed), *gone):
-                state = "gone" if name in gone else "changed"
-                node_happens(connection, site, NodeId(backend.name, name), state)
-            ended = _end_lost(site, connection, backend.name, gone)
+        node_store.heartbeat(connection, backend, now_ms)
+        if faulty:
+            _note_fault(site, connection, backend, None)
+        if offer.differs:
+            node_store.put(connection, offer.changed)
+            node_store.remove(connection, backend, offer.gone)
+            for name in (*(each.name for each in offer.changed), *offer.gone):
+                state = "gone" if name in offer.gone else "changed"
+                node_happens(connection, site, NodeId(backend, name), state)
+            ended = _end_lost(site, connection, backend, offer.gone)
     for pool in sorted(ended):
         subpool_drain.check_drain(site, pool)
-    return bool(changed or gone)
+    return offer.differs
 
 
-def _own(backend: str) -> Callable[[str], str | None]:
-    """Reads the name of a node that was cordoned when it went, if it is one of this backend.
+def _compare(connection: sa.Connection, backend: str, nodes: Iterable[OfferedNode]) -> _Offer:
+    known = {each.name: each for each in node_store.list_all(connection, backend)}
+    record = node_store.backends(connection).get(backend, BackendRecord(backend))
+    away: list[str] = sorted(setting_store.get(connection, _CORDONED_AWAY) or ())
+    cordoned = {each.name for each in known.values() if each.cordoned}
+    cordoned.update(name for each in away if (name := _own(backend, each)) is not None)
+    offered = {
+        each.name: msgspec.structs.replace(
+            each,
+            backend=backend,
+            # An administrator's word stands, whatever the backend says of its node.
+            cordoned=each.cordoned or each.name in cordoned,
+        )
+        for each in nodes
+    }
+    gone = sorted(set(known) - set(offered))
+    still_away = {each for each in away if _own(backend, each) not in offered}
+    still_away.update(str(NodeId(backend, name)) for name in cordoned & set(gone))
+    return _Offer(
+        record,
+        [offered[name] for name in sorted(offered) if known.get(name) != offered[name]],
+        gone,
+        away,
+        sorted(still_away),
+    )
+
+
+def write_fault(site: Site, backend: str, fault: str) -> None:
+    """Let nothing start on the nodes of a backend, and say why."""
+    with site.store.read() as connection:
+        known = node_store.backends(connection).get(backend)
+    if known is not None and known.fault == fault:
+        return
+    with site.store.write() as connection:
+        setting_store.raise_counter(connection, setting_store.VERSION)
+        _note_fault(site, connection, backend, fault)
+
+
+def _note_fault(site: Site, connection: sa.Connection, backend: str, fault: str | None) -> None:
+    if node_store.write_fault(connection, backend, fault):
+        kind, message = EventKind.BACKEND_CHANGED, fault or f"Backend {backend} answers."
+        data = {"backend": backend, "fault": fault}
+        happen(connection, site, kind, backend, message=message, data=data)
+
+
+def _own(backend: str, written: str) -> str | None:
+    """The name of a node that was cordoned when it went, if it is one of this backend.
 
     Names without a backend were written when there was only one.
     """
-
-    def read(written: str) -> str | None:
-        of, slash, name = written.rpartition("/")
-        return name if not slash or of == backend else None
-
-    return read
+    of, slash, name = written.rpartition("/")
+    return name if not slash or of == backend else None
 
 
 def _end_lost(

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.names import NodeNames
-from bough.model.pool import OfferedNode, Pool, PoolCohort, PoolStatus
+from bough.model.pool import BackendRecord, OfferedNode, Pool, PoolCohort, PoolStatus
 from bough.model.subpool import Subpool
 from bough.store import nodes as node_store
 from bough.store import pools
@@ -24,6 +24,12 @@ class PoolSetup(msgspec.Struct, frozen=True):
     subpools: tuple[Subpool, ...] = ()
     cohorts: tuple[PoolCohort, ...] = ()
     nodes: tuple[OfferedNode, ...] = ()
+    #: By backend on whose nodes nothing can be started now: why.
+    faults: dict[str, str] = {}
+
+    def takes_work(self, node: OfferedNode) -> bool:
+        """Whether something new can start on a node."""
+        return not node.cordoned and node.backend not in self.faults
 
     def subpools_of(self, pool: str) -> list[Subpool]:
         """The subpools of a pool, by name, archived ones too."""
@@ -41,6 +47,11 @@ def read_pool_setup(connection: sa.Connection) -> PoolSetup:
         subpools=tuple(pools.list_subpools(connection)),
         cohorts=tuple(pools.list_cohorts(connection)),
         nodes=tuple(node_store.list_all(connection)),
+        faults={
+            name: record.fault
+            for name, record in node_store.backends(connection).items()
+            if record.fault is not None
+        },
     )
 
 
@@ -86,11 +97,22 @@ def node_sets(config: PoolSetup) -> list[tuple[tuple[Pool, ...], tuple[OfferedNo
     return [(tuple(members), tuple(nodes)) for _, (members, nodes) in sorted(found.items())]
 
 
-def status_of(pool: Pool, heartbeats: Mapping[str, int], now_ms: int) -> PoolStatus:
-    """The status of a pool, by when its backend was last heard of."""
+def offline_reason(backend: str, backends: Mapping[str, BackendRecord], now_ms: int) -> str | None:
+    """Why pools of a backend are OFFLINE; `None`: they are not."""
+    record = backends.get(backend)
+    if record is not None and record.fault is not None:
+        return record.fault
+    if record is None or record.last_heartbeat_ms is None:
+        return f"Backend {backend} was never heard of."
+    silent_ms = now_ms - record.last_heartbeat_ms
+    if silent_ms > HEARTBEAT_WINDOW_MS:
+        return f"Backend {backend} was not heard of for {silent_ms // 60_000} minutes."
+    return None
+
+
+def status_of(pool: Pool, backends: Mapping[str, BackendRecord], now_ms: int) -> PoolStatus:
+    """The status of a pool, by how its backend does."""
     if pool.enable_maintenance:
         return PoolStatus.MAINTENANCE
-    heard = heartbeats.get(pool.backend)
-    if heard is None or now_ms - heard > HEARTBEAT_WINDOW_MS:
-        return PoolStatus.OFFLINE
-    return PoolStatus.ONLINE
+    offline = offline_reason(pool.backend, backends, now_ms)
+    return PoolStatus.ONLINE if offline is None else PoolStatus.OFFLINE

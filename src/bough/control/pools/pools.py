@@ -10,7 +10,12 @@ import sqlalchemy as sa
 from bough.api.pools import DrainReport
 from bough.control.people.access import authorise, change_access, resource_of
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup, status_of
+from bough.control.pools.pool_config import (
+    PoolSetup,
+    offline_reason,
+    read_pool_setup,
+    status_of,
+)
 from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
 from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, all_together, consequences
@@ -19,7 +24,7 @@ from bough.control.site import Site
 from bough.errors import Broken, Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import SHARED, QueueName, pool_name_fault, queue_name_fault
-from bough.model.pool import Json, Pool, PoolStatus
+from bough.model.pool import BackendRecord, Json, Pool, PoolStatus
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import Subpool
 from bough.store import nodes as node_store
@@ -40,6 +45,8 @@ class PoolView(msgspec.Struct, frozen=True):
     subpool: Subpool | None = None
     #: What keeps a subpool that is being deleted from being archived, where that was asked for.
     drain: DrainReport | None = None
+    #: Why it is OFFLINE.
+    offline: str | None = None
 
 
 class PoolChange(msgspec.Struct, frozen=True):
@@ -168,16 +175,16 @@ def list_pools(
     authorise(actor, Action.POOL_LIST, names=site.role_names)
     with site.store.read() as connection:
         config = read_pool_setup(connection)
-        heartbeats = node_store.heartbeats(connection)
+        backends = node_store.backends(connection)
     views: list[PoolView] = []
     for pool in config.pools:
         if backend is not None and pool.backend != backend:
             continue
-        status = status_of(pool, heartbeats, site.clock.now_ms())
-        views.append(PoolView(pool.name, pool, status))
+        status, offline = _status(site, pool, backends)
+        views.append(PoolView(pool.name, pool, status, offline=offline))
         if subpools:
             visible = [each for each in config.subpools_of(pool.name) if each.visible]
-            views += [PoolView(each.name, pool, status, each) for each in visible]
+            views += [PoolView(each.name, pool, status, each, offline=offline) for each in visible]
     return views
 
 
@@ -197,8 +204,16 @@ def view(site: Site, connection: sa.Connection, found: Pool | Subpool) -> PoolVi
     pool = found if isinstance(found, Pool) else pool_store.find_pool(connection, found.parent)
     if pool is None:
         raise Broken(f"the pool of {found.name} is missing")
-    status = status_of(pool, node_store.heartbeats(connection), site.clock.now_ms())
-    return PoolView(found.name, pool, status, subpool)
+    status, offline = _status(site, pool, node_store.backends(connection))
+    return PoolView(found.name, pool, status, subpool, offline=offline)
+
+
+def _status(
+    site: Site, pool: Pool, backends: dict[str, BackendRecord]
+) -> tuple[PoolStatus, str | None]:
+    """The status of a pool, and why it is OFFLINE."""
+    now_ms = site.clock.now_ms()
+    return status_of(pool, backends, now_ms), offline_reason(pool.backend, backends, now_ms)
 
 
 # Rules

@@ -14,6 +14,7 @@ from bough.control.people.access import authorise
 from bough.control.pools.pool_config import (
     PoolSetup,
     node_sets,
+    offline_reason,
     read_pool_setup,
     status_of,
     unallocated,
@@ -63,6 +64,8 @@ class PoolRow(msgspec.Struct, frozen=True):
     can_start_note: str = ""
     #: What keeps a subpool that is being deleted from being archived.
     drain: DrainReport | None = None
+    #: Why it is OFFLINE.
+    offline: str | None = None
 
 
 class NodeSet(msgspec.Struct, frozen=True):
@@ -93,19 +96,21 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
         config = read_pool_setup(connection)
         uses = task_store.uses(connection)
         held = task_store.node_uses(connection)
-        heartbeats = node_store.heartbeats(connection)
+        backends = node_store.backends(connection)
         drains = {
             each.name: drain_of(connection, each)
             for each in config.subpools
             if each.state is SubpoolState.DELETING
         }
     now_ms = site.clock.now_ms()
-    statuses = {pool.name: status_of(pool, heartbeats, now_ms) for pool in config.pools}
+    statuses = {pool.name: status_of(pool, backends, now_ms) for pool in config.pools}
+    offline = {pool.name: offline_reason(pool.backend, backends, now_ms) for pool in config.pools}
     can_start = startable(site, config, uses, held)
     sets: list[NodeSet] = []
     for members, nodes in node_sets(config):
         rows = _rows(config, members, nodes, uses, held, statuses)
-        sets.append(NodeSet(tuple(_completed(row, can_start, drains) for row in rows)))
+        completed = (_completed(row, can_start, drains, offline) for row in rows)
+        sets.append(NodeSet(tuple(completed)))
     if names is not None:
         sets = _selected(sets, names)
     return QuotaReport(tuple(sets), _total(sets))
@@ -165,7 +170,10 @@ def _rows(
 
 
 def _completed(
-    row: PoolRow, can_start: Mapping[str, CanStart], drains: Mapping[str, DrainReport]
+    row: PoolRow,
+    can_start: Mapping[str, CanStart],
+    drains: Mapping[str, DrainReport],
+    offline: Mapping[str, str | None],
 ) -> PoolRow:
     found = can_start[row.name]
     return msgspec.structs.replace(
@@ -173,6 +181,7 @@ def _completed(
         can_start=found.gpus,
         can_start_note=found.note if found.gpus < row.usage.quota_free else "",
         drain=drains.get(row.name),
+        offline=offline[row.pool.name],
     )
 
 

@@ -49,7 +49,7 @@ def startable(
     for members, nodes in node_sets(config):
         names = _names(config, members)
         low = sum(use.gpus for use in uses if use.pool in names and not use.guaranteed)
-        there = _there(nodes, held, low)
+        there = _there(filter(config.takes_work, nodes), held, low)
         for name, pool in names.items():
             what = FlavorResource(forest.flavor_of_pool[pool.name], GPU)
             can = _can_start(site, tree, forest.leaves[name], what, there)
@@ -87,7 +87,7 @@ def _note(site: Site, refusal: Refusal) -> str:
 
 def _there(nodes: Iterable[OfferedNode], held: Mapping[NodeId, int], low: int) -> int:
     """GPUs that are idle, or would be without LOW, on nodes that take work."""
-    idle = sum(max(0, each.gpus - held.get(each.id, 0)) for each in nodes if not each.cordoned)
+    idle = sum(max(0, each.gpus - held.get(each.id, 0)) for each in nodes)
     return idle + low
 
 

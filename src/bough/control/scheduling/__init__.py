@@ -1,6 +1,7 @@
 """Deciding again and again: observe, snapshot, plan, apply, tell the backends.
 
 - loop: one cycle after another, woken by changes or a tick; one server at a time
+- backend_watch: what one backend has and sees, written down; it fails alone
 - snapshot: the store at one moment as a Snapshot for the core; keeps what did not change
 - live_workflows: unfinished workflows in memory, in step with the store
 - apply_plan: a plan becomes true in one transaction; a stale one is discarded

@@ -196,6 +196,8 @@ def _new_waits(view: SnapshotView, plan: Plan, words: PoolWords) -> list[tuple[s
     for wait in Waits(view.snapshot, view.policy, plan).every():
         entry = entries[wait.workload]
         uuid, reason, message = entry.group.uuid, wait.reason, wait.say(words)
+        if entry.pool in view.offline:
+            reason, message = WaitReason.BACKEND.value, view.offline[entry.pool]
         if known[uuid] != (reason, message):
             news.append((uuid, reason, message))
     for nomination in plan.nominations:

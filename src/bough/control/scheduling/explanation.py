@@ -33,9 +33,12 @@ from bough.core.explain.remedies import remedies
 from bough.errors import Throttled
 from bough.formats.certificates import certificate_answer, remedy_list
 from bough.model.access import Action, Actor
+from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
 from bough.model.words import OBJECT_WORDS, Words
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
+from bough.store import nodes as node_store
+from bough.store import records as record_store
 
 #: How long a question waits for its turn, and how many plans are made to find remedies.
 TURN_S = 20
@@ -115,12 +118,33 @@ class Explainer:
             authorise(actor, Action.QUEUE_LIST, names=site.role_names)
         view = query.get_workflow(site, actor, name)
         waits = _told_once(view, query.why(site, actor, name))
-        runs = _running(view)
+        runs = self._with_troubles(view, _running(view))
         if any(_is_planned(each) for each in waits) or any(each.waiting_tasks for each in runs):
             gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
             words = OBJECT_WORDS if queues else PoolWords(site)
             waits, runs = self._plan(gangs, waits, runs, words, actor if with_remedies else None)
         return WorkflowExplanation(view.workflow, tuple(waits), tuple(runs))
+
+    def _with_troubles(self, view: WorkflowView, runs: list[Runs]) -> list[Runs]:
+        """The same, with what keeps groups from being started, or from being heard of."""
+        with self._site.store.read() as connection:
+            backends = node_store.backends(connection)
+            errors = record_store.outbox_errors(connection, view.workflow.workflow_id)
+        uuids = {group.name: group.uuid for group in view.groups}
+        found: list[Runs] = []
+        for each in runs:
+            held = {task.backend for name in each.groups for task in view.tasks[name]}
+            troubles = [
+                record.fault
+                for record in backends.values()
+                if record.name in held and record.fault is not None
+            ]
+            uuid = next((uuids[name] for name in each.groups if uuids[name] in errors), None)
+            if uuid is not None:
+                troubles.append(f"It could not be started so far: {errors[uuid]}")
+            message = ". ".join([each.message, *(text.rstrip(".") for text in troubles)])
+            found.append(msgspec.structs.replace(each, message=message))
+        return found
 
     def _plan(
         self,
@@ -182,6 +206,11 @@ class Explainer:
         asker: Actor | None,
     ) -> Explained:
         snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
+        entry = snapshot_view.entries.get(gang)
+        if entry is not None and entry.pool in snapshot_view.offline:
+            # Whatever a plan says of it, nothing can start there.
+            offline, reason = snapshot_view.offline[entry.pool], WaitReason.BACKEND.value
+            return msgspec.structs.replace(wait, reason=reason, message=offline)
         found = certificate(snapshot, policy, gang, self._memo, words)
         helpful: RemedyList | None = None
         if asker is not None:

@@ -7,33 +7,30 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from time import monotonic, perf_counter_ns, thread_time
 
 import msgspec
 
-from bough.control.nodes import node_sync
 from bough.control.pools import subpool_drain
 from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling import outbox, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
+from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
 from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.control.site import Site
-from bough.control.workflows import observations
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.explain.evictions import excess_texts
 from bough.errors import BoughError, NotLeading
-from bough.model.backend import Backend, Observation, Start, Stop
-from bough.model.pool import OfferedNode
+from bough.model.backend import Backend
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
 
 TICK_S = 1.0
-#: How often to plan while nothing changes: minimum running times end without an event. As often
-#: everything that backends say is looked at, known or not.
+#: How often to plan while nothing changes: minimum running times end without an event.
 REPLAN_MS = 10_000
 #: After a cycle the loop sleeps for PACE times the CPU time that the cycle took, however often it
 #: is woken, but at most for a second. So a single submission starts at once.
@@ -77,69 +74,6 @@ class Bell:
         return rung
 
 
-class _ObservationCache:
-    """What a backend said when it was last asked, so that only news is looked up and written.
-
-    A backend tells everything that it sees, as often as it is asked.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, Observation] = {}
-
-    def news(self, seen: Sequence[Observation]) -> list[Observation]:
-        """What is not known yet."""
-        known = self._known
-        return [each for each in seen if known.get(each.attempt) != each]
-
-    def keep(self, seen: Sequence[Observation]) -> None:
-        """Remember what was just written."""
-        self._known = {each.attempt: each for each in seen}
-
-    def clear(self) -> None:
-        """Forget everything, so that all is looked at once more."""
-        self._known = {}
-
-
-class _Watch:
-    """What is known of one backend, so that it is not looked up again in every cycle."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-        self.cache = _ObservationCache()
-        #: The nodes as last written, and when; when all observations were last looked at.
-        self.offered: tuple[OfferedNode, ...] | None = None
-        self.synced_ms = 0
-        self.looked_ms = 0
-
-
-class _LedBackend:
-    """A backend that is told, before every order, of which lease the order is."""
-
-    def __init__(self, backend: Backend, lease: Lease) -> None:
-        self._backend = backend
-        self._lease = lease
-        self.name = backend.name
-        self.nodes = backend.nodes
-        self.forget = backend.forget
-        self.read_log = backend.read_log
-        self.lead = backend.lead
-
-    def start(self, start: Start) -> None:
-        """Start tasks together."""
-        self._backend.lead(self._lease.leadership())
-        self._backend.start(start)
-
-    def stop(self, stop: Stop) -> None:
-        """End attempts."""
-        self._backend.lead(self._lease.leadership())
-        self._backend.stop(stop)
-
-    def observe(self) -> tuple[Observation, ...]:
-        """All attempts that it knows; what did not start yet may be begun once more."""
-        self._backend.lead(self._lease.leadership())
-        return self._backend.observe()
-
-
 class Scheduler:
     """Decides, as long as it holds the lease."""
 
@@ -148,9 +82,9 @@ class Scheduler:
         #: Nothing that the loop writes is kept unless this server leads.
         self._site = site = replace(site, store=site.store.checked(self._lease.check))
         self._backends: dict[str, Backend] = {
-            backend.name: _LedBackend(backend, self._lease) for backend in backends
+            backend.name: LedBackend(backend, self._lease) for backend in backends
         }
-        self._watches = [_Watch(backend) for backend in self._backends.values()]
+        self._watches = [BackendWatch(site, each) for each in self._backends.values()]
         self._builder = SnapshotBuilder(site)
         self._memo = Memo()
         self._leads = False
@@ -202,16 +136,16 @@ class Scheduler:
 
     def _cycle(self) -> CycleResult:
         for watch in self._watches:
-            self._sync(watch)
-            self._observe(watch)
+            watch.attend()
         archived = subpool_drain.check_due_drains(self._site)
         timeouts.check_due(self._site)
         done = self._decide()
-        told = outbox.deliver(self._site, self._backends)
+        answering = [watch.backend for watch in self._watches if watch.answers]
+        told = outbox.deliver(self._site, {each.name: each for each in answering})
         if told:
             # What starts or ends at once is seen at once.
             for watch in self._watches:
-                self._observe(watch)
+                watch.observe()
         return msgspec.structs.replace(done, told=told, archived=tuple(archived))
 
     def _recover(self, error: Exception) -> None:
@@ -226,7 +160,7 @@ class Scheduler:
         self._builder = SnapshotBuilder(self._site)
         self._memo = Memo()
         self._idle = None
-        self._watches = [_Watch(backend) for backend in self._backends.values()]
+        self._watches = [BackendWatch(self._site, each) for each in self._backends.values()]
 
     def release(self) -> None:
         """Let another server decide."""
@@ -239,31 +173,8 @@ class Scheduler:
             # Another one may have decided since.
             self._forget()
             subpool_drain.rearm_drains(self._site)
-            for backend in self._backends.values():
-                node_sync.sync(self._site, backend)
-                outbox.remind(self._site, backend)
         self._leads = leads
         return leads
-
-    def _sync(self, watch: _Watch) -> None:
-        """Write down what nodes there are, where that may not be what is written already."""
-        now_ms = self._site.clock.now_ms()
-        offered = watch.backend.nodes()
-        if offered != watch.offered or now_ms - watch.synced_ms >= node_sync.HEARTBEAT_MS // 2:
-            node_sync.sync(self._site, watch.backend)
-            watch.offered, watch.synced_ms = offered, now_ms
-
-    def _observe(self, watch: _Watch) -> None:
-        """Write down what a backend sees, as far as it is new."""
-        now_ms = self._site.clock.now_ms()
-        if now_ms - watch.looked_ms >= REPLAN_MS:
-            watch.cache.clear()
-            watch.looked_ms = now_ms
-        seen = watch.backend.observe()
-        news = watch.cache.news(seen)
-        if news:
-            watch.backend.forget(observations.observe(self._site, news))
-            watch.cache.keep(seen)
 
     def _decide(self) -> CycleResult:
         now_ms = self._site.clock.now_ms()

@@ -7,6 +7,7 @@ backend is told, and kept nowhere else.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,13 +16,15 @@ import sqlalchemy as sa
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.credentials import read_secret
+from bough.control.recording import happen
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import is_victim
 from bough.control.workflows.workflow_changes import START
-from bough.errors import BoughError, NotLeading, Unavailable
+from bough.errors import Conflict, Invalid, NotLeading, Unavailable
 from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
-from bough.model.record import OutboxMessage
+from bough.model.record import EventKind, OutboxMessage
+from bough.model.subpool import Subpool
 from bough.model.workflow import Group, Task, Workflow
 from bough.store import pools as pool_store
 from bough.store import records as record_store
@@ -33,6 +36,10 @@ LOG = logging.getLogger(__name__)
 
 #: How many messages are sent before their delivery is written.
 _AT_ONCE = 20
+#: How often a start is tried that fails while others are taken.
+START_TRIES = 3
+#: A backend that fails so often in one round, and takes nothing, is left alone until the next.
+_SILENT = 3
 
 
 class _Unstartable(Exception):
@@ -65,74 +72,169 @@ class _Files(NamedTuple):
 
 
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
-    """Deliver all messages in order, and say how many were. What fails is tried again."""
+    """Deliver all messages in order, and say how many were. What fails is tried again.
+
+    What goes wrong with one workflow holds up its own messages alone. A start that fails while
+    others are taken is given up after some tries, one that is refused at once.
+    """
     with site.store.read() as connection:
         messages = record_store.list_outbox(connection, sorted(backends))
-    told = 0
-    silent: set[str] = set()
+    delivery = _Delivery(site, backends)
     for start in range(0, len(messages), _AT_ONCE):
-        told += _deliver(site, backends, messages[start : start + _AT_ONCE], silent)
-    return told
+        delivery.tell(messages[start : start + _AT_ONCE])
+    delivery.judge()
+    return delivery.told
 
 
-def remind(site: Site, backend: Backend) -> int:
-    """Tell a backend again about everything that is on its nodes, in case it has forgotten."""
+def remind(site: Site, backend: Backend) -> bool:
+    """Tell a backend again about everything that is on its nodes, in case it has forgotten.
+
+    Whether it took all of it; each group and each stop is tried, whatever becomes of the others.
+    """
     now_ms = site.clock.now_ms()
     with site.store.read() as connection:
         termination_s = read_workflow_settings(connection).termination_grace_s
         victim_s = grace_s(PolicyReader().read(connection))
         tasks = task_store.holding(connection, backend.name)
     files = _read_files(site, [task.attempt for task in tasks])
+    taken = True
     for group in sorted({task.group_uuid for task in tasks if task.releasing is None}):
-        try:
-            attempts = [task.attempt for task in tasks if task.group_uuid == group]
-            for start in _starts(files, attempts):
-                backend.start(start)
-        except _Unstartable as error:
-            observations.observe(site, [error.seen(now_ms)])
-        except _Sealed as error:
-            LOG.warning("a group waits: %s", error)
+        attempts = [task.attempt for task in tasks if task.group_uuid == group]
+        taken &= _remind_start(site, backend, files, attempts)
     for task in tasks:
         if task.releasing is not None:
             since_ms = now_ms if task.released_ms is None else task.released_ms
             whole_s = victim_s if is_victim(task.releasing) else termination_s
             left_s = max(0, whole_s - (now_ms - since_ms) // 1_000)
-            backend.stop(Stop((task.attempt,), task.releasing, left_s))
-    return len(tasks)
+            try:
+                backend.stop(Stop((task.attempt,), task.releasing, left_s))
+            except NotLeading:
+                raise
+            except Exception as error:
+                LOG.warning("backend %s does not stop %s: %s", backend.name, task.name, error)
+                taken = False
+    return taken
 
 
-def _deliver(
-    site: Site, backends: Mapping[str, Backend], messages: Sequence[OutboxMessage], silent: set[str]
-) -> int:
-    """Tell some of it; a backend that does not answer is not asked again, as order matters."""
-    done: list[int] = []
-    failed: dict[int, str] = {}
-    lost: list[Observation] = []
-    files = _read_files(site, _attempts(messages))
-    for message in messages:
-        if message.backend in silent:
-            continue
-        try:
-            _tell(backends[message.backend], message, files)
+def _remind_start(site: Site, backend: Backend, files: _Files, attempts: list[str]) -> bool:
+    try:
+        for start in _starts(files, attempts):
+            backend.start(start)
+    except _Unstartable as error:
+        observations.observe(site, [error.seen(site.clock.now_ms())])
+    except _Sealed as error:
+        LOG.warning("a group waits: %s", error)
+    except NotLeading:
+        raise
+    except Exception as error:
+        LOG.warning("backend %s does not take a group again: %s", backend.name, error)
+        return False
+    return True
+
+
+class _Delivery:
+    """One round of telling backends what was decided."""
+
+    def __init__(self, site: Site, backends: Mapping[str, Backend]) -> None:
+        self._site = site
+        self._backends = backends
+        self.told = 0
+        #: Workflows of which something could not be told, so that nothing after it is told either.
+        self._held: set[str] = set()
+        #: Backends that took something, and how often the others failed.
+        self._took: set[str] = set()
+        self._failures: Counter[str] = Counter()
+        self._failed: list[tuple[OutboxMessage, Exception]] = []
+
+    def tell(self, messages: Sequence[OutboxMessage]) -> None:
+        """Tell some of it."""
+        done: list[int] = []
+        unstartable: list[Observation] = []
+        files = _read_files(self._site, _attempts(messages))
+        for message in messages:
+            if message.subject in self._held or self._is_silent(message.backend):
+                continue
+            try:
+                _tell(self._backends[message.backend], message, files)
+            except _Unstartable as error:
+                unstartable.append(error.seen(self._site.clock.now_ms()))
+            except NotLeading:
+                raise
+            except Exception as error:
+                self._fail(message, error)
+                continue
+            else:
+                self._took.add(message.backend)
             done.append(message.number)
-        except _Unstartable as error:
-            done.append(message.number)
-            lost.append(error.seen(site.clock.now_ms()))
-        except _Sealed as error:
-            failed[message.number] = str(error)
-        except NotLeading:
-            raise
-        except (BoughError, OSError) as error:
-            silent.add(message.backend)
-            failed[message.number] = str(error)
-    if lost:
-        observations.observe(site, lost)
-    if done or failed:
-        with site.store.write() as connection:
-            record_store.finish_outbox(connection, done)
-            for number, error in failed.items():
-                record_store.fail_outbox(connection, number, error)
-    return len(done)
+        if unstartable:
+            observations.observe(self._site, unstartable)
+        if done:
+            with self._site.store.write() as connection:
+                record_store.finish_outbox(connection, done)
+        self.told += len(done)
+
+    def judge(self) -> None:
+        """Decide what becomes of what could not be told, now that all was tried."""
+        given_up: list[tuple[OutboxMessage, Exception]] = []
+        tried_again: list[tuple[OutboxMessage, Exception, bool]] = []
+        for message, error in self._failed:
+            own = message.kind == START and self._is_its_own(message, error)
+            if own and (_is_refused(error) or message.attempts + 1 >= START_TRIES):
+                given_up.append((message, error))
+            else:
+                tried_again.append((message, error, own))
+        for message, error in given_up:
+            now_ms, text = self._site.clock.now_ms(), f"The start was refused: {error}"
+            observations.observe(
+                self._site,
+                [
+                    Observation(attempt, Sight.UNSTARTABLE, now_ms, message=text)
+                    for attempt in message.payload["attempts"]
+                ],
+            )
+        if self._failed:
+            with self._site.store.write() as connection:
+                record_store.finish_outbox(connection, [each.number for each, _ in given_up])
+                for message, error, counts in tried_again:
+                    _note_failure(self._site, connection, message, str(error), counts=counts)
+
+    def _is_silent(self, backend: str) -> bool:
+        """Whether a backend failed often and took nothing, so that it is asked later again."""
+        return backend not in self._took and self._failures[backend] >= _SILENT
+
+    def _fail(self, message: OutboxMessage, error: Exception) -> None:
+        self._failed.append((message, error))
+        self._held.add(message.subject)
+        if not isinstance(error, (Invalid, Conflict, _Sealed)):
+            self._failures[message.backend] += 1
+
+    def _is_its_own(self, message: OutboxMessage, error: Exception) -> bool:
+        """Whether it is this group that cannot be started, and not the backend that cannot start.
+
+        While nothing is taken, only an error says that it is about the group: a full disk, say,
+        concerns all.
+        """
+        if isinstance(error, _Sealed):
+            return False
+        return message.backend in self._took or not isinstance(error, (Unavailable, OSError))
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(error, (Invalid, Conflict))
+
+
+def _note_failure(
+    site: Site, connection: sa.Connection, message: OutboxMessage, error: str, *, counts: bool
+) -> None:
+    """Keep what went wrong, and tell of it where it is something new."""
+    if record_store.fail_outbox(connection, message.number, error, counts=counts):
+        text = f"it could not be told to backend {message.backend}, and is tried again: {error}"
+        data = {"reason": message.kind, "message": text, "backend": message.backend}
+        workflow = workflow_store.find(connection, message.subject)
+        pool = None if workflow is None else pool_store.find(connection, workflow.pool)
+        name = pool.parent if isinstance(pool, Subpool) else None if pool is None else pool.name
+        kind = EventKind.WAITING
+        happen(connection, site, kind, message.subject, pool=name, data=data)
 
 
 def _attempts(messages: Iterable[OutboxMessage]) -> list[str]:

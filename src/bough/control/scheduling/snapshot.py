@@ -67,6 +67,8 @@ class SnapshotView(msgspec.Struct, frozen=True):
     nominated: set[str]
     #: By the name that the snapshot has for them.
     nodes: dict[str, NodeId]
+    #: By pool in which nothing can start: why.
+    offline: dict[str, str]
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -88,6 +90,8 @@ class _Frame(msgspec.Struct, frozen=True):
     #: How nodes are named, and which one each name means.
     names: NodeNames
     nodes_named: dict[str, NodeId]
+    #: By pool on whose backend nothing can start: why.
+    offline: dict[str, str]
 
 
 class SnapshotBuilder:
@@ -179,6 +183,7 @@ class SnapshotBuilder:
             self._waits,
             self._nominated,
             frame.nodes_named,
+            frame.offline,
         )
 
     def _forget_all(self) -> None:
@@ -307,6 +312,11 @@ def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
         },
         names=names,
         nodes_named={names.of(each.id): each.id for each in config.nodes},
+        offline={
+            pool.name: config.faults[pool.backend]
+            for pool in config.pools
+            if pool.backend in config.faults
+        },
     )
 
 
@@ -332,7 +342,7 @@ def _nodes(
                 Resources(each.gpus, each.cpu_milli, each.memory_bytes, each.task_slots),
                 {**each.labels, **own, **labels.get(each.id, {})},
                 flavor=forest.flavor_of_node.get(each.id),
-                cordoned=each.cordoned,
+                cordoned=not config.takes_work(each),
             )
         )
     return selectors, tuple(nodes)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import HEARTBEAT_WINDOW_MS
+from bough.control.pools.pool_config import offline_reason
 from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import CANCEL
@@ -239,9 +239,9 @@ def _one_line(message: str) -> str:
 def _is_away(site: Site, connection: sa.Connection, change: WorkflowChange, task: Task) -> bool:
     """Whether no backend can say any more what became of an attempt."""
     backend = task.backend or change.workflow.backend
-    heard_ms = node_store.heartbeats(connection).get(backend, 0)
+    now_ms, backends = site.clock.now_ms(), node_store.backends(connection)
     nodes = {node.name for node in node_store.list_all(connection, backend)}
-    return task.node not in nodes or site.clock.now_ms() - heard_ms > HEARTBEAT_WINDOW_MS
+    return task.node not in nodes or offline_reason(backend, backends, now_ms) is not None
 
 
 def _tasks(group: Group, tasks: list[Task], *, every_attempt: bool) -> tuple[Task, ...]:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.access import authorise, is_admin, require_pool, resource_of
-from bough.control.pools.pool_config import status_of, unallocated
+from bough.control.pools.pool_config import offline_reason, status_of, unallocated
 from bough.control.recording import audit, happen
 from bough.control.site import Site
 from bough.control.workflows import admission
@@ -166,9 +166,10 @@ def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSetti
 
 
 def _warnings(site: Site, connection: sa.Connection, target: TargetPool) -> tuple[str, ...]:
-    heartbeats = node_store.heartbeats(connection)
-    if status_of(target.pool, heartbeats, site.clock.now_ms()) is PoolStatus.OFFLINE:
-        return (f"Pool {target.name} is OFFLINE; the workflow waits until it is back.",)
+    backends, now_ms = node_store.backends(connection), site.clock.now_ms()
+    if status_of(target.pool, backends, now_ms) is PoolStatus.OFFLINE:
+        why = offline_reason(target.pool.backend, backends, now_ms)
+        return (f"Pool {target.name} is OFFLINE; the workflow waits until it is back. {why}",)
     return ()
 
 

@@ -133,7 +133,8 @@ def list_backend_tests(request: Visit) -> dict[str, Json]:
 def _backend(view: BackendView) -> BackendLine:
     return BackendLine(
         name=view.name,
-        online=view.online,
+        online=view.offline is None,
+        offline=view.offline,
         last_heartbeat=time_text(view.heard_ms),
         nodes=view.nodes,
         gpus=view.gpus,

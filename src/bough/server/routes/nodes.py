@@ -123,7 +123,7 @@ def _line(view: NodeView) -> NodeLine:
     return NodeLine(
         name=node.name,
         backend=node.backend,
-        status="CORDONED" if node.cordoned else "READY",
+        status="OFFLINE" if view.offline else "CORDONED" if node.cordoned else "READY",
         cordoned=node.cordoned,
         tasks=view.tasks,
         gpu=node.gpus,

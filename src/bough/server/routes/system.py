@@ -12,6 +12,7 @@ from litestar.response import Stream
 
 from bough.api.common import Json
 from bough.api.system import EventLine, HealthAnswer, VersionAnswer
+from bough.control.nodes import node_list
 from bough.control.records import history
 from bough.control.records.event_stream import follow
 from bough.errors import BoughError, Invalid, Unavailable
@@ -47,7 +48,7 @@ def health(request: Visit) -> HealthAnswer:
     history.last_event(site)
     if not engine.alive or engine.stopping.is_set():
         raise Unavailable("The scheduler does not run.")
-    return HealthAnswer("ok", engine.leads)
+    return HealthAnswer("ok", engine.leads, node_list.offline_backends(site))
 
 
 @route("GET", "/metrics", Action.METRICS_READ, media_type=MediaType.TEXT)

@@ -1,0 +1,171 @@
+"""What one backend has and sees, written down; where it fails, it fails alone.
+
+A backend that raises, or does not know its nodes yet, has a fault in the store until it answers:
+nothing starts on its nodes, its pools are OFFLINE, and nothing that ran there counts as lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from bough.control.nodes import node_sync
+from bough.control.scheduling import outbox
+from bough.control.site import Site
+from bough.control.workflows import observations
+from bough.errors import BoughError, NotLeading
+from bough.model.backend import Backend, Observation, Start, Stop
+from bough.model.pool import OfferedNode
+from bough.store.lease import Lease
+
+LOG = logging.getLogger(__name__)
+
+#: How often everything that a backend says is looked at, known or not.
+LOOK_MS = 10_000
+#: How often it is tried to tell a backend what is on its nodes.
+_REMINDERS = 3
+
+Answer = TypeVar("Answer")
+
+
+class BackendWatch:
+    """What is known of one backend, so that it is not looked up again in every cycle."""
+
+    def __init__(self, site: Site, backend: Backend) -> None:
+        self._site = site
+        self.backend = backend
+        self._cache = _ObservationCache()
+        #: The nodes as last written, and when; when all observations were last looked at.
+        self._offered: tuple[OfferedNode, ...] | None = None
+        self._synced_ms = 0
+        self._looked_ms = 0
+        #: How often it is still to be told what is on its nodes, since this server began to decide.
+        self._reminders = _REMINDERS
+        #: What it was last logged for.
+        self._logged: str | None = None
+        self.answers = False
+
+    def attend(self) -> None:
+        """Ask for its nodes and attempts, and write down what is new; or why that is not possible.
+
+        What goes wrong with the store is raised, as it concerns all backends.
+        """
+        try:
+            self._sync()
+            if self._reminders:
+                told = outbox.remind(self._site, self.backend)
+                self._reminders = 0 if told else self._reminders - 1
+            self._observe()
+        except _Fault as fault:
+            self._fail(fault)
+        else:
+            self._logged = None
+
+    def observe(self) -> None:
+        """Only ask what it sees, where it answered before."""
+        if not self.answers:
+            return
+        try:
+            self._observe()
+        except _Fault as fault:
+            self._fail(fault)
+
+    def _sync(self) -> None:
+        """Write down what nodes there are, where that may not be what is written already."""
+        now_ms = self._site.clock.now_ms()
+        offered = self._ask(self.backend.nodes)
+        if offered is None:
+            raise _Fault(f"Backend {self.backend.name} does not know its nodes yet.")
+        due = abs(now_ms - self._synced_ms) >= node_sync.HEARTBEAT_MS // 2
+        if offered != self._offered or due or not self.answers:
+            node_sync.sync(self._site, self.backend.name, offered)
+            self._offered, self._synced_ms = offered, now_ms
+        self.answers = True
+
+    def _observe(self) -> None:
+        """Write down what it sees, as far as it is new."""
+        now_ms = self._site.clock.now_ms()
+        if abs(now_ms - self._looked_ms) >= LOOK_MS:
+            self._cache.clear()
+            self._looked_ms = now_ms
+        seen = self._ask(self.backend.observe)
+        news = self._cache.news(seen)
+        if news:
+            ended = observations.observe(self._site, news)
+            self._ask(lambda: self.backend.forget(ended))
+            self._cache.keep(seen)
+
+    def _ask(self, ask: Callable[[], Answer]) -> Answer:
+        """The answer of the backend; whatever it raises is its own fault."""
+        try:
+            return ask()
+        except NotLeading:
+            raise
+        except Exception as error:
+            raise _Fault(f"Backend {self.backend.name} does not answer: {error}") from error
+
+    def _fail(self, fault: _Fault) -> None:
+        """Nothing starts there until it answers again."""
+        text = str(fault)
+        if text != self._logged:
+            cause = fault.__cause__
+            expected = cause is None or isinstance(cause, (BoughError, OSError))
+            LOG.warning("%s", text, exc_info=None if expected else cause)
+        self._logged, self.answers = text, False
+        node_sync.write_fault(self._site, self.backend.name, text)
+
+
+class LedBackend:
+    """A backend that is told, before every order, of which lease the order is."""
+
+    def __init__(self, backend: Backend, lease: Lease) -> None:
+        self._backend = backend
+        self._lease = lease
+        self.name = backend.name
+        self.nodes = backend.nodes
+        self.forget = backend.forget
+        self.read_log = backend.read_log
+        self.lead = backend.lead
+
+    def start(self, start: Start) -> None:
+        """Start tasks together."""
+        self._backend.lead(self._lease.leadership())
+        self._backend.start(start)
+
+    def stop(self, stop: Stop) -> None:
+        """End attempts."""
+        self._backend.lead(self._lease.leadership())
+        self._backend.stop(stop)
+
+    def observe(self) -> tuple[Observation, ...]:
+        """All attempts that it knows; what did not start yet may be begun once more."""
+        self._backend.lead(self._lease.leadership())
+        return self._backend.observe()
+
+
+class _Fault(Exception):
+    """A backend does not answer, and why."""
+
+
+class _ObservationCache:
+    """What a backend said when it was last asked, so that only news is looked up and written.
+
+    A backend tells everything that it sees, as often as it is asked.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Observation] = {}
+
+    def news(self, seen: Sequence[Observation]) -> list[Observation]:
+        """What is not known yet."""
+        known = self._known
+        return [each for each in seen if known.get(each.attempt) != each]
+
+    def keep(self, seen: Sequence[Observation]) -> None:
+        """Remember what was just written."""
+        self._known = {each.attempt: each for each in seen}
+
+    def clear(self) -> None:
+        """Forget everything, so that all is looked at once more."""
+        self._known = {}
