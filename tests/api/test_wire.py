@@ -360,7 +360,8 @@ def test_metrics_count_what_happens(divided):
 
 
 def test_health_says_whether_the_server_can_answer(house):
-    assert {"status": "ok", "schedules": True} == house.get("/health", user=None)
+    expected = {"status": "ok", "schedules": True, "offline": []}
+    assert expected == house.get("/health", user=None)
     house.engine.stopping.set()
     assert 503 == house.ask("GET", "/health", user=None).status_code
 

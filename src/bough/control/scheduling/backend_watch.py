@@ -123,10 +123,16 @@ class LedBackend:
         self._backend = backend
         self._lease = lease
         self.name = backend.name
-        self.nodes = backend.nodes
-        self.forget = backend.forget
         self.read_log = backend.read_log
         self.lead = backend.lead
+
+    def nodes(self) -> tuple[OfferedNode, ...] | None:
+        """The nodes that it has now."""
+        return self._backend.nodes()
+
+    def forget(self, attempts: tuple[str, ...]) -> None:
+        """The end of these was written down."""
+        self._backend.forget(attempts)
 
     def start(self, start: Start) -> None:
         """Start tasks together."""
