@@ -233,7 +233,7 @@ def test_children_that_are_left_behind_end_with_their_task(local: Local):
 
 
 def test_without_a_view_of_its_own_a_task_has_its_folder_and_says_so(tmp_path: Path):
-    with hosting(tmp_path, 2, "--not-private") as found:
+    with hosting(tmp_path, 2, "--not-private", "--task-user", "root") as found:
         plain = found.start()
         plain.pool("p", 2)
         outside = job(1, name="outside", files=[{"path": "/new/file", "contents": "x"}])

@@ -122,6 +122,15 @@ class Bench:
                 return lines
             position = part.position
 
+    def wait_text(self, attempt: str, last: str) -> list[str]:
+        """Until this is the last line of its log; all lines."""
+
+        def found() -> list[str] | None:
+            texts = self.texts(attempt)
+            return texts if texts[-1:] == [last] else None
+
+        return until(found)
+
     def texts(self, attempt: str) -> list[str]:
         return [line.text for line in self.lines(attempt)]
 

@@ -18,6 +18,7 @@ from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import limits as limits_module
 from bough.backends.local.sandbox.cgroups import (
     CPU,
+    DEVICES,
     MEMORY,
     PIDS,
     UNIFIED,
@@ -266,6 +267,7 @@ def test_a_machine_without_control_groups_counts_only(tmp_path, monkeypatch):
         None,
         (
             "CPUs are counted but not enforced: this machine has no control groups",
+            "tasks can use GPUs that they were not given: this machine has no control groups",
             "memory is counted but not enforced: this machine has no control groups",
             "tasks may have as many processes as they like: this machine has no control groups",
         ),
@@ -287,6 +289,7 @@ def test_control_groups_that_cannot_be_changed_count_only(tmp_path, monkeypatch)
         f"{what}: {tree.own} cannot be used (No such file or directory)"
         for what in (
             "CPUs are counted but not enforced",
+            "tasks can use GPUs that they were not given",
             "memory is counted but not enforced",
             "tasks may have as many processes as they like",
         )
@@ -313,7 +316,7 @@ def test_with_version_2_all_controllers_are_had_in_one_place(tmp_path, monkeypat
 
     assert setup is not None
     parent = str((mount if place == "mount" else mount / "slice") / setup.name)
-    controllers = {MEMORY, PIDS} | ({CPU} if allowed else set())
+    controllers = {MEMORY, PIDS, DEVICES} | ({CPU} if allowed else set())
     assert dict.fromkeys(controllers, parent) == setup.parents
     assert ([] if allowed else ["CPUs"]) == [each.split()[0] for each in warnings]
 

@@ -311,7 +311,9 @@ def test_a_task_that_only_holds_its_gpus_sleeps(desk):
 
 def test_limits_are_what_was_asked_for(desk, tmp_path):
     limits = desk.prepare(cpu_milli=2_000, memory_bytes=2**30).limits
-    assert TaskLimits(2_000, 2**30, 32_768) == limits
-    assert TaskLimits(processes=32_768) == Desk(tmp_path / "b").prepare().limits
+    assert TaskLimits(2_000, 2**30, 32_768, limits.devices) == limits
+    assert limits.devices is not None
+    bare = Desk(tmp_path / "b").prepare().limits
+    assert TaskLimits(processes=32_768, devices=bare.devices) == bare
     switched_off = Desk(tmp_path / "c", limits=False)
     assert TaskLimits() == switched_off.prepare(cpu_milli=2_000, memory_bytes=2**30).limits

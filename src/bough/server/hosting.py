@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import pwd
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from bough.formats.yaml.documents import read_documents
 from bough.model.backend import Backend
 from bough.model.cluster import Node
 from bough.model.pool import OfferedNode
-from bough.server.settings import Settings
+from bough.server.settings import TASK_USER, Settings
 
 LOCAL = "local"
 VIRTUAL = "virtual"
@@ -80,6 +81,7 @@ def _local(
         hidden=_hidden(settings),
         private=settings.private,
         as_user=settings.as_user,
+        task_user=_task_user(settings),
         container_runner=settings.container_runner,
         processes=settings.task_processes,
         log_bytes=settings.log_bytes,
@@ -98,11 +100,22 @@ def _task_folder(settings: Settings) -> Path:
     return settings.data / "local"
 
 
+def _task_user(settings: Settings) -> str | None:
+    """The account that tasks run as; a server that is not root has only its own."""
+    if settings.task_user is not None and settings.as_user:
+        raise Invalid("--task-user and --as-user exclude each other.")
+    if settings.task_user is None and os.geteuid() == 0 and not settings.as_user:
+        return TASK_USER
+    return settings.task_user
+
+
 def _hidden(settings: Settings) -> tuple[Path, ...]:
     """What no task may see: the server's data, its database, and how its user has logged in."""
     from bough.client.login import login_path  # noqa: PLC0415
 
     found = [settings.data, settings.credential_key_file, Path(login_path()).parent]
+    if os.geteuid() == 0:
+        found.append(Path(pwd.getpwuid(0).pw_dir))
     database = settings.address
     if database.startswith("sqlite") or "://" not in database:
         path = database.split(":///", 1)[-1].partition("?")[0]

@@ -29,6 +29,8 @@ CONNECTIONS = 2_000
 CONNECTIONS_PER_ADDRESS = 1_000
 #: Processes and threads that one task may have.
 TASK_PROCESSES = 32_768
+#: The account that tasks run as where the server is root.
+TASK_USER = "bough-task"
 _VISIBLE = re.compile(r"[!-~]+")
 
 
@@ -61,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True):
     #: The rest concerns tasks that really run; see backends.local.
     private: bool = True
     as_user: bool = False
+    #: The account that tasks run as where the server is root; `None`: `TASK_USER`.
+    task_user: str | None = None
     container_runner: str | None = None
     task_processes: int = TASK_PROCESSES
     log_bytes: int = LOG_BYTES

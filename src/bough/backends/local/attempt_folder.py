@@ -100,6 +100,10 @@ class Folders:
         """Make what is missing; the mode decides which users can reach the tasks' folders."""
         self.root.mkdir(mode=mode, parents=True, exist_ok=True)
         self.attempts.mkdir(mode=mode, exist_ok=True)
+        for each in (self.root, self.attempts):
+            # An earlier start may have wanted another one.
+            if mode & ~each.stat().st_mode:
+                each.chmod(mode)
         for each in (self.open, self.finished, self.trash):
             each.mkdir(mode=0o700, exist_ok=True)
         if not self.events_pipe.exists():

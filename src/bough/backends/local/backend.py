@@ -35,7 +35,11 @@ from bough.backends.local.gpu_slots import GpuSlots
 from bough.backends.local.logs.log_reader import PART_BYTES, AttemptLogReader
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.order_lease import follow, open_orders
-from bough.backends.local.preparation.accounts import account_warnings
+from bough.backends.local.preparation.accounts import (
+    account_warnings,
+    ensure_account,
+    has_account,
+)
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits, find_groups
 from bough.backends.local.sandbox.sandbox import choose_sandbox
 from bough.backends.local.supervisor.fork_server import ForkServer
@@ -79,11 +83,13 @@ class LocalBackend:
         self._name = name
         self._now_ms = now_ms
         self._folders = Folders(options.folder)
-        self._folder_mode = 0o711 if options.as_user else 0o700
         self._boot = boot_id()
         gpus = find_gpus()
         self._nodes, about_nodes = find_nodes(options, gpus)
         sandbox, about_sandbox = choose_sandbox(options)
+        ensure_account(options, sandbox)
+        reached = options.as_user or (sandbox is None and has_account(options))
+        self._folder_mode = 0o711 if reached else 0o700
         limits, about_limits = choose_limits(options)
         #: What this machine cannot do, for the administrator.
         self.warnings: tuple[str, ...] = (

@@ -44,6 +44,18 @@ class Sandbox(msgspec.Struct, frozen=True):
     mounts: tuple[Mount, ...] = ()
     #: Folders and files that look empty to it, such as the server's data.
     hidden: tuple[str, ...] = ()
+    #: Devices that it does not see: GPUs that others have.
+    hidden_devices: tuple[str, ...] = ()
+
+
+class DeviceRules(msgspec.Struct, frozen=True):
+    """Character devices that a task can use, by major and minor number; `None`: every minor."""
+
+    allowed: tuple[tuple[int, int | None], ...] = ()
+    #: These not, also where a range of `allowed` has them.
+    denied: tuple[tuple[int, int | None], ...] = ()
+    #: Whether it can use all that are neither allowed nor denied.
+    rest: bool = True
 
 
 class TaskLimits(msgspec.Struct, frozen=True):
@@ -53,6 +65,7 @@ class TaskLimits(msgspec.Struct, frozen=True):
     memory_bytes: int | None = None
     #: Threads count, too.
     processes: int | None = None
+    devices: DeviceRules | None = None
 
 
 class Bounds(msgspec.Struct, frozen=True):

@@ -38,6 +38,9 @@ class LocalOptions(msgspec.Struct, frozen=True):
     processes: int | None = PROCESSES
     #: Run tasks as the user who submitted them; the server must run as root.
     as_user: bool = False
+    #: The account that all tasks run as otherwise, made if it is missing; the server must run as
+    #: root. `None`: the server's own.
+    task_user: str | None = None
     #: The program that runs images, as `docker` or `podman`; `None`: images are not used.
     container_runner: str | None = None
     #: How much of each attempt's log is kept; the oldest lines are dropped first.

@@ -119,6 +119,12 @@ key_file_option = click.option(
     help="Run each task as the user of this machine who submitted it; the server must be root.",
 )
 @click.option(
+    "--task-user",
+    metavar="NAME",
+    help="The account of this machine that tasks run as where the server is root, made if it is "
+    "missing; root: as the server itself (default: bough-task).",
+)
+@click.option(
     "--container-runner",
     metavar="PROGRAM",
     help="Run tasks in their images with it, like docker (default: images are not used).",

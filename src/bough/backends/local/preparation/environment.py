@@ -19,7 +19,7 @@ LONGEST_TEXT, LONGEST_TEXTS = 128 * 1024 - 1, 1024 * 1024
 
 def usual_environment(options: LocalOptions, launch: Launch, layout: TaskLayout) -> dict[str, str]:
     """The variables of every task, which its spec can override."""
-    user = launch.user if options.as_user else "bough"
+    user = launch.user if options.as_user else options.task_user or "bough"
     return {
         "HOME": layout.seen_work(),
         "LANG": "C.UTF-8",

@@ -26,7 +26,7 @@ from bough.backends.local.data.paths import make_below, opened, shown, write_new
 from bough.backends.local.data.removal import remove
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.preparation.accounts import find_account
+from bough.backends.local.preparation.accounts import find_account, has_account
 from bough.backends.local.preparation.container import Containment, contain
 from bough.backends.local.preparation.credentials import find_variables, write_credentials
 from bough.backends.local.preparation.environment import (
@@ -44,6 +44,7 @@ from bough.backends.local.preparation.layout import (
 )
 from bough.backends.local.preparation.placeholders import Meaning
 from bough.backends.local.preparation.transfers import Transfers, checkpointed
+from bough.backends.local.sandbox.devices import plan_devices
 from bough.model.backend import Launch
 from bough.model.task_template import FileSpec, TaskTemplate
 
@@ -84,7 +85,7 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand
     account = _account(place.options, launch, layout)
     given = template.environment | find_variables(template.credentials, launch.secrets)
     usual = usual_environment(place.options, launch, layout)
-    transfers = Transfers(place.options, layout, place.workflow_id, launch.pool)
+    transfers = Transfers(place.options, layout, place.workflow_id, launch.pool, account)
     mounts, inputs = transfers.plan_inputs(template.inputs)
     command = TaskCommand(
         attempt=launch.attempt,
@@ -92,7 +93,7 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand
         argv=(*template.command, *template.args),
         environment=usual | given | identify(launch, layout, place.workflow_id, gpus),
         working_folder=layout.seen_work(),
-        limits=_limits(place.options, launch),
+        limits=_limits(place, launch, gpus),
         account=account,
         inputs=inputs,
         checkpoints=transfers.plan_checkpoints(template.checkpoints),
@@ -105,7 +106,9 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand
     checkpointed = _make_checkpointed(template, layout, account)
     mounts = (*_own_mounts(layout), *files, *mounts, *secrets, *checkpointed)
     if layout.surroundings is not Surroundings.CONTAINER:
-        return msgspec.structs.replace(command, sandbox=_sandbox(place, layout, mounts))
+        _, others = plan_devices(gpus, sandboxed=True)
+        sandbox = _sandbox(place, layout, mounts, others)
+        return msgspec.structs.replace(command, sandbox=sandbox)
     runner = place.options.container_runner or ""
     return contain(command, Containment(runner, template, mounts, gpus, layout, frozenset(given)))
 
@@ -141,7 +144,7 @@ def _check(launch: Launch, command: TaskCommand, layout: TaskLayout) -> None:
 
 def _account(options: LocalOptions, launch: Launch, layout: TaskLayout) -> UserAccount | None:
     if not options.as_user:
-        return None
+        return find_account(options.task_user or "") if has_account(options) else None
     if os.geteuid() != 0:
         raise Unstartable(
             "tasks are to run as the user who submitted them, which only a server that is root can "
@@ -152,13 +155,18 @@ def _account(options: LocalOptions, launch: Launch, layout: TaskLayout) -> UserA
             "tasks are to run as the user who submitted them, which is only possible with a "
             "private view of the machine, and there is none here"
         )
-    return find_account(launch.user)
+    return find_account(launch.user, "the user who submitted them")
 
 
-def _limits(options: LocalOptions, launch: Launch) -> TaskLimits:
-    if not options.limits:
+def _limits(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskLimits:
+    if not place.options.limits:
         return TaskLimits()
-    return TaskLimits(launch.cpu_milli or None, launch.memory_bytes or None, options.processes)
+    return TaskLimits(
+        launch.cpu_milli or None,
+        launch.memory_bytes or None,
+        place.options.processes,
+        plan_devices(gpus, sandboxed=place.sandbox is not None)[0],
+    )
 
 
 def _make_folders(layout: TaskLayout, inputs: int, account: UserAccount | None) -> None:
@@ -230,7 +238,9 @@ def _make_checkpointed(
     return tuple(mounts)
 
 
-def _sandbox(place: Place, layout: TaskLayout, mounts: tuple[Mount, ...]) -> Sandbox | None:
+def _sandbox(
+    place: Place, layout: TaskLayout, mounts: tuple[Mount, ...], hidden_devices: tuple[str, ...]
+) -> Sandbox | None:
     if layout.surroundings is not Surroundings.SANDBOX or place.sandbox is None:
         return None
     hidden = (place.options.folder, *place.options.hidden)
@@ -244,4 +254,5 @@ def _sandbox(place: Place, layout: TaskLayout, mounts: tuple[Mount, ...]) -> San
         kind=place.sandbox,
         mounts=(*new, *mounts),
         hidden=tuple(str(each.resolve()) for each in hidden),
+        hidden_devices=hidden_devices,
     )

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Copy, Mount
+from bough.backends.local.command import Copy, Mount, UserAccount
 from bough.backends.local.data.locations import results_folder, url_folder
 from bough.backends.local.data.paths import is_folder, shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.preparation.accounts import can_read
 from bough.backends.local.preparation.layout import Surroundings, TaskLayout
 from bough.model.safe_regex import regex_fault
 from bough.model.task_template import CheckpointSpec, InputSpec, OutputSpec
@@ -28,6 +29,8 @@ class Transfers(msgspec.Struct, frozen=True):
     workflow_id: str
     #: The identity of the pool.
     pool: str = ""
+    #: The account that the task runs as, if it is not the server's.
+    account: UserAccount | None = None
 
     def plan_inputs(
         self, inputs: tuple[InputSpec, ...]
@@ -40,7 +43,7 @@ class Transfers(msgspec.Struct, frozen=True):
             _check_regex(each.regex, what)
             sources = self._find_input(each, what)
             mountable = self.layout.surroundings is not Surroundings.MACHINE
-            if mountable and each.regex is None and len(sources) == 1 and is_folder(sources[0]):
+            if mountable and each.regex is None and self._can_mount(sources, each):
                 mounts.append(Mount(str(sources[0]), self.layout.seen_input(number)))
                 continue
             folder = self.layout.input(number)
@@ -80,6 +83,16 @@ class Transfers(msgspec.Struct, frozen=True):
                 )
             )
         return tuple(copies)
+
+    def _can_mount(self, sources: tuple[Path, ...], each: InputSpec) -> bool:
+        """Whether it can be shown as it is; a copy can be read by every account.
+
+        Results have the modes that their task gave them, and maybe the account of another one.
+        """
+        if len(sources) != 1 or not is_folder(sources[0]):
+            return False
+        is_result = each.task is not None
+        return self.account is None or can_read(sources[0], self.account, all_of_it=is_result)
 
     def _find_input(self, each: InputSpec, what: str) -> tuple[Path, ...]:
         """Where its data is; what comes later counts, where a file is in several places."""

@@ -7,7 +7,8 @@ A prepared command enters `sandbox.enter` in a forked process; what comes out is
     bubblewrap          the same by bubblewrap
     init_process        the first process of a task's process namespace
     sandbox_probe       tries out a kind of sandbox
-    limits              CPU, memory and process limits by control groups
+    limits              CPU, memory, process and device limits by control groups
+    devices             which devices a task can use
     cgroups             where control groups are mounted
     syscalls            system calls that Python does not have
 """

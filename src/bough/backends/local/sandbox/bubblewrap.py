@@ -13,7 +13,8 @@ from pathlib import Path
 from bough.backends.local.command import Sandbox, TaskCommand
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.sandbox.root_filesystem import ACCELERATORS, OWN, find_running
+from bough.backends.local.sandbox.devices import ACCELERATORS
+from bough.backends.local.sandbox.root_filesystem import OWN, find_running
 
 PROGRAM = "bwrap"
 _RESTORE = ("/usr/bin/env", "--default-signal", "--")
@@ -40,7 +41,7 @@ def wrap(command: TaskCommand, sandbox: Sandbox) -> tuple[str, ...]:
         "--cap-drop",
         "ALL",
         *_machine(sandbox),
-        *_devices(),
+        *_devices(frozenset(sandbox.hidden_devices)),
         *_own(sandbox),
         "--proc",
         "/proc",
@@ -96,11 +97,15 @@ def _machine(sandbox: Sandbox) -> list[str]:
     return options
 
 
-def _devices() -> list[str]:
+def _devices(hidden: frozenset[str]) -> list[str]:
     options = ["--dev", "/dev", "--tmpfs", "/dev/shm"]  # noqa: S108 - the task's own
     for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
-        if entry.name.startswith(ACCELERATORS):
+        if entry.name.startswith(ACCELERATORS) and entry.path not in hidden:
             options += ("--dev-bind", entry.path, entry.path)
+    for each in hidden:
+        if each.count("/") > 2:
+            # In a folder that is shown whole.
+            options += ("--bind", os.devnull, each)
     return [*options, "--remount-ro", "/dev"]
 
 

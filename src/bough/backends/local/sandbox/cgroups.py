@@ -11,7 +11,7 @@ import msgspec
 
 from bough.backends.local.sandbox.syscalls import Mounted, read_mounts
 
-CPU, MEMORY, PIDS = "cpu", "memory", "pids"
+CPU, MEMORY, PIDS, DEVICES = "cpu", "memory", "pids", "devices"
 UNIFIED = "unified"
 _MOUNTS = Path("/proc/self/mountinfo")
 _OWN = Path("/proc/self/cgroup")

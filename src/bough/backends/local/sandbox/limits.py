@@ -1,4 +1,4 @@
-"""CPU, memory and process limits of tasks, enforced by the kernel's control groups.
+"""CPU, memory, process and device limits of tasks, enforced by the kernel's control groups.
 
 Each attempt has its own group, below one that is named after the backend's folder. With version 1
 that is a group in the tree of each controller, below the group of this process, so that its limits
@@ -21,18 +21,20 @@ from urllib.parse import unquote
 
 import msgspec
 
-from bough.backends.local.command import TaskLimits
+from bough.backends.local.command import DeviceRules, TaskLimits
 from bough.backends.local.data.locations import safe_name
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import (
     CPU,
+    DEVICES,
     MEMORY,
     PIDS,
     Hierarchy,
     controlling,
     find_hierarchies,
 )
+from bough.backends.local.sandbox.devices import apply_rules
 
 _PREFIX = "task-"
 #: The group that holds its processes. A task in a namespace can mount its own group and write to
@@ -44,15 +46,18 @@ _LEAST_QUOTA_US = 1_000
 _SWEEPS = 1_000
 _TRIES = 100
 #: By importance, where not all can be used.
-_CONTROLLERS = (MEMORY, PIDS, CPU)
+_CONTROLLERS = (MEMORY, PIDS, CPU, DEVICES)
 _SHOWN = {
     CPU: "CPUs are counted but not enforced",
     MEMORY: "memory is counted but not enforced",
     PIDS: "tasks may have as many processes as they like",
+    DEVICES: "tasks can use GPUs that they were not given",
 }
 #: One task can have at most this fraction (1/n) of the machine's processes.
 _SHARE = 4
 _KERNEL = Path("/proc/sys/kernel")
+#: A rule that changes nothing that is used, to see whether rules can be made.
+_TRIED_DEVICES = DeviceRules(denied=((254, 255),))
 
 
 class CgroupSetup(msgspec.Struct, frozen=True):
@@ -192,6 +197,8 @@ def make_group(group: Cgroup, limits: TaskLimits) -> None:
         _limit_cpu(Path(folders[CPU]), limits.cpu_milli)
     if limits.processes is not None and PIDS in folders:
         _limit_processes(Path(folders[PIDS]), limits.processes)
+    if limits.devices is not None and DEVICES in folders:
+        apply_rules(Path(folders[DEVICES]), limits.devices)
 
 
 def most_processes() -> int:
@@ -260,7 +267,8 @@ def _find_parent(
 def _delegate(group: Path, controllers: tuple[str, ...], *, change: bool) -> None:
     """Enable controllers for groups below this one."""
     control = group / "cgroup.subtree_control"
-    missing = set(controllers) - set(control.read_text().split())
+    # With version 2 devices are no controller: every group can have programs for them.
+    missing = set(controllers) - {DEVICES} - set(control.read_text().split())
     if missing and not change:
         raise OSError(f"its {' and '.join(sorted(missing))} are not delegated")
     if missing:
@@ -271,7 +279,7 @@ def _try_out(setup: CgroupSetup) -> None:
     """Make a group, put a process into it, and remove it."""
     group = plan_group(setup, f"trial {os.getpid()}")
     try:
-        make_group(group, TaskLimits(1_000, 64 * 2**20, 64))
+        make_group(group, TaskLimits(1_000, 64 * 2**20, 64, _TRIED_DEVICES))
         with subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) as child:
             group.add(child.pid)
             if child.pid not in group.processes():
@@ -319,6 +327,7 @@ def _controllers(folder: Path) -> tuple[str, ...]:
             (CPU, ("cpu.max", "cpu.cfs_quota_us")),
             (MEMORY, ("memory.max", "memory.limit_in_bytes")),
             (PIDS, ("pids.max",)),
+            (DEVICES, ("devices.list", "cgroup.events")),
         )
         if any((folder / name).exists() for name in names)
     )

@@ -18,6 +18,7 @@ from bough.backends.local.command import Mount, Sandbox
 from bough.backends.local.data.paths import make_below, open_below
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox import syscalls
+from bough.backends.local.sandbox.devices import ACCELERATORS
 from bough.backends.local.sandbox.syscalls import read_mounts
 
 #: Top-level folders that are not the machine's.
@@ -25,8 +26,6 @@ OWN = frozenset({"dev", "proc", "run", "tmp"})
 #: Enough for what a task writes beside the mounted folders, and not for its data.
 ROOT_OPTIONS = "size=256m,mode=755"
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
-#: GPUs, other accelerators, and fast networks between them.
-ACCELERATORS = ("accel", "dri", "gdrdrv", "infiniband", "kfd", "nvidia", "vfio")
 _LINKS = (
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -62,7 +61,7 @@ def build(sandbox: Sandbox) -> None:
         os.chown(sandbox.root, owner.st_uid, owner.st_gid)
         root.show_machine()
         root.hide(sandbox.hidden)
-        root.show_devices()
+        root.show_devices(frozenset(sandbox.hidden_devices))
         root.show_running()
         root.bind(sandbox.temporary, ("tmp",), writable=True)
         root.share_temporary(sandbox.temporary)
@@ -125,12 +124,12 @@ class _NewRoot:
                 elif not stat.S_ISLNK(mode):
                     syscalls.mount(os.devnull, target, "", syscalls.MS_BIND)
 
-    def show_devices(self) -> None:
-        """Add the devices that every program can use, and the accelerators."""
+    def show_devices(self, hidden: frozenset[str]) -> None:
+        """Add the devices that every program can use, and its accelerators."""
         syscalls.mount("none", self.make(("dev",)), "tmpfs", syscalls.MS_NOSUID, "size=1m,mode=755")
         for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
             if entry.name in _DEVICES or entry.name.startswith(ACCELERATORS):
-                self._show_device(entry)
+                self._show_device(entry, hidden)
         pseudo_terminals = "newinstance,ptmxmode=0666,mode=620"
         syscalls.mount(
             "none", self.make(("dev", "pts")), "devpts", syscalls.MS_NOSUID, pseudo_terminals
@@ -207,13 +206,19 @@ class _NewRoot:
         finally:
             os.close(above)
 
-    def _show_device(self, entry: os.DirEntry[str]) -> None:
-        target = "/".join((self._path, "dev", entry.name))
+    def _show_device(self, entry: os.DirEntry[str], hidden: frozenset[str]) -> None:
+        if entry.path in hidden:
+            return
+        target = f"{self._path}{entry.path}"
         if entry.is_symlink():
             os.symlink(os.readlink(entry.path), target)
             return
         if entry.is_dir(follow_symlinks=False):
             Path(target).mkdir()
+            if any(each.startswith(f"{entry.path}/") for each in hidden):
+                for below in os.scandir(entry.path):
+                    self._show_device(below, hidden)
+                return
         else:
             Path(target).touch()
         syscalls.mount(entry.path, target, "", syscalls.MS_BIND | syscalls.MS_REC)

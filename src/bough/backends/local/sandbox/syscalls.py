@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 CLONE_NEWNS = 0x00020000
@@ -119,6 +120,18 @@ def set_mount(descriptor: int, *, add: int = 0, remove: int = 0, recursive: bool
         ctypes.byref(attributes),
         ctypes.c_size_t(ctypes.sizeof(attributes)),
     )
+
+
+def make_system_call(numbers: Mapping[str, int], *arguments: Any) -> int:
+    """Make a system call that the C library does not have, by its number on this processor."""
+    number = numbers.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    answer = _libc.syscall(ctypes.c_long(number), *arguments)
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer
 
 
 def read_mounts(text: str) -> Iterator[Mounted]:

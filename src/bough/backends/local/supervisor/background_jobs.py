@@ -82,7 +82,8 @@ def _prepare(setup: Setup, task: SupervisedTask) -> msgspec.Struct:
     folder = task.folder
     # Files of an earlier supervisor are not used.
     remove(folder.task)
-    folder.task.mkdir(mode=0o700)
+    # Who can enter it is decided by the folders above.
+    folder.task.mkdir(mode=0o711)
     launch = task.order.launch
     with contextlib.suppress(FileNotFoundError):
         secrets = _SECRETS.decode(folder.secrets.read_bytes())
