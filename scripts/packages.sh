@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Debian packages that the tests use for real: PostgreSQL and bubblewrap. Where they cannot be
-# installed this says so and goes on; the tests that need them are then skipped, but not in CI.
+# Debian packages that the tests use for real: PostgreSQL, bubblewrap, slirp4netns. Where they
+# cannot be installed this says so and goes on; the tests that need them are then skipped, but not
+# in CI.
 set -euo pipefail
 
 missing=()
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null \
     || missing+=(postgresql)
 command -v bwrap >/dev/null || missing+=(bubblewrap)
+command -v slirp4netns >/dev/null || missing+=(slirp4netns)
 
 if [ ${#missing[@]} = 0 ]; then
     exit 0

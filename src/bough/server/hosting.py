@@ -72,7 +72,7 @@ def _local(
     settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
 ) -> Iterator[Host]:
     from bough.backends.local.backend import LocalBackend  # noqa: PLC0415
-    from bough.backends.local.options import LocalOptions  # noqa: PLC0415
+    from bough.backends.local.options import LocalOptions, TaskNetwork  # noqa: PLC0415
 
     options = LocalOptions(
         folder=_task_folder(settings),
@@ -80,6 +80,7 @@ def _local(
         nodes=() if settings.nodes is None else _offered(settings.nodes),
         hidden=_hidden(settings),
         private=settings.private,
+        network=TaskNetwork(settings.task_network),
         as_user=settings.as_user,
         task_user=_task_user(settings),
         container_runner=settings.container_runner,

@@ -62,6 +62,8 @@ class Settings(msgspec.Struct, frozen=True):
     key_file: Path | None = None
     #: The rest concerns tasks that really run; see backends.local.
     private: bool = True
+    #: One of backends.local.options.TaskNetwork.
+    task_network: str = "own"
     as_user: bool = False
     #: The account that tasks run as where the server is root; `None`: `TASK_USER`.
     task_user: str | None = None

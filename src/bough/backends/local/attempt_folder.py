@@ -89,6 +89,10 @@ class Folders:
         self.log = root / "keepers.log"
         #: Locked for a moment by a supervisor while it takes its attempts.
         self.taking = root / "taking.lock"
+        #: See supervisor.group_network.
+        self.networks = root / "networks"
+        #: What tasks with a network of their own see as /etc/resolv.conf.
+        self.resolver = root / "resolv.conf"
         #: Locked, together, by all supervisors; what keeps the server's address looks at it.
         self.running = root / "running.lock"
         #: See order_lease.

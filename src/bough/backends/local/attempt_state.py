@@ -48,6 +48,8 @@ class SupervisorProcess(msgspec.Struct, frozen=True):
     pid: int
     #: When that process started, by the kernel's count, because process ids are reused.
     pid_since: int
+    #: Its tasks have a network of their group; those of older versions have this machine's.
+    own_network: bool = False
 
 
 class Begun(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -41,9 +42,11 @@ from bough.backends.local.preparation.accounts import (
     has_account,
 )
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits, find_groups
+from bough.backends.local.sandbox.network_probe import choose_network
 from bough.backends.local.sandbox.sandbox import choose_sandbox
 from bough.backends.local.supervisor.fork_server import ForkServer
-from bough.backends.local.supervisor.instructions import Setup, StartOrder, encode
+from bough.backends.local.supervisor.group_network import GroupAddress, forget_gone
+from bough.backends.local.supervisor.instructions import Setup, StartOrder, decode_order, encode
 from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
 from bough.errors import Invalid, NotLeading, Unavailable
@@ -91,11 +94,14 @@ class LocalBackend:
         reached = options.as_user or (sandbox is None and has_account(options))
         self._folder_mode = 0o711 if reached else 0o700
         limits, about_limits = choose_limits(options)
+        network, about_network = choose_network(options, sandbox)
+        self._has_network = network is not None
         #: What this machine cannot do, for the administrator.
         self.warnings: tuple[str, ...] = (
             *about_nodes,
             *about_sandbox,
             *about_limits,
+            *about_network,
             *account_warnings(options, sandbox),
         )
         self._gpu_slots = GpuSlots(number_gpus(self._nodes, gpus[0]))
@@ -108,9 +114,14 @@ class LocalBackend:
         self._server_lock = _lock_folder(self._folders, self._folder_mode)
         self._order_lease = open_orders(self._folders)
         self._find_all()
+        forget_gone(self._folders)
         if limits is not None:
             self._kill_strays(find_groups(limits))
-        self._fork_server = ForkServer(Setup(options, sandbox, limits), self._folders.log)
+        if network is not None:
+            self._folders.resolver.write_text(f"nameserver {network.resolver}\n")
+            self._folders.resolver.chmod(0o644)
+        setup = Setup(options, sandbox, limits, network)
+        self._fork_server = ForkServer(setup, self._folders.log)
         self._fork_server.start()
         self._events = SupervisorEvents(self._folders.events_pipe, wake)
 
@@ -137,7 +148,7 @@ class LocalBackend:
                 name = folder_name(launch.attempt)
                 view = self._find(name)
                 if view is None:
-                    view = self._accept(name, StartOrder(start.workflow_id, start.group, launch))
+                    view = self._accept(name, self._order(start, launch))
                 elif view.unstarted and view.asked_at is None:
                     # An earlier server accepted it; its secrets may have been removed since.
                     self._write_secrets(view.folder, launch)
@@ -206,6 +217,10 @@ class LocalBackend:
         if last_lines is not None:
             return reader.read_last(last_lines)
         return reader.read(position, PART_BYTES if limit_bytes is None else limit_bytes)
+
+    def connect(self, wanted: GroupAddress, timeout_s: float = 10.0) -> socket.socket:
+        """A connection to what listens in the network of a group that runs here."""
+        return self._fork_server.connect(wanted, timeout_s)
 
     def close(self) -> None:
         """Let go of everything; all tasks go on."""
@@ -283,6 +298,20 @@ class LocalBackend:
             self._request_supervisor([each for each in names if each in self._views])
 
     # What changes it.
+
+    def _order(self, start: Start, launch: Launch) -> StartOrder:
+        shares = self._has_network and self._is_on_host_network(start)
+        return StartOrder(start.workflow_id, start.group, launch, shares)
+
+    def _is_on_host_network(self, start: Start) -> bool:
+        """Whether tasks of the group run in this machine's network, from before an upgrade."""
+        for view in self._views.values():
+            supervisor = view.state.supervisor
+            if view.held and supervisor is not None and not supervisor.own_network:
+                order = decode_order(view.folder.launch.read_bytes())
+                if (order.workflow_id, order.group) == (start.workflow_id, start.group):
+                    return True
+        return False
 
     def _accept(self, name: str, order: StartOrder) -> AttemptView:
         """Accept an attempt: its files are written before anything else happens."""

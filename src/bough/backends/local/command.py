@@ -44,6 +44,8 @@ class Sandbox(msgspec.Struct, frozen=True):
     mounts: tuple[Mount, ...] = ()
     #: Folders and files that look empty to it, such as the server's data.
     hidden: tuple[str, ...] = ()
+    #: A file that it sees as /etc/resolv.conf; empty: what this machine has.
+    resolver: str = ""
     #: Devices that it does not see: GPUs that others have.
     hidden_devices: tuple[str, ...] = ()
 

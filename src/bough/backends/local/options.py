@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,17 @@ RUNNER_VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST")
 PROCESSES = 32_768
 
 
+class TaskNetwork(StrEnum):
+    """Which network tasks have."""
+
+    #: Each group has one of its own, with a way out where that is possible.
+    OWN = "own"
+    #: The same without a way out.
+    NONE = "none"
+    #: That of this machine.
+    HOST = "host"
+
+
 class LocalOptions(msgspec.Struct, frozen=True):
     """The settings of the local backend."""
 
@@ -31,6 +43,8 @@ class LocalOptions(msgspec.Struct, frozen=True):
     hidden: tuple[Path, ...] = ()
     #: Run each task in a sandbox, where the machine allows it.
     private: bool = True
+    #: A network of its own needs a sandbox.
+    network: TaskNetwork = TaskNetwork.OWN
     #: Enforce CPU, memory and the number of processes where the machine allows it.
     limits: bool = True
     #: How many processes and threads a task can have, up to a quarter of what the kernel allows;

@@ -114,6 +114,14 @@ key_file_option = click.option(
     "rest read-only, and no sight of the server's data.",
 )
 @click.option(
+    "--task-network",
+    type=click.Choice(["own", "none", "host"]),
+    default="own",
+    show_default=True,
+    help="Give each group of tasks a network of its own, from which it reaches other machines by "
+    "slirp4netns but not this one; the same without a way out (none); or this machine's (host).",
+)
+@click.option(
     "--as-user",
     is_flag=True,
     help="Run each task as the user of this machine who submitted it; the server must be root.",

@@ -60,6 +60,8 @@ class Place(msgspec.Struct, frozen=True):
     #: An empty folder for this attempt.
     folder: Path
     workflow_id: str
+    #: A file to see as /etc/resolv.conf; empty: what this machine has.
+    resolver: str = ""
 
 
 def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> TaskCommand:
@@ -255,4 +257,5 @@ def _sandbox(
         mounts=(*new, *mounts),
         hidden=tuple(str(each.resolve()) for each in hidden),
         hidden_devices=hidden_devices,
+        resolver=place.resolver,
     )

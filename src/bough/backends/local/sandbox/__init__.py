@@ -9,6 +9,9 @@ A prepared command enters `sandbox.enter` in a forked process; what comes out is
     sandbox_probe       tries out a kind of sandbox
     limits              CPU, memory, process and device limits by control groups
     devices             which devices a task can use
+    network             a network namespace for each group, with a way out
+    network_probe       which network tasks get here, tried out
+    netlink             interfaces and routes of the kernel
     cgroups             where control groups are mounted
     syscalls            system calls that Python does not have
 """

@@ -14,7 +14,7 @@ from bough.backends.local.command import Sandbox, TaskCommand
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.devices import ACCELERATORS
-from bough.backends.local.sandbox.root_filesystem import OWN, find_running
+from bough.backends.local.sandbox.root_filesystem import OWN, find_resolver, find_running
 
 PROGRAM = "bwrap"
 _RESTORE = ("/usr/bin/env", "--default-signal", "--")
@@ -115,6 +115,9 @@ def _own(sandbox: Sandbox) -> list[str]:
         options += ("--bind", sandbox.temporary, "/var/tmp")  # noqa: S108
     for each in find_running():
         options += ("--ro-bind", each, each)
+    resolver = find_resolver()
+    if sandbox.resolver and resolver is not None:
+        options += ("--ro-bind", sandbox.resolver, str(resolver))
     for each in sandbox.mounts:
         options += ("--bind" if each.writable else "--ro-bind", each.source, each.target)
     return options

@@ -63,6 +63,7 @@ def build(sandbox: Sandbox) -> None:
         root.hide(sandbox.hidden)
         root.show_devices(frozenset(sandbox.hidden_devices))
         root.show_running()
+        root.show_resolver(sandbox.resolver)
         root.bind(sandbox.temporary, ("tmp",), writable=True)
         root.share_temporary(sandbox.temporary)
         for each in sandbox.mounts:
@@ -78,6 +79,12 @@ def find_running() -> list[str]:
     """The folders of the machine's /run that a task needs."""
     found = {*_RUNNING, str(_RESOLVER.resolve().parent)}
     return sorted(each for each in found if each.startswith("/run/") and Path(each).is_dir())
+
+
+def find_resolver() -> Path | None:
+    """The file that says how host names are resolved, without links; `None`: there is none."""
+    found = _RESOLVER.resolve()
+    return found if found.is_file() else None
 
 
 class _NewRoot:
@@ -145,6 +152,12 @@ class _NewRoot:
         self.make(("run",))
         for each in find_running():
             self.bind(each, Path(each).parts[1:], writable=False)
+
+    def show_resolver(self, path: str) -> None:
+        """Resolve host names as its network does, where the machine has such a file."""
+        target = find_resolver()
+        if path and target is not None:
+            self.bind(path, target.parts[1:], writable=False)
 
     def show_processes(self) -> None:
         """Add /proc, with the settings of the machine read-only."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from pathlib import Path
 from typing import NoReturn
 
 from bough.backends.local.command import Sandbox, SandboxKind, TaskCommand, UserAccount
@@ -20,6 +19,7 @@ from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.bubblewrap import outer_environment, wrap
 from bough.backends.local.sandbox.init_process import hold_signals, release_signals, watch
+from bough.backends.local.sandbox.network import Namespaces
 from bough.backends.local.sandbox.root_filesystem import build
 
 #: What a task that runs as root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID
@@ -54,14 +54,14 @@ def choose_sandbox(options: LocalOptions) -> tuple[SandboxKind | None, tuple[str
     return None, (warning,)
 
 
-def enter(command: TaskCommand) -> tuple[str, ...]:
+def enter(command: TaskCommand, network: Namespaces | None = None) -> tuple[str, ...]:
     """Enter the sandbox of a task; the arguments to execute, with the variables `environment_of`.
 
     Called in a forked process with one thread. It can return in another process that it forked;
     the one that called it then stays, and ends as the task does.
     """
     try:
-        return _enter(command)
+        return _enter(command, network)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         raise Unstartable(
@@ -77,16 +77,18 @@ def environment_of(command: TaskCommand) -> dict[str, str]:
     return command.environment
 
 
-def _enter(command: TaskCommand) -> tuple[str, ...]:
+def _enter(command: TaskCommand, network: Namespaces | None) -> tuple[str, ...]:
     sandbox = command.sandbox
     if sandbox is not None:
         # The keyring may hold credentials of the server's user.
         syscalls.leave_keyring()
     if sandbox is not None and sandbox.kind is SandboxKind.BUBBLEWRAP:
         _ignore_signals()
+        if network is not None:
+            network.join()
         return wrap(command, sandbox)
     if sandbox is not None:
-        _isolate(sandbox)
+        _isolate(sandbox, network)
         syscalls.keep_capabilities(_KEPT if os.geteuid() == 0 else frozenset())
     if command.account is not None:
         _switch(command.account)
@@ -96,10 +98,12 @@ def _enter(command: TaskCommand) -> tuple[str, ...]:
     return command.argv
 
 
-def _isolate(sandbox: Sandbox) -> None:
-    """Enter new namespaces; returns in the third process."""
-    if sandbox.kind is SandboxKind.USER_NAMESPACES:
-        _become_own_root()
+def _isolate(sandbox: Sandbox, network: Namespaces | None) -> None:
+    """Enter new namespaces, and those of its group; returns in the third process."""
+    if network is not None:
+        network.join()
+    elif sandbox.kind is SandboxKind.USER_NAMESPACES:
+        syscalls.become_own_root()
     syscalls.unshare(syscalls.CLONE_NEWPID)
     reading, writing = os.pipe2(os.O_CLOEXEC)
     first = os.fork()
@@ -120,18 +124,6 @@ def _isolate(sandbox: Sandbox) -> None:
     # So that it leads its process group, as it would without a namespace.
     os.setsid()
     release_signals()
-
-
-def _become_own_root() -> None:
-    """Enter a user namespace, in which this process can mount and is still the same user."""
-    user, group = os.geteuid(), os.getegid()
-    syscalls.unshare(syscalls.CLONE_NEWUSER)
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
-    ):
-        Path("/proc/self", name).write_text(text)
 
 
 def _mirror(first: int, reading: int) -> NoReturn:

@@ -11,12 +11,14 @@ import errno
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
@@ -92,6 +94,23 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def unshare(flags: int) -> None:
     """Enter new namespaces."""
     _call(_libc.unshare, flags)
+
+
+def set_namespace(descriptor: int, kind: int) -> None:
+    """Enter a namespace that is there."""
+    _call(_libc.setns, ctypes.c_int(descriptor), ctypes.c_int(kind))
+
+
+def become_own_root() -> None:
+    """Enter a user namespace, in which this process can mount and is still the same user."""
+    user, group = os.geteuid(), os.getegid()
+    unshare(CLONE_NEWUSER)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        Path("/proc/self", name).write_text(text)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:

@@ -6,6 +6,7 @@ The server asks the fork server for a supervisor of some attempts. The superviso
     fork_server         forks supervisors; and the server's side of it
     supervisor          runs the tasks of one start, together or not at all
     supervised_task     one task of a supervisor
+    group_network       the network of a group, shared by its supervisors
     exec_task           from a forked copy to the task's program
     ptrace              stops a program at its first instruction
     event_loop          what a supervisor waits for

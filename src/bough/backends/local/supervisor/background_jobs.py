@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bough.backends.local.attempt_folder import AttemptFolder
+from bough.backends.local.attempt_folder import AttemptFolder, Folders
 from bough.backends.local.command import Copy
 from bough.backends.local.data.copying import copy_files, is_empty_move
 from bough.backends.local.data.removal import remove
@@ -88,9 +88,23 @@ def _prepare(setup: Setup, task: SupervisedTask) -> msgspec.Struct:
     with contextlib.suppress(FileNotFoundError):
         secrets = _SECRETS.decode(folder.secrets.read_bytes())
         launch = msgspec.structs.replace(launch, secrets=secrets)
-    place = Place(setup.options, setup.sandbox, folder.task, task.order.workflow_id)
+    place = Place(
+        setup.options,
+        setup.sandbox,
+        folder.task,
+        task.order.workflow_id,
+        resolver=_resolver(setup, task),
+    )
     command = prepare(place, launch, task.accepted.gpu_indices)
     for each in command.inputs:
         copy_files(each)
     environment = command.environment | {"BOUGH_ATTEMPT": task.attempt}
     return msgspec.structs.replace(command, environment=environment)
+
+
+def _resolver(setup: Setup, task: SupervisedTask) -> str:
+    """What it sees as /etc/resolv.conf; empty: what this machine has."""
+    network = setup.network
+    if network is None or network.slirp is None or task.order.shares_host_network:
+        return ""
+    return str(Folders(setup.options.folder).resolver)

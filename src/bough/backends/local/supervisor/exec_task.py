@@ -20,6 +20,7 @@ from bough.backends.local.command import SandboxKind, TaskCommand
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.sandbox.cgroups import PIDS
 from bough.backends.local.sandbox.limits import Cgroup
+from bough.backends.local.sandbox.network import Namespaces
 from bough.backends.local.sandbox.sandbox import enter, environment_of
 from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.backends.local.supervisor.ptrace import learn_senders
@@ -37,13 +38,15 @@ def fork_task(
     group: Cgroup | None,
     streams: tuple[int, int],
     limit: tuple[int, int],
+    network: Namespaces | None = None,
 ) -> tuple[int, socket.socket]:
     """Fork a copy that becomes the task; its process id, and the channel to it."""
     ours, theirs = socket.socketpair()
     learn_senders(ours)
     pid = os.fork()
     if pid == 0:
-        _become(command, group, (*streams, theirs.fileno()), limit)
+        kept = () if network is None else network.descriptors
+        _become(command, group, (*streams, theirs.fileno(), *kept), limit)
     theirs.close()
     ours.setblocking(False)
     return pid, ours
@@ -65,7 +68,7 @@ def can_be_held(command: TaskCommand) -> bool:
 def _become(
     command: TaskCommand,
     group: Cgroup | None,
-    descriptors: tuple[int, int, int],
+    descriptors: tuple[int, ...],
     limit: tuple[int, int],
 ) -> None:
     """Become the task; never returns."""
@@ -77,7 +80,8 @@ def _become(
             group.add(os.getpid())
         if command.limits.processes is not None and (group is None or PIDS not in group.folders):
             _leave_processes_to_the_server()
-        argv = enter(command)
+        numbers = range(_CHANNEL + 1, len(descriptors) + 1)
+        argv = enter(command, Namespaces(*numbers) if numbers else None)
         # A change of account resets it.
         die_with_parent()
         channel.sendall(READY)
@@ -100,8 +104,8 @@ def _leave_processes_to_the_server() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
 
 
-def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
-    """Start a session, with standard streams and no other open file but the channel."""
+def _arrange(descriptors: tuple[int, ...]) -> socket.socket:
+    """Start a session, with standard streams and no other open files but those given after them."""
     os.setsid()
     die_with_parent()
     signal.set_wakeup_fd(-1)
@@ -114,7 +118,7 @@ def _arrange(descriptors: tuple[int, int, int]) -> socket.socket:
     copies = [os.dup(each) for each in (nothing, *descriptors)]
     for number, each in enumerate(copies):
         os.dup2(each, number, inheritable=number < _CHANNEL)
-    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(len(copies), os.sysconf("SC_OPEN_MAX"))
     return socket.socket(fileno=_CHANNEL)
 
 

@@ -16,16 +16,20 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import msgspec
 
 from bough.backends.local.attempt_folder import Folders
 from bough.backends.local.attempt_state import AttemptEnd, AttemptLock, SupervisorProcess
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.options import RUNNER_VARIABLES
 from bough.backends.local.order_lease import OrderLease, counts
+from bough.backends.local.supervisor.group_network import GroupAddress, connect_into
 from bough.backends.local.supervisor.instructions import (
     Setup,
     SupervisorRequest,
@@ -37,6 +41,7 @@ from bough.backends.local.supervisor.instructions import (
 from bough.backends.local.supervisor.processes import find_process
 from bough.backends.local.supervisor.supervised_task import SupervisedTask
 from bough.backends.local.supervisor.supervisor import Supervisor
+from bough.errors import BoughError, Unavailable
 from bough.model.backend import Sight
 
 _MODULE = "bough.backends.local.supervisor.fork_server"
@@ -44,8 +49,26 @@ _MODULE = "bough.backends.local.supervisor.fork_server"
 _SEND_S = 10.0
 _EXIT_S = 5.0
 _LOG_BYTES = 2**20
+_ANSWER_BYTES = 4_096
+#: Lines that ask for a connection begin with it; others ask for a supervisor.
+_CONNECT = b"connect "
 #: What it needs to find programs, and what container runners need; tasks get none of it.
 _PASSED_VARIABLES = ("PATH", *RUNNER_VARIABLES)
+
+
+class ConnectRequest(msgspec.Struct, frozen=True):
+    """The server wants a connection into the network of a group."""
+
+    number: int
+    wanted: GroupAddress
+    timeout_s: float
+
+
+class ConnectAnswer(msgspec.Struct, frozen=True):
+    """The connection comes with it, or it says why there is none."""
+
+    number: int
+    fault: str = ""
 
 
 class ForkServer:
@@ -57,6 +80,9 @@ class ForkServer:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
+        #: One connection is asked for at a time, and its answer recognised by its number.
+        self._connecting = threading.Lock()
+        self._connections = 0
 
     @property
     def alive(self) -> bool:
@@ -87,7 +113,33 @@ class ForkServer:
 
     def supervise(self, names: Sequence[str], lease: OrderLease) -> None:
         """Fork a supervisor for some attempts, by the names of their folders."""
-        text = encode(SupervisorRequest(tuple(names), lease)) + b"\n"
+        self._send(encode(SupervisorRequest(tuple(names), lease)) + b"\n")
+
+    def connect(self, wanted: GroupAddress, timeout_s: float) -> socket.socket:
+        """A connection to an address within the network of a group.
+
+        It is made by a forked process, because one with threads cannot enter every network.
+        """
+        with self._connecting:
+            self._connections += 1
+            number = self._connections
+            asked = ConnectRequest(number, wanted, timeout_s)
+            self._send(_CONNECT + msgspec.json.encode(asked) + b"\n")
+            until = time.monotonic() + timeout_s + _SEND_S
+            while time.monotonic() < until and self._line is not None:
+                content, descriptors, _, _ = socket.recv_fds(self._line, _ANSWER_BYTES, 1)
+                if not content:
+                    break
+                answer = msgspec.json.decode(content.splitlines()[-1], type=ConnectAnswer)
+                if answer.number == number and descriptors:
+                    return socket.socket(fileno=descriptors[0])
+                for each in descriptors:
+                    os.close(each)
+                if answer.number == number:
+                    raise Unavailable(answer.fault)
+        raise Unavailable("The network of a group was not reached in time.")
+
+    def _send(self, text: bytes) -> None:
         for again in (True, False):
             try:
                 if self._line is None or not self.alive:
@@ -130,6 +182,8 @@ def main(descriptor: int) -> None:
         gc.freeze()
         for text in file:
             if text.endswith(b"\n") and os.fork() == 0:
+                if text.startswith(_CONNECT):
+                    _be_connector(setup, text.removeprefix(_CONNECT), line)
                 _be_supervisor(setup, decode_request(text), line)
 
 
@@ -159,8 +213,10 @@ def _take_one(setup: Setup, folders: Folders, name: str) -> SupervisedTask | Non
         lock.close()
         return None
     own = find_process(os.getpid())
-    lock.write(SupervisorProcess(os.getpid(), 0 if own is None else own.since))
     order = decode_order(folder.launch.read_bytes())
+    own_network = setup.network is not None and not order.shares_host_network
+    since = 0 if own is None else own.since
+    lock.write(SupervisorProcess(os.getpid(), since, own_network))
     return SupervisedTask(folder, lock, state.accepted, order, setup.options.log_bytes)
 
 
@@ -202,6 +258,24 @@ def _be_supervisor(setup: Setup, request: SupervisorRequest, line: socket.socket
         else:
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             _refuse(setup, request.names, AttemptEnd(unstarted.value, _now_ms(), message=message))
+    os._exit(0)
+
+
+def _be_connector(setup: Setup, text: bytes, line: socket.socket) -> None:
+    """Make one connection for the server, and exit."""
+    asked = msgspec.json.decode(text, type=ConnectRequest)
+    try:
+        folders = Folders(setup.options.folder)
+        own_network = setup.network is not None
+        made = connect_into(folders, asked.wanted, asked.timeout_s, own_network=own_network)
+        answer, descriptors = ConnectAnswer(asked.number), [made.fileno()]
+    except (OSError, BoughError) as error:
+        wanted = asked.wanted
+        reason = getattr(error, "strerror", None) or str(error)
+        fault = f"Cannot connect to {wanted.host}:{wanted.port} in group {wanted.group}: {reason}."
+        answer, descriptors = ConnectAnswer(asked.number, fault), []
+    with contextlib.suppress(OSError):
+        socket.send_fds(line, [msgspec.json.encode(answer) + b"\n"], descriptors)
     os._exit(0)
 
 

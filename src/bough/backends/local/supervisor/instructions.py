@@ -15,6 +15,7 @@ from bough.backends.local.command import SandboxKind
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.order_lease import OrderLease
 from bough.backends.local.sandbox.limits import CgroupSetup
+from bough.backends.local.sandbox.network import NetworkSetup
 from bough.model.backend import Launch
 
 
@@ -25,6 +26,8 @@ class Setup(msgspec.Struct, frozen=True):
     #: `None`: tasks see the machine as it is.
     sandbox: SandboxKind | None = None
     limits: CgroupSetup | None = None
+    #: `None`: tasks share the network of this machine.
+    network: NetworkSetup | None = None
 
 
 class StartOrder(msgspec.Struct, frozen=True):
@@ -33,6 +36,8 @@ class StartOrder(msgspec.Struct, frozen=True):
     workflow_id: str
     group: str
     launch: Launch
+    #: Others of its group were started in this machine's network, and it must reach them.
+    shares_host_network: bool = False
 
 
 class SupervisorRequest(msgspec.Struct, frozen=True):

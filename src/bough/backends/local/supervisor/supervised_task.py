@@ -27,6 +27,7 @@ from bough.backends.local.command import Copy, TaskCommand, TaskLimits
 from bough.backends.local.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
 from bough.backends.local.sandbox.init_process import NOTICE
 from bough.backends.local.sandbox.limits import Cgroup, make_group
+from bough.backends.local.sandbox.network import Namespaces
 from bough.backends.local.supervisor.exec_task import can_be_held, fork_task
 from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.instructions import StartOrder
@@ -130,7 +131,9 @@ class SupervisedTask:
         self.group = group
         make_group(group, limits)
 
-    def fork(self, command: TaskCommand, limit: tuple[int, int]) -> None:
+    def fork(
+        self, command: TaskCommand, limit: tuple[int, int], network: Namespaces | None = None
+    ) -> None:
         """Fork the process that becomes the task."""
         self.command = command
         if command.clean_up:
@@ -148,7 +151,8 @@ class SupervisedTask:
         (out, out_end), (error, error_end) = pipes
         self.streams = {out: LineCutter(OUT), error: LineCutter(ERROR)}
         try:
-            self.pid, self.channel = fork_task(command, self.group, (out_end, error_end), limit)
+            streams = (out_end, error_end)
+            self.pid, self.channel = fork_task(command, self.group, streams, limit, network)
         finally:
             os.close(out_end)
             os.close(error_end)

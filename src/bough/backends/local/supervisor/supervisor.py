@@ -16,8 +16,9 @@ import msgspec
 from bough.backends.local.attempt_folder import AttemptFolder, Folders
 from bough.backends.local.command import TaskCommand
 from bough.backends.local.data.copying import is_empty_move
-from bough.backends.local.errors import TOO_LITTLE_MEMORY, lacks_room
+from bough.backends.local.errors import TOO_LITTLE_MEMORY, Unstartable, lacks_room
 from bough.backends.local.sandbox.limits import plan_group
+from bough.backends.local.sandbox.network import Namespaces
 from bough.backends.local.sandbox.syscalls import adopt_orphans
 from bough.backends.local.supervisor.background_jobs import (
     blame,
@@ -29,6 +30,7 @@ from bough.backends.local.supervisor.background_jobs import (
 from bough.backends.local.supervisor.event_loop import EventLoop
 from bough.backends.local.supervisor.exec_task import FAILED, GO, NO_ROOM, READY
 from bough.backends.local.supervisor.forked_work import ForkedWork
+from bough.backends.local.supervisor.group_network import GroupNetwork, hold_network
 from bough.backends.local.supervisor.instructions import Setup
 from bough.backends.local.supervisor.processes import kill_left
 from bough.backends.local.supervisor.ptrace import EXECUTED, go_on, receive
@@ -69,6 +71,8 @@ class Supervisor:
         self._look_at = 0.0
         #: The limit on open files that tasks get.
         self._limit = limit
+        #: `None`: that of this machine.
+        self._network: GroupNetwork | None = None
 
     def run(self) -> None:
         """Run until all tasks are finished."""
@@ -87,13 +91,15 @@ class Supervisor:
             self._advance()
             self._end()
             self._clean_up_files()
+        if self._network is not None:
+            self._network.forget()
 
     def give_up(self, message: str, unstarted: Sight) -> None:
         """The supervisor itself has failed: kill everything, and record that."""
         for task in self._tasks:
             task.kill()
         for _ in range(_GIVE_UP_SWEEPS):
-            if not kill_left(0, "", (), alone=True):
+            if not kill_left(0, "", self._own_pids, alone=True):
                 break
             time.sleep(_SWEEP_S)
         for task in self._tasks:
@@ -186,11 +192,27 @@ class Supervisor:
             try:
                 if self._setup.limits is not None:
                     task.enclose(plan_group(self._setup.limits, task.attempt), command.limits)
-                task.fork(command, self._limit)
+                task.fork(command, self._limit, self._namespaces(task, command))
             except (BoughError, OSError) as error:
                 self._fail(blame(task, str(error)), lost=lacks_room(error))
                 return
             self._listen_to(task)
+
+    def _namespaces(self, task: SupervisedTask, command: TaskCommand) -> Namespaces | None:
+        """The network of its group, which is made for the first task; `None`: this machine's."""
+        order = task.order
+        if command.sandbox is None or order.shares_host_network:
+            return None
+        if self._network is None:
+            folders = Folders(self._setup.options.folder)
+            setup = self._setup.network
+            self._network = hold_network(folders, setup, order.workflow_id, order.group)
+        return None if self._network is None else self._network.namespaces
+
+    @property
+    def _own_pids(self) -> tuple[int, ...]:
+        """Children that belong to no task."""
+        return () if self._network is None else self._network.pids
 
     def _drop_stopped(self) -> None:
         """Finish tasks that were stopped before they were started."""
@@ -238,22 +260,32 @@ class Supervisor:
         if not starting or self._failure is not None:
             return
         if all(task.phase is Phase.READY for task in starting):
-            try:
-                for task in starting:
-                    task.begin()
-            except OSError as error:
-                reason = f"nothing can be written: {error.strerror}"
-                self._fail(blame(starting[0], reason), lost=lacks_room(error))
-                return
-            for task in starting:
-                if task.channel is not None:
-                    with contextlib.suppress(OSError):
-                        task.channel.send(GO)
+            self._let_go(starting)
         elif all(task.phase is Phase.GOING and task.executed for task in starting):
             now_ms = _now_ms()
             for task in starting:
                 task.run(now_ms)
             self._notify_server(starting)
+
+    def _let_go(self, starting: list[SupervisedTask]) -> None:
+        """Let tasks that are all ready execute their programs."""
+        try:
+            if self._network is not None:
+                self._network.wait()
+            for task in starting:
+                task.begin()
+        except OSError as error:
+            reason = f"nothing can be written: {error.strerror}"
+            self._fail(blame(starting[0], reason), lost=lacks_room(error))
+            return
+        except Unstartable as error:
+            # It worked when the server was started, so this is not the tasks' fault.
+            self._fail(blame(starting[0], error.message), lost=True)
+            return
+        for task in starting:
+            if task.channel is not None:
+                with contextlib.suppress(OSError):
+                    task.channel.send(GO)
 
     def _held(self, found: os.waitid_result) -> None:
         """A traced process is stopped: it has executed its program, or got a signal before."""
@@ -278,6 +310,8 @@ class Supervisor:
 
     def _ended(self, found: os.waitid_result) -> None:
         """A process has ended, maybe that of a task."""
+        if self._network is not None:
+            self._network.reopen(found.si_pid)
         task = next((each for each in self._tasks if each.pid == found.si_pid), None)
         if task is None or task.phase not in ALIVE:
             return
@@ -315,7 +349,10 @@ class Supervisor:
         alive = [each.pid for each in self._tasks if each.phase in ALIVE]
         left = task.group is not None and not task.group.kill()
         left |= kill_left(
-            task.pid, task.attempt, {*alive, *self._events.forked_pids}, alone=not alive
+            task.pid,
+            task.attempt,
+            {*alive, *self._events.forked_pids, *self._own_pids},
+            alone=not alive,
         )
         if left:
             self._sweep_later(task, now)
