@@ -133,8 +133,16 @@ PEOPLE = {
     "stranger": ((), KNOWN),
     # A name that only begins like the pool's, or a part of it, says nothing about the pool.
     "neighbour": (("osmo-team-b-admin", "osmo-other-user", "osmo-tea-admin"), KNOWN),
-    # There are no roles for a subpool alone.
-    "guest": (("osmo-team--a-user", "osmo-team--a-admin"), KNOWN),
+    # Roles of an earlier pool of that name, which was renamed, or deleted.
+    "leaver": ((), KNOWN),
+    "orphan": ((), KNOWN),
+    # Roles that an older version stored: of a subpool alone, and of no pool that there was.
+    "guest": ((), KNOWN),
+    "ghost": ((), KNOWN),
+    # The role was given and taken again.
+    "former": ((), KNOWN),
+    # The token was deleted, and another one of the same name made.
+    "revoked": ((), NOBODY),
     "member": (("osmo-team-user",), USER),
     "manager": (("osmo-team-admin",), MANAGER),
     "chief": (("osmo-admin",), ADMIN),
@@ -147,16 +155,49 @@ BODIES = {
 
 
 @pytest.fixture
-def town(divided):
-    divided.pool("other", 0)
-    divided.pool("team-b", 0)
+def town(house):
+    """Pool `team` as in `divided`, after two other pools had the name; and all people."""
+    for name in ("orphan", "leaver"):
+        house.pool("team", 10)
+        house.user(name, "osmo-team-admin", "osmo-team-user")
+        if name == "orphan":
+            house.send("DELETE", "/api/configs/pool/team")
+    house.send("PUT", "/api/configs/pool/team/rename", {"new_name": "crew"})
+    house.pool("team", 100)
+    for name, quota in (("a", 30), ("b", 40), ("c", 20)):
+        house.create("team", name, quota)
+    for name in ("other", "team-b", "tea"):
+        house.pool(name, 0)
     for name, (roles, _) in PEOPLE.items():
-        if name is not None:
-            divided.user(name, *roles)
-    divided.user("victim")
-    divided.submit(1, "team--a")
-    divided.engine.stopping.set()
-    return divided
+        if name is not None and name not in house.secrets:
+            house.user(name, *roles)
+    _store_role(house, "guest", "osmo-team--a-user", "osmo-team--a-admin")
+    _store_role(house, "ghost", "osmo-team-user", "osmo-team-admin")
+    _revoke(house)
+    house.user("victim")
+    house.submit(1, "team--a")
+    house.engine.stopping.set()
+    return house
+
+
+def _store_role(house, user, *roles):
+    """Give a user and the token roles as an older version would have stored them."""
+    with house.site.store.write() as connection:
+        for role in roles:
+            connection.exec_driver_sql(
+                f"INSERT INTO user_roles VALUES ('{user}', '{role}', 'root', 0)"  # noqa: S608
+            )
+            connection.exec_driver_sql(
+                f"INSERT INTO token_roles VALUES ('{user}', 'test', '{role}')"  # noqa: S608
+            )
+
+
+def _revoke(house):
+    house.send("POST", "/api/auth/user/former/roles", {"role_name": "osmo-team-admin"})
+    house.send("DELETE", "/api/auth/user/former/roles/osmo-team-admin")
+    house.send("POST", "/api/auth/user/revoked/roles", {"role_name": "osmo-admin"})
+    house.send("DELETE", "/api/auth/user/revoked/access_token/test")
+    house.send("POST", "/api/auth/user/revoked/access_token/test")
 
 
 def test_every_route_declares_what_it_needs_and_is_in_the_table(house):
@@ -182,7 +223,8 @@ def test_a_role_opens_what_the_table_says_and_nothing_else(town, name):
     for (method, path), least in TABLE.items():
         status = _status(town, name, method, path)
         denied = status in (401, 403)
-        if denied != (rank < least) or (denied and (status == 401) != (name is None)):
+        # What is public is not denied, whatever is shown.
+        if denied != (rank < least) or (denied and (status == 401) != (rank == NOBODY)):
             wrong.append(f"{method} {path}: {status}")
 
     assert [] == wrong
@@ -198,6 +240,18 @@ def test_a_subpool_is_reached_through_its_pool_by_the_stored_edge(town):
 
     path = "/api/pool/team--late/workflow"
     assert 200 == town.ask("POST", path, json=text, user="member").status_code
+
+
+def test_a_role_goes_with_its_pool_to_another_name(town):
+    text = {"file": "workflow: {name: x, tasks: [{name: t}]}"}
+    for user, expected in (("leaver", 200), ("orphan", 403), ("manager", 403), ("ghost", 403)):
+        path = "/api/pool/crew/workflow"
+        assert expected == town.ask("POST", path, json=text, user=user).status_code
+    assert ["osmo-crew-admin", "osmo-crew-user"] == [
+        each["role_name"] for each in town.get("/api/auth/user/leaver")["roles"]
+    ]
+    assert [] == town.get("/api/auth/user/orphan")["roles"]
+    assert ["leaver"] == town.get("/api/auth/roles/osmo-crew-admin/users")["users"]
 
 
 def test_what_does_not_exist_is_said_only_to_those_who_are_known(town):

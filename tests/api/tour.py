@@ -67,7 +67,7 @@ class Tour:
 def visit_all(house: House) -> list[Visited]:
     """Fill an empty site, and ask every route of it, some in several ways."""
     tour = Tour(house)
-    for part in (_system, _people, _pools, _cohorts, _subpools, _workflows, _nodes, _configs):
+    for part in (_system, _pools, _people, _cohorts, _subpools, _workflows, _nodes, _configs):
         part(tour, house)
     return tour.seen
 
@@ -88,8 +88,8 @@ def _people(tour: Tour, _house: House) -> None:
     tour.ask("GET", user)
     tour.ask("GET", f"{user}/{{user}}", user="ann")
     tour.ask("PATCH", f"{user}/{{user}}", body={"add": ["osmo-admin"]}, user="ann")
-    tour.ask("POST", f"{user}/{{user}}/roles", body={"role_name": "osmo-x-user"}, user="ann")
-    tour.ask("DELETE", f"{user}/{{user}}/roles/{{role}}", user="ann", role="osmo-x-user")
+    tour.ask("POST", f"{user}/{{user}}/roles", body={"role_name": "osmo-team-user"}, user="ann")
+    tour.ask("DELETE", f"{user}/{{user}}/roles/{{role}}", user="ann", role="osmo-team-user")
     tour.ask("GET", "/api/auth/roles/{role}/users", role="writer")
     tour.ask("POST", f"{own}/{{token}}", "?description=d&roles=osmo-admin", token="mine")
     tour.ask("GET", own)

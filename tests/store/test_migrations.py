@@ -14,7 +14,7 @@ from bough.model.record import AuditEntry, EventKind, StoredEvent
 from bough.model.workflow import TaskStatus, WorkflowStatus
 from bough.store.migration import FOUNDATION, current_revision, upgrade
 from bough.store.schema import METADATA
-from tests.store.usecases import Store, access, history, query, records, start
+from tests.store.usecases import Store, access, history, query, records, start, users
 from tests.store.world import START_MS, World, newest_revision, refusal
 
 pytestmark = pytest.mark.postgresql
@@ -337,4 +337,50 @@ def test_users_and_tokens_of_before_get_identities_of_their_own_and_go_on(old):
             assert (2, 2, True) == (len(found), len(set(found)), all(found))
     world = World(old)
     assert "ann" == access.authenticate(world.site, "bough-ann").name
+    world.close()
+
+
+def test_roles_of_before_are_bound_to_the_pools_that_they_are_about(old):
+    upgrade(old, "0008")
+    statements = [
+        {"effect": "Allow", "actions": ["workflow:*"], "resources": ["pool/team", "pool/gone"]},
+        {"effect": "Deny", "actions": ["workflow:Cancel"], "resources": ["pool/team--b"]},
+    ]
+    run(
+        old,
+        "INSERT INTO roles (name, description, statements) VALUES ('writers', '', :statements)",
+        statements=json.dumps(statements),
+    )
+    secret = access.hash_secret("bough-ann")
+    given = {"ann": ("osmo-team-user", "osmo-gone-admin", "osmo-admin"), "ben": ("writers",)}
+    for user, roles in given.items():
+        run(old, "INSERT INTO users VALUES (:name, 0, 'x', :name)", name=user)
+        for role in roles:
+            values = {"user": user, "role": role}
+            run(old, "INSERT INTO user_roles VALUES (:user, :role, 'root', 5)", **values)
+    run(old, "INSERT INTO tokens VALUES ('ann', 'pc', :hash, '', 9e15, 0, 'pc')", hash=secret)
+    for role in given["ann"][:2]:
+        run(old, "INSERT INTO token_roles VALUES ('ann', 'pc', :role)", role=role)
+    upgrade(old)
+    world = World(old)
+    site, admin = world.site, world.admin
+
+    told = start(site).warnings
+    assert 3 == sum("gone" in each or "team--b" in each for each in told)
+    ann, ben = access.authenticate(site, "bough-ann"), access.recognise(site, "ben")
+    assert ("osmo-default", "osmo-team-user") == ann.roles
+    assert "osmo-admin" in access.recognise(site, "ann").roles
+    shown = {each.role: each.assigned_ms for each in users.get_user(site, admin, "ann").roles}
+    assert {"osmo-admin": 5, "osmo-gone-admin": 5, "osmo-team-user": 5} == shown
+    for actor in (ann, ben):
+        world.submit(1, "team", actor=actor)
+    # What named no pool then says nothing about one that gets the name later.
+    world.pool("gone", 1)
+    for actor in (access.authenticate(site, "bough-ann"), access.recognise(site, "ben")):
+        assert 403 == refusal(world.submit, 1, "gone", actor=actor)[0]
+    users.change_roles(site, admin, "ann", add=("osmo-gone-admin",))
+    assert "osmo-gone-admin" in access.recognise(site, "ann").roles
+    assert 1 == [each.role for each in users.get_user(site, admin, "ann").roles].count(
+        "osmo-gone-admin"
+    )
     world.close()

@@ -22,6 +22,7 @@ from bough.model.pool import GpuQuota, Pool
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import WorkflowStatus
+from bough.store import people as people_store
 from tests.store.usecases import (
     access,
     credentials,
@@ -110,14 +111,108 @@ def test_scenario_130_a_role_is_for_one_pool_whatever_other_names_begin_with(wor
     assert (403, "access denied") == refused
 
 
-def test_scenario_131_a_role_for_a_subpool_alone_grants_nothing(divided):
-    role = Role("narrow", "", (Statement(Effect.ALLOW, ("*:*",), ("pool/team--a",)),))
-    users.put_role(divided.site, divided.admin, role)
-    users.create_user(divided.site, divided.admin, "ann", ("narrow",))
-    user = access.recognise(divided.site, "ann")
+@pytest.mark.parametrize("effect", Effect)
+def test_scenario_131_there_are_no_roles_of_subpools(divided, effect):
+    role = Role("narrow", "", (Statement(effect, ("*:*",), ("pool/team--a",)),))
+    site, admin = divided.site, divided.admin
 
-    for name in ("team", "team--a"):
-        assert 403 == refusal(divided.submit, 1, name, actor=user)[0]
+    status, message = refusal(users.put_role, site, admin, role)
+    assert (400, True) == (status, message.startswith("Role narrow: pool/team--a: team--a is a "))
+    assert "there are no roles of subpools" in message
+    for name in ("osmo-team--a-user", "osmo-team--a-admin"):
+        status, message = refusal(users.create_user, site, admin, "ann", (name,))
+        assert (400, True) == (status, "there are no roles of subpools" in message)
+
+
+def test_scenario_131_a_stored_policy_about_a_subpool_is_told_of_and_never_opens(divided):
+    allow = Statement(Effect.ALLOW, ("*:*",), ("pool/team--a",))
+    every = Statement(Effect.ALLOW, ("*:*",), ("pool/*",))
+    deny = Statement(Effect.DENY, ("workflow:*",), ("pool/team--b",))
+    workflow = divided.submit(1, "team--b")
+    with divided.site.store.write() as connection:
+        people_store.put_role(connection, Role("narrow", "", (allow,)))
+        people_store.put_role(connection, Role("careful", "", (every, deny)))
+    for name, role in (("ann", "narrow"), ("ben", "careful")):
+        users.create_user(divided.site, divided.admin, name, (role,))
+    ann, ben = access.recognise(divided.site, "ann"), access.recognise(divided.site, "ben")
+
+    for name in ("team", "team--a", "team--b"):
+        assert 403 == refusal(divided.submit, 1, name, actor=ann)[0]
+    divided.submit(1, "team", actor=ben)
+    divided.submit(1, "team--a", actor=ben)
+    assert 403 == refusal(divided.submit, 1, "team--b", actor=ben)[0]
+    for action in (query.get_workflow, query.get_spec, query.cancel, query.get_events):
+        assert 403 == refusal(action, divided.site, ben, workflow.workflow_id)[0]
+    assert ("team", "team--a", "team--c") == profiles.get_profile(divided.site, ben).pools
+    seen = history.events_after(divided.site, ben, 0)
+    assert [] == [each for each in seen if each.pool == "team"]
+    told = [each for each in start(divided.site).warnings if "there are no roles" in each]
+    closed, open_ = told
+    assert "Role careful has a policy about pool/team--b, which is a subpool" in closed
+    assert closed.endswith("the Deny keeps it closed. Rewrite it.")
+    assert "Role narrow has a policy about pool/team--a, which is a subpool" in open_
+    assert open_.endswith("the Allow grants nothing. Rewrite it.")
+
+
+def test_a_role_and_a_policy_follow_their_pool_and_not_its_name(world):
+    site, admin = world.site, world.admin
+    world.pool("team", 10)
+    policy = Statement(Effect.ALLOW, ("workflow:*",), ("pool/team",))
+    users.put_role(site, admin, Role("writers", "", (policy,)))
+    for name, role in (("ann", "osmo-team-user"), ("ben", "writers")):
+        users.create_user(site, admin, name, (role,))
+    robot = tokens.create_token(site, admin, "robot", user="ann").secret
+    pools.rename_pool(site, admin, "team", "crew")
+    world.pool("team", 10)
+
+    actors = [access.recognise(site, "ann"), access.recognise(site, "ben")]
+    actors.append(access.authenticate(site, robot))
+    for actor in actors:
+        world.submit(1, "crew", actor=actor)
+        assert (403, "access denied") == refusal(world.submit, 1, "team", actor=actor)
+    (role,) = users.list_roles(site, admin)
+    assert ("pool/crew",) == role.statements[0].resources
+    assert ["osmo-crew-user"] == [each.role for each in users.get_user(site, admin, "ann").roles]
+    assert ("osmo-crew-user",) == tokens.get_token(site, admin, "robot", user="ann").roles
+    # The new pool of the old name has roles of its own.
+    users.change_roles(site, admin, "ann", add=("osmo-team-user",))
+    world.submit(1, "team", actor=access.recognise(site, "ann"))
+    users.change_roles(site, admin, "ann", remove=("osmo-crew-user",))
+    assert 403 == refusal(world.submit, 1, "crew", actor=access.recognise(site, "ann"))[0]
+
+
+def test_a_pool_that_is_made_again_is_another_one(world):
+    site, admin = world.site, world.admin
+    world.pool("team", 10)
+    policy = Statement(Effect.ALLOW, ("workflow:*",), ("pool/team",))
+    users.put_role(site, admin, Role("writers", "", (policy,)))
+    for name, role in (("ann", "osmo-team-user"), ("ben", "writers")):
+        users.create_user(site, admin, name, (role,))
+    pools.delete_pool(site, admin, "team")
+    world.pool("team", 10)
+
+    for name in ("ann", "ben"):
+        actor = access.recognise(site, name)
+        assert 403 == refusal(world.submit, 1, "team", actor=actor)[0]
+        # Nor does a policy about nothing become one about everything.
+        assert not access.allows(actor, Action.WORKFLOW_CREATE)
+    (told,) = [each for each in start(site).warnings if "writers" in each]
+    assert "Role writers has a policy about pool/team, which is no pool" in told
+
+
+def test_what_is_about_no_pool_is_refused_when_it_is_written(world):
+    policy = Statement(Effect.ALLOW, ("workflow:*",), ("pool/none",))
+    site, admin = world.site, world.admin
+
+    assert (400, "Role r: pool/none: there is no pool none; create it first.") == refusal(
+        users.put_role, site, admin, Role("r", "", (policy,))
+    )
+    assert (400, "Role osmo-none-user: there is no pool none; create it first.") == refusal(
+        users.create_user, site, admin, "ann", ("osmo-none-user",)
+    )
+    world.pool("team", 1)
+    status, message = refusal(users.put_role, site, admin, Role("osmo-team-user"))
+    assert (400, True) == (status, "has the name of a role of a pool" in message)
 
 
 def test_scenario_131_a_role_for_the_pool_reaches_its_subpools(divided):
@@ -143,6 +238,7 @@ def test_scenario_132_who_may_submit_where_is_in_the_profile(divided):
 
 
 def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided):
+    divided.pool("other", 0)
     workflow = divided.submit(5, "team--a")
     ours = divided.user("ann", "osmo-team-user")
     theirs = divided.user("ben", "osmo-other-user")
@@ -296,6 +392,7 @@ def test_a_token_expires_and_can_be_deleted(team):
 
 
 def test_a_token_has_no_role_that_its_user_lacks_and_loses_what_the_user_loses(team):
+    team.pool("other", 0)
     user = team.user("ann", "osmo-team-user", "osmo-other-user")
     refused = refusal(tokens.create_token, team.site, user, "x", roles=("osmo-admin",))
     assert 403 == refused[0]
@@ -396,6 +493,8 @@ def test_people_may_only_do_what_is_theirs(team):
 
 
 def test_users_are_made_changed_and_removed(world):
+    for name in "xy":
+        world.pool(name, 0)
     users.create_user(world.site, world.admin, "ann@example.com", ("osmo-x-user",))
     assert 409 == refusal(users.create_user, world.site, world.admin, "ann@example.com")[0]
     for name in ("", "a b", "-a", "x" * 300):

@@ -10,6 +10,7 @@ import msgspec
 from bough.control.config.policy import start_with, stored_faults
 from bough.control.people import credentials
 from bough.control.people.administrators import ensure_admin, expiry_faults
+from bough.control.people.role_bindings import stored_role_faults
 from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import read_pool_setup, unallocated
 from bough.control.pools.pool_fields import pool_document
@@ -60,10 +61,10 @@ def start(
     if default_pool:
         _once(lambda: _ensure_pool(site))
     admin_token = _once(lambda: ensure_admin(site, keep_secret))
-    expiring = expiry_faults(site)
+    about_roles = (*expiry_faults(site), *stored_role_faults(site))
     return Started(
         revision=revision,
-        warnings=(*about_credentials, *faults(site), *stored_faults(site), *expiring),
+        warnings=(*about_credentials, *faults(site), *stored_faults(site), *about_roles),
         admin_token=admin_token,
         archived=tuple(subpool_drain.rearm_drains(site)),
     )

@@ -62,7 +62,6 @@ def make_example(site: Site, gpus: int) -> None:
     admin = Actor("admin", (site.role_names.admin, site.role_names.everybody), origin="example")
     if any(each.name in _COHORTS for each in cohorts.list_cohorts(site, admin)):
         return
-    _make_people(site, admin)
     for name, fields in _COHORTS.items():
         cohorts.create_cohort(site, admin, name, fields)
     configs = {
@@ -74,6 +73,7 @@ def make_example(site: Site, gpus: int) -> None:
         for name, (quota, cohort, description) in _POOLS.items()
     }
     pools.put_pools(site, admin, configs)
+    _make_people(site, admin)
     for pool, parts in _SUBPOOLS.items():
         for name, quota in parts.items():
             subpools.create_subpool(site, admin, pool, name, quota * part)

@@ -53,13 +53,15 @@ def find_user(connection: sa.Connection, name: str) -> User | None:
     return read_first(connection, sa.select(USERS).where(USERS.c.name == name), User)
 
 
-def list_users(connection: sa.Connection, prefix: str = "", role: str | None = None) -> list[User]:
-    """All users, by name."""
+def list_users(
+    connection: sa.Connection, prefix: str = "", roles: Sequence[str] | None = None
+) -> list[User]:
+    """All users, by name; or those that have one of some roles."""
     query = sa.select(USERS).order_by(USERS.c.name)
     if prefix:
         query = query.where(USERS.c.name.startswith(prefix, autoescape=True))
-    if role is not None:
-        having = sa.select(USER_ROLES.c.user).where(USER_ROLES.c.role == role)
+    if roles is not None:
+        having = sa.select(USER_ROLES.c.user).where(USER_ROLES.c.role.in_(tuple(roles)))
         query = query.where(USERS.c.name.in_(having))
     return read_all(connection, query, User)
 
@@ -93,6 +95,17 @@ def withdraw(connection: sa.Connection, user: str, role: str) -> None:
     connection.execute(
         sa.delete(USER_ROLES).where(USER_ROLES.c.user == user, USER_ROLES.c.role == role)
     )
+
+
+def given_roles(connection: sa.Connection) -> list[tuple[str, str]]:
+    """Every user and role, as they are stored."""
+    rows = connection.execute(sa.select(USER_ROLES.c.user, USER_ROLES.c.role))
+    return [(row.user, row.role) for row in rows]
+
+
+def forget_roles(connection: sa.Connection, roles: Sequence[str]) -> None:
+    """Take roles from all users and tokens."""
+    connection.execute(sa.delete(USER_ROLES).where(USER_ROLES.c.role.in_(tuple(roles))))
 
 
 def users_with(connection: sa.Connection, role: str) -> list[str]:

@@ -6,7 +6,7 @@ pool's row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,9 @@ from bough.store.schema import COHORTS, DRAIN_MONITORS, POOLS
 
 # What every submission asks is written once: making a statement costs more than running it.
 _NAMED = sa.select(POOLS).where(POOLS.c.name == sa.bindparam("name"))
+_NAMES = sa.select(POOLS.c.uuid, POOLS.c.name).where(
+    POOLS.c.parent_pool.is_(None), POOLS.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+)
 _TOP = _NAMED.where(POOLS.c.parent_pool.is_(None))
 _LOCKED = _TOP.with_for_update()
 _HELD = _TOP.with_for_update(read=True)
@@ -54,6 +57,17 @@ def find_pool(connection: sa.Connection, name: str) -> Pool | None:
     """The top-level pool of a name."""
     found = find(connection, name)
     return found if isinstance(found, Pool) else None
+
+
+def uuid_of(connection: sa.Connection, name: str) -> str | None:
+    """The identity of the top-level pool of a name."""
+    query = sa.select(POOLS.c.uuid).where(POOLS.c.name == name, POOLS.c.parent_pool.is_(None))
+    return connection.execute(query).scalar_one_or_none()
+
+
+def names_of(connection: sa.Connection, uuids: Sequence[str]) -> dict[str, str]:
+    """The names of the top-level pools of some identities; those that are gone are missing."""
+    return {row.uuid: row.name for row in connection.execute(_NAMES, {"uuids": uuids})}
 
 
 def lock(connection: sa.Connection, name: str) -> Pool | None:

@@ -2,6 +2,7 @@
 
 - access: whether an actor may do something; who sends a request
 - users: users and roles
+- role_bindings: roles and policies, bound to the identities of pools
 - administrators: the first administrator, the last one, and the way back in
 - tokens: personal access tokens: shown once, kept as a hash
 - profiles: the profile of one user

@@ -10,6 +10,8 @@ import hashlib
 
 import sqlalchemy as sa
 
+from bough.control.people.role_bindings import POOL as _POOL
+from bough.control.people.role_bindings import PresentNames
 from bough.control.site import Site
 from bough.errors import Forbidden, NotFound, Unauthenticated
 from bough.model.access import (
@@ -34,7 +36,6 @@ from bough.store import settings as setting_store
 from bough.store import workflows as workflow_store
 
 DAY_MS = 24 * 60 * 60 * 1_000
-_POOL = "pool/"
 #: Secrets of tokens begin so, so that scanners for secrets find them.
 _PREFIX = "bough-"
 DENIED = "access denied"
@@ -67,6 +68,7 @@ def allows(
         return True
     if resource is not None and resource.startswith(_POOL):
         pool = resource.removeprefix(_POOL)
+        pool = pool.partition("/")[0]
         if names.pool_user(pool) in actor.roles and action in POOL_USER_ACTIONS:
             return True
         if names.pool_admin(pool) in actor.roles and action in POOL_ADMIN_ACTIONS:
@@ -80,10 +82,18 @@ def is_admin(site: Site, actor: Actor) -> bool:
 
 
 def resource_of(pool: Pool | Subpool | str) -> str:
-    """What is asked about: the pool, for a subpool the one above it."""
+    """What is asked about: the pool, for a subpool the one above it.
+
+    Which subpool it is follows it: a Deny about a subpool that was stored once stays closed.
+    """
     if isinstance(pool, Subpool):
-        return f"{_POOL}{pool.parent}"
+        return f"{_POOL}{pool.parent}/{pool.name}"
     return f"{_POOL}{pool if isinstance(pool, str) else pool.name}"
+
+
+def resource_within(pool: Pool | str) -> str:
+    """A pool with whatever of its subpools."""
+    return f"{resource_of(pool)}/*"
 
 
 def resource_of_pool(site: Site, name: str) -> str | None:
@@ -118,7 +128,12 @@ def allowed_pools(site: Site, actor: Actor, connection: sa.Connection) -> list[s
         if allows(actor, Action.WORKFLOW_CREATE, resource_of(pool), site.role_names):
             found.append(pool.name)
             subpools = pools.list_subpools(connection, pool.name)
-            found += [each.name for each in subpools if each.visible]
+            found += [
+                each.name
+                for each in subpools
+                if each.visible
+                and allows(actor, Action.WORKFLOW_CREATE, resource_of(each), site.role_names)
+            ]
     return sorted(found)
 
 
@@ -158,9 +173,15 @@ def recognise(site: Site, user: str, origin: str = "") -> Actor:
 
 
 def introduce(site: Site, user: str, roles: tuple[str, ...], origin: str = "") -> Actor:
-    """The actor that a trusted proxy names, with the roles that it gives."""
+    """The actor that a trusted proxy names, with the roles that it gives.
+
+    The proxy speaks of the pools as they are called now.
+    """
     with site.store.read() as connection:
-        return _actor(site, connection, user, roles, origin, None)
+        written = people.list_roles(connection, roles)
+        present = PresentNames.of(site, connection, (), written)
+        every = tuple(sorted({*roles, site.role_names.everybody}))
+        return Actor(user, every, tuple(map(present.effective_role, written)), None, origin)
 
 
 def new_secret(site: Site) -> str:
@@ -207,9 +228,10 @@ def _actor(
     origin: str,
     token: str | None,
 ) -> Actor:
-    every = tuple(sorted({*roles, site.role_names.everybody}))
-    written = tuple(people.list_roles(connection, every))
-    return Actor(user, every, written, token, origin)
+    written = people.list_roles(connection, roles)
+    present = PresentNames.of(site, connection, roles, written)
+    every = tuple(sorted({*present.effective(roles), site.role_names.everybody}))
+    return Actor(user, every, tuple(map(present.effective_role, written)), token, origin)
 
 
 # Roles that were written
@@ -228,5 +250,10 @@ def _matches(statement: Statement, action: Action, resource: str | None) -> bool
         return False
     if resource is None:
         return not statement.resources or "*" in statement.resources
-    scope = resource.partition("/")[0]
-    return not {resource, f"{scope}/*", "*"}.isdisjoint(statement.resources)
+    scope, _, rest = resource.partition("/")
+    name, _, subpool = rest.partition("/")
+    asked = {f"{scope}/{name}", f"{scope}/*", "*"}
+    if subpool and statement.effect is Effect.DENY:
+        inner = {each for each in statement.resources if each.startswith(f"{_POOL}{name}--")}
+        asked |= inner if subpool == "*" else {f"{_POOL}{subpool}"}
+    return not asked.isdisjoint(statement.resources)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from bough.control.people.access import allowed_pools, authorise, require_pool
+from bough.control.people.tokens import named_tokens
 from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import Invalid
@@ -32,7 +33,7 @@ def get_profile(site: Site, actor: Actor) -> ProfileView:
     """The profile of the actor."""
     authorise(actor, Action.PROFILE_READ, names=site.role_names)
     with site.store.read() as connection:
-        tokens = people_store.list_tokens(connection, actor.name)
+        tokens = named_tokens(site, connection, actor.name)
         return ProfileView(
             people_store.find_profile(connection, actor.name),
             tuple(allowed_pools(site, actor, connection)),

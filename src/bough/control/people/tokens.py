@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import sqlalchemy as sa
 
 from bough.control.people.access import (
     DAY_MS,
@@ -14,6 +15,7 @@ from bough.control.people.access import (
     new_secret,
 )
 from bough.control.people.administrators import keeping_administrators
+from bough.control.people.role_bindings import PresentNames
 from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import Conflict, Forbidden, Invalid, NotFound
@@ -60,20 +62,21 @@ def create_token(
     with site.store.write() as connection:
         if people_store.find_user(connection, owner) is None:
             raise NotFound(f"User {owner} not found.")
-        has = [each.role for each in people_store.assignments(connection, owner)]
+        has = _given(site, connection, owner)
         if owner == actor.name:
-            has = [role for role in has if role in actor.roles]
+            has = {name: stored for name, stored in has.items() if name in actor.roles}
         missing = [role for role in roles or () if role not in has]
         if missing:
             raise Forbidden(f"{owner} does not have the role {missing[0]}, so a token cannot.")
         if any(each.name == name for each in people_store.list_tokens(connection, owner)):
             raise Conflict(f"Token {name} already exists; delete it first.")
-        kept = tuple(sorted(has if roles is None else set(roles)))
+        kept = tuple(sorted({has[role] for role in (has if roles is None else roles)}))
         token = Token(owner, name, description, expires_ms, now_ms, kept, site.ids.uuid())
         secret = new_secret(site)
         people_store.insert_token(connection, token, hash_secret(secret))
         audit(connection, site, actor, "token:Create", f"token/{owner}/{name}", None, token)
-    return NewToken(token, secret)
+        named = _named(PresentNames.of(site, connection, kept), token)
+    return NewToken(named, secret)
 
 
 def delete_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -> None:
@@ -91,7 +94,14 @@ def list_tokens(site: Site, actor: Actor, *, user: str | None = None) -> list[To
     """The tokens of a user, without what is secret."""
     owner = _authorise(site, actor, Action.TOKEN_READ, user)
     with site.store.read() as connection:
-        return people_store.list_tokens(connection, owner)
+        return named_tokens(site, connection, owner)
+
+
+def named_tokens(site: Site, connection: sa.Connection, user: str) -> list[Token]:
+    """The tokens of a user, with their roles by the names that they have now."""
+    found = people_store.list_tokens(connection, user)
+    present = PresentNames.of(site, connection, [role for each in found for role in each.roles])
+    return [_named(present, each) for each in found]
 
 
 def get_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -> Token:
@@ -100,6 +110,17 @@ def get_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -
         if token.name == name:
             return token
     raise NotFound(f"Token {name} not found.")
+
+
+def _named(present: PresentNames, token: Token) -> Token:
+    return msgspec.structs.replace(token, roles=tuple(sorted(map(present.shown, token.roles))))
+
+
+def _given(site: Site, connection: sa.Connection, user: str) -> dict[str, str]:
+    """The roles of a user by name, as they are stored; bound ones go before others of a name."""
+    stored = sorted(each.role for each in people_store.assignments(connection, user))
+    present = PresentNames.of(site, connection, stored)
+    return {present.shown(each): each for each in stored}
 
 
 def signing_key(site: Site) -> str:

@@ -10,6 +10,13 @@ import sqlalchemy as sa
 
 from bough.control.people.access import authorise, change_access
 from bough.control.people.administrators import keeping_administrators
+from bough.control.people.role_bindings import (
+    PresentNames,
+    bind_role,
+    bind_statements,
+    is_pool_role,
+    stored_forms,
+)
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
@@ -44,7 +51,7 @@ def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) 
             connection, User(name, site.clock.now_ms(), actor.name, site.ids.uuid())
         )
         _assign(site, connection, actor, name, roles)
-        view = _view(connection, name)
+        view = _view(site, connection, name)
         audit(connection, site, actor, "user:Create", f"user/{name}", None, view)
     return view
 
@@ -56,12 +63,13 @@ def change_roles(
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         change_access(connection)
-        before = _view(connection, name)
+        before = _view(site, connection, name)
         with keeping_administrators(site, connection):
             for role in remove:
-                people_store.withdraw(connection, name, role)
+                for stored in stored_forms(site, connection, role):
+                    people_store.withdraw(connection, name, stored)
             _assign(site, connection, actor, name, add)
-        view = _view(connection, name)
+        view = _view(site, connection, name)
         audit(connection, site, actor, "user:Update", f"user/{name}", before, view)
     return view
 
@@ -71,7 +79,7 @@ def delete_user(site: Site, actor: Actor, name: str) -> None:
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         change_access(connection)
-        before = _view(connection, name)
+        before = _view(site, connection, name)
         with keeping_administrators(site, connection):
             people_store.delete_user(connection, name)
         audit(connection, site, actor, "user:Delete", f"user/{name}", before, None)
@@ -81,14 +89,15 @@ def get_user(site: Site, actor: Actor, name: str) -> UserView:
     """One user."""
     authorise(actor, Action.USER_READ, names=site.role_names)
     with site.store.read() as connection:
-        return _view(connection, name)
+        return _view(site, connection, name)
 
 
 def list_users(site: Site, actor: Actor, prefix: str = "", role: str | None = None) -> list[User]:
     """Users by name, all or those whose names begin so, or who have a role."""
     authorise(actor, Action.USER_READ, names=site.role_names)
     with site.store.read() as connection:
-        return people_store.list_users(connection, prefix, role)
+        forms = None if role is None else stored_forms(site, connection, role)
+        return people_store.list_users(connection, prefix, forms)
 
 
 # Roles that administrators write
@@ -107,7 +116,9 @@ def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role
     with site.store.write() as connection:
         change_access(connection)
         before = people_store.list_roles(connection, (role.name,))
-        people_store.put_role(connection, role)
+        if not before and is_pool_role(site.role_names, role.name):
+            raise Invalid(f"Role {role.name} has the name of a role of a pool; choose another.")
+        people_store.put_role(connection, bind_statements(connection, role))
         data = msgspec.to_builtins(role)
         revise(connection, site, actor, ConfigType.ROLE, role.name, data, note)
         audit(connection, site, actor, "role:Update", f"role/{role.name}", before, role)
@@ -131,7 +142,9 @@ def list_roles(site: Site, actor: Actor) -> list[Role]:
     """The roles that administrators wrote."""
     authorise(actor, Action.ROLE_READ, names=site.role_names)
     with site.store.read() as connection:
-        return people_store.list_roles(connection)
+        written = people_store.list_roles(connection)
+        present = PresentNames.of(site, connection, (), written)
+        return [present.shown_role(each) for each in written]
 
 
 def _check_statement(role: Role, statement: Statement) -> None:
@@ -154,13 +167,20 @@ def _assign(
         fault = plain_name_fault("Role", role)
         if fault is not None:
             raise Invalid(fault)
-        if role not in has:
-            assignment = RoleAssignment(role, actor.name, site.clock.now_ms())
+        stored = bind_role(site, connection, role)
+        if stored not in has:
+            if stored != role:
+                # What was stored of that name before is about no pool that there is.
+                people_store.withdraw(connection, name, role)
+            assignment = RoleAssignment(stored, actor.name, site.clock.now_ms())
             people_store.assign(connection, name, assignment)
 
 
-def _view(connection: sa.Connection, name: str) -> UserView:
+def _view(site: Site, connection: sa.Connection, name: str) -> UserView:
     user = people_store.find_user(connection, name)
     if user is None:
         raise NotFound(f"User {name} not found.")
-    return UserView(user, tuple(people_store.assignments(connection, name)))
+    given = people_store.assignments(connection, name)
+    present = PresentNames.of(site, connection, [each.role for each in given])
+    shown = [msgspec.structs.replace(each, role=present.shown(each.role)) for each in given]
+    return UserView(user, tuple(sorted(shown, key=lambda each: each.role)))

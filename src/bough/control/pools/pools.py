@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from bough.api.pools import DrainReport
 from bough.control.people.access import authorise, change_access, resource_of
+from bough.control.people.role_bindings import pool_roles
 from bough.control.pools import quota_effects
 from bough.control.pools.pool_config import (
     PoolSetup,
@@ -157,8 +158,10 @@ def delete_pool(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> bo
             return False
         pool = _lock(connection, name)
         _check_deletable(connection, name)
+        roles = pool_roles(pool_store.uuid_of(connection, name))
         pool_store.delete_pool(connection, name)
         change_access(connection)
+        people_store.forget_roles(connection, roles)
         people_store.forget_default_pool(connection, name)
         revise(connection, site, actor, ConfigType.POOL, name, None, note)
         audit(connection, site, actor, "pool:Delete", f"pool/{name}", pool)

@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.fields import read_gpus
-from bough.control.people.access import authorise, resource_of
+from bough.control.people.access import authorise, resource_of, resource_within
 from bough.control.pools import quota_effects, subpool_drain
 from bough.control.pools.pool_config import PoolSetup, read_pool_setup
 from bough.control.pools.pools import PoolView, view
@@ -228,7 +228,8 @@ def _authorise(
 ) -> None:
     """Ask about the pool by its own name, then whether it is one that can be divided."""
     found = pool_store.find(connection, parent)
-    authorise(actor, action, resource_of(found or parent), site.role_names)
+    asked = resource_of(found) if isinstance(found, Subpool) else resource_within(found or parent)
+    authorise(actor, action, asked, site.role_names)
     if found is None:
         raise NotFound(f"Pool {parent} not found.")
     if isinstance(found, Subpool):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from bough.control.people.access import allows, authorise, resource_of
+from bough.control.people.access import allows, authorise, resource_within
 from bough.control.site import Site
 from bough.model.access import Action, Actor
 from bough.model.record import StoredEvent
@@ -29,7 +29,7 @@ def follow(site: Site, actor: Actor, number: int) -> tuple[list[StoredEvent], in
 
 def _may_see(site: Site, actor: Actor, event: StoredEvent) -> bool:
     """Events of a pool need the right to read its workflows; others are for administrators."""
-    resource = None if event.pool is None else resource_of(event.pool)
+    resource = None if event.pool is None else resource_within(event.pool)
     return allows(actor, Action.WORKFLOW_READ, resource, site.role_names)
 
 

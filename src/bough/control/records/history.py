@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bough.control.config import policy, settings
-from bough.control.people.access import allows, authorise, resource_of
+from bough.control.people.access import allows, authorise, resource_within
 from bough.control.pools import pools
 from bough.control.pools.pools import PoolChange
 from bough.control.recording import NO_NOTE, Note, differences
@@ -162,5 +162,5 @@ def last_event(site: Site) -> int:
 
 
 def _may_see(site: Site, actor: Actor, event: StoredEvent) -> bool:
-    resource = None if event.pool is None else resource_of(event.pool)
+    resource = None if event.pool is None else resource_within(event.pool)
     return allows(actor, Action.WORKFLOW_READ, resource, site.role_names)
