@@ -37,14 +37,13 @@ from bough.server.connections import (
     OpenConnections,
     raise_file_limit,
 )
+from bough.server.data_folder import existing_store, open_store, write_secret
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
 from bough.server.hosting import open_host, reaches_stores, running_lock, runs_images
 from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
-from bough.server.recovery import existing_store, write_secret
 from bough.server.settings import Settings
-from bough.store import Store
 from bough.store.migration import upgrade
 
 LOG = logging.getLogger(__name__)
@@ -119,8 +118,7 @@ def _bounds(settings: Settings) -> Bounds:
 
 def upgrade_database(settings: Settings) -> str:
     """Bring the database up to date, and say which revision it has now."""
-    _make_folder(settings.data)
-    store = Store.open(settings.address)
+    store = open_store(settings)
     try:
         return upgrade(store)
     finally:
@@ -137,13 +135,12 @@ def rotate_key(settings: Settings) -> Rotation:
 @contextmanager
 def put_together(settings: Settings) -> Iterator[Running]:
     """Make everything, and end it afterwards: the scheduler first, then the database."""
-    _make_folder(settings.data)
     fault = plain_name_fault("Namespace", settings.namespace)
     if fault is not None:
         raise Invalid(fault)
     bell = Bell()
     site = Site(
-        Store.open(settings.address),
+        open_store(settings),
         namespace=settings.namespace,
         wake=bell,
         runs_images=runs_images(settings),
@@ -218,13 +215,6 @@ def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
         LOG.error("%s: %s", context["message"], error.strerror)
     else:
         loop.default_exception_handler(context)
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Invalid(f"{path} cannot be the data folder: {error.strerror}.") from None
 
 
 def _announce(settings: Settings, address: str, started: Started) -> None:

@@ -20,6 +20,8 @@ ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105 - a name
 DATABASE_FILE = "bough.db"
 #: The file with the key that encrypts credentials, in the data folder.
 KEY_FILE = "credential-key"
+#: The folder of the files of tasks, in the data folder.
+TASK_FOLDER = "local"
 MAXIMUM_BODY_BYTES = 8 << 20
 #: What is kept of the log of one attempt, and for how long after its end.
 LOG_BYTES = 64 << 20
@@ -72,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True):
     log_bytes: int = LOG_BYTES
     keep_days: int = KEEP_DAYS
     data_folders: tuple[Path, ...] = ()
+    #: The folder for the files of tasks; `None`: one in the data folder.
+    tasks: Path | None = None
 
     @property
     def address(self) -> str:
@@ -82,6 +86,11 @@ class Settings(msgspec.Struct, frozen=True):
     def credential_key_file(self) -> Path:
         """The file with the key that encrypts credentials."""
         return self.key_file or self.data / KEY_FILE
+
+    @property
+    def task_folder(self) -> Path:
+        """Where the files of tasks are."""
+        return self.tasks or self.data / TASK_FOLDER
 
     @property
     def admin_token_file(self) -> Path:

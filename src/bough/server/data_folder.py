@@ -1,0 +1,102 @@
+"""The server's data folder: making it, what shows that a site is in it, secrets in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bough.errors import Conflict, Invalid
+from bough.server.settings import DATABASE_FILE, Settings
+from bough.store import Store
+from bough.store.migration import current_revision, require_latest
+
+
+def make_folder(path: Path) -> None:
+    """Make the data folder, unless it is there."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be the data folder: {error.strerror}.") from None
+
+
+def open_store(settings: Settings) -> Store:
+    """Open the database of the site; an empty one is a new site only if nothing is around it."""
+    make_folder(settings.data)
+    store = Store.open(settings.address)
+    try:
+        traces = traces_of_a_site(settings)
+        if traces and is_empty(store):
+            raise Conflict(
+                f"The database is empty, but {settings.data} belongs to a site: it has "
+                f"{' and '.join(traces)}.",
+                hint="name the right --database, or `bough restore` a backup; "
+                "for a new site, name another --data folder",
+            )
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def is_empty(store: Store) -> bool:
+    """Whether nothing was ever migrated into a database."""
+    with store.read() as connection:
+        return current_revision(connection) is None
+
+
+def traces_of_a_site(settings: Settings) -> list[str]:
+    """What a site leaves in its folder besides the database, once that has something in it."""
+    found = [settings.admin_token_file]
+    attempts = settings.task_folder / "attempts"
+    if attempts.is_dir() and any(attempts.iterdir()):
+        found.append(attempts)
+    return [_below(settings.data, each) for each in found if each.exists()]
+
+
+def _below(folder: Path, path: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+@contextmanager
+def existing_store(settings: Settings) -> Iterator[Store]:
+    """The database of a server, for what is done beside it; none is made, and none is changed."""
+    path = settings.data / DATABASE_FILE
+    if settings.database is None and not path.is_file():
+        raise Invalid(
+            f"{path} does not exist: {settings.data} is not a server's data folder.",
+            hint="give the --data and --database that the server is started with",
+        )
+    store = Store.open(settings.address)
+    try:
+        require_latest(store)
+        yield store
+    finally:
+        store.close()
+
+
+def write_secret(path: Path, secret: str) -> None:
+    """Write a secret so that only its owner can read it, from the first moment on.
+
+    It is on the disk before the database knows of it: it is shown nowhere else.
+    """
+    try:
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secret + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def sync_folder(path: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

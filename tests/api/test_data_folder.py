@@ -1,0 +1,66 @@
+"""A data folder without its database is not taken for a new one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bough.errors import Conflict
+from bough.server.process import put_together, upgrade_database
+from bough.server.settings import Settings
+from bough.store import people as people_store
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A site that was started once."""
+    settings = Settings(tmp_path / "data", backend="virtual", gpus=1)
+    with put_together(settings):
+        pass
+    return settings
+
+
+def remove_database(settings: Settings) -> Path:
+    path = Path(settings.address)
+    for each in path.parent.glob(f"{path.name}*"):
+        each.unlink()
+    return path
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+def test_an_empty_database_in_the_folder_of_a_site_is_an_error_and_not_a_new_site(
+    settings: Settings, left: str
+):
+    path = remove_database(settings)
+    if left != "nothing":
+        path.touch()
+    token = settings.admin_token_file.read_text()
+
+    for start in (lambda: put_together(settings).__enter__(), lambda: upgrade_database(settings)):
+        with pytest.raises(Conflict) as caught:
+            start()
+        assert "The database is empty, but" in caught.value.message
+        assert "it has admin-token." in caught.value.message
+        assert "bough restore" in str(caught.value.hint)
+
+    assert token == settings.admin_token_file.read_text()
+
+
+def test_another_empty_database_is_an_error_too_where_tasks_have_left_their_files(
+    settings: Settings, tmp_path: Path
+):
+    settings.admin_token_file.unlink()
+    (settings.data / "local" / "attempts" / "task-0").mkdir(parents=True)
+    other = Settings(settings.data, backend="virtual", database=f"sqlite:///{tmp_path}/other.db")
+    with pytest.raises(Conflict) as caught:
+        put_together(other).__enter__()
+    assert "it has local/attempts." in caught.value.message
+
+
+def test_a_first_start_that_was_killed_early_can_be_made_again(tmp_path: Path):
+    settings = Settings(tmp_path / "data", backend="virtual", gpus=1)
+    settings.data.mkdir()
+    Path(settings.address).touch()
+    with put_together(settings) as running, running.site.store.read() as connection:
+        assert ["admin"] == [each.name for each in people_store.list_users(connection)]
