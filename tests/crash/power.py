@@ -66,8 +66,12 @@ class Disk:
         _run("sync", "--file-system", str(self.path))
 
     def copy(self) -> None:
-        """Keep the image as it is now."""
-        _run("cp", "--sparse=always", str(self._image), str(self._copy))
+        """Keep the image as it is at one moment: the kernel may write to it meanwhile."""
+        while True:
+            _run("cp", "--sparse=always", str(self._image), str(self._copy))
+            compare = ["cmp", "--silent", str(self._image), str(self._copy)]
+            if subprocess.run(compare, check=False).returncode == 0:
+                return
 
     def replace(self) -> None:
         """Have the copy in place of what is mounted, which nothing uses any more."""
