@@ -324,7 +324,10 @@ class Hosting:
         self._options = ("--namespace", "ns", *options)
         if gpus is not None:
             self._options += ("--gpus", str(gpus))
+        #: Where the database is, for commands on the server's machine.
+        self.database_options = ["--data", str(self.data)]
         if database:
+            self.database_options += ["--database", database]
             self._options += ("--database", database)
         self._process: subprocess.Popen[str] | None = None
         self._program = self.PROGRAM

@@ -58,6 +58,8 @@ SECTIONS = {
         "serve": "serve",
         "db": "serve",
         "admin": "admin",
+        "backup": "backup",
+        "restore": "backup",
         "config": "config",
         "user": "user",
         "token": "token",

@@ -77,6 +77,22 @@ class CredentialKeys:
             _write(self.path, keys)
         self._keys = keys
 
+    def take_in(self, text: str) -> None:
+        """Add the keys of another file's text behind those of this one, if they are not there."""
+        if self.path is None:
+            return
+        try:
+            more = [base64.b64decode(each, validate=True) for each in text.split()]
+        except binascii.Error:
+            more = []
+        if not more or any(len(each) != _KEY_BYTES for each in more):
+            raise Invalid("The key of the backup cannot be read.")
+        own = _read(self.path) if os.path.lexists(self.path) else ()
+        keys = tuple(dict.fromkeys((*own, *more)))
+        if keys != own:
+            _write(self.path, keys)
+        self._keys = keys
+
     def drop_older(self) -> None:
         """Keep the key that encrypts, and no other."""
         keys = self._keys[:1]

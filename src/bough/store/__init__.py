@@ -3,6 +3,7 @@
 - database: opening a database; reading and writing in transactions
 - write_batches: many writers of one SQLite file with one commit
 - migration: bringing a database up to date; the steps are in `migrations`
+- dump: all rows as a file, and back
 - schema: the tables as they are now
 - rows: rows into model types
 - lease: which of several servers decides

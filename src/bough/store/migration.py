@@ -27,16 +27,21 @@ _MIGRATION_LOCK = 0x626F756768 + 1
 
 def upgrade(store: Store, revision: str = LATEST) -> str:
     """Bring the database to a revision, and say which one that is. Twice changes nothing."""
-    from alembic import command  # noqa: PLC0415
-
-    config = _config()
     with store.write() as connection:
         if not store.is_sqlite:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-        config.attributes["connection"] = connection
-        _refuse_newer(connection, config)
-        command.upgrade(config, revision)
-        return current_revision(connection) or ""
+        return migrate(connection, revision)
+
+
+def migrate(connection: sa.Connection, revision: str = LATEST) -> str:
+    """The same, in the transaction of the caller."""
+    from alembic import command  # noqa: PLC0415
+
+    config = _config()
+    config.attributes["connection"] = connection
+    _refuse_newer(connection)
+    command.upgrade(config, revision)
+    return current_revision(connection) or ""
 
 
 def require_latest(store: Store) -> None:
@@ -73,12 +78,17 @@ def _config() -> Config:
     return config
 
 
-def _refuse_newer(connection: sa.Connection, config: Config) -> None:
+def known_revisions() -> frozenset[str]:
+    """All revisions that this program can migrate from."""
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    found = ScriptDirectory.from_config(_config()).walk_revisions()
+    return frozenset(script.revision for script in found)
+
+
+def _refuse_newer(connection: sa.Connection) -> None:
     revision = current_revision(connection)
-    if revision is not None and revision not in known:
+    if revision is not None and revision not in known_revisions():
         raise Unavailable(
             f"The database is of revision {revision}, which is newer than this program; "
             "start a newer one."

@@ -87,3 +87,9 @@ def raise_if(connection: sa.Connection, name: str, expected: int) -> bool:
         return True
     connection.execute(sa.update(COUNTERS).where(COUNTERS.c.name == name).values(value=raised - 1))
     return False
+
+
+def raise_counter_to(connection: sa.Connection, name: str, least: int) -> None:
+    """Count up to a number at least."""
+    if raise_counter(connection, name) < least:
+        connection.execute(sa.update(COUNTERS).where(COUNTERS.c.name == name).values(value=least))

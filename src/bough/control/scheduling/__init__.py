@@ -6,6 +6,7 @@
 - live_workflows: unfinished workflows in memory, in step with the store
 - apply_plan: a plan becomes true in one transaction; a stale one is discarded
 - outbox: sends decisions to the backends, again until they have them
+- after_restore: forgetting what was true before a restore of the database
 - timeouts: groups that wait or run for longer than their workflow allows
 - explanation: why a workflow waits, shown by planning; nothing of it is applied
 - pool_remedies: what would help, in the words of pools

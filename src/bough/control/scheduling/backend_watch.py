@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from bough.control.nodes import node_sync
-from bough.control.scheduling import outbox
+from bough.control.scheduling import after_restore, outbox
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.errors import BoughError, NotLeading
@@ -54,6 +54,7 @@ class BackendWatch:
         try:
             self._sync()
             if self._reminders:
+                self._end_unknown()
                 told = outbox.remind(self._site, self.backend)
                 self._reminders = 0 if told else self._reminders - 1
             self._observe()
@@ -82,6 +83,17 @@ class BackendWatch:
             node_sync.sync(self._site, self.backend.name, offered)
             self._offered, self._synced_ms = offered, now_ms
         self.answers = True
+
+    def _end_unknown(self) -> None:
+        """Once after a restore of the database, end the attempts that it did not bring back."""
+        restore = after_restore.unattended(self._site, self.backend.name)
+        if not restore:
+            return
+        stop = after_restore.stop_unknown(self._site, self._ask(self.backend.observe))
+        if stop is not None:
+            LOG.warning("%d attempts are not in the restored database, and end", len(stop.attempts))
+            self._ask(lambda: self.backend.stop(stop))
+        after_restore.note_attended(self._site, self.backend.name, restore)
 
     def _observe(self) -> None:
         """Write down what it sees, as far as it is new."""

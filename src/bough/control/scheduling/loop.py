@@ -15,7 +15,7 @@ import msgspec
 
 from bough.control.pools import subpool_drain
 from bough.control.pools.queue_names import PoolWords
-from bough.control.scheduling import outbox, timeouts
+from bough.control.scheduling import after_restore, outbox, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
 from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
 from bough.control.scheduling.snapshot import SnapshotBuilder
@@ -88,6 +88,8 @@ class Scheduler:
         self._builder = SnapshotBuilder(site)
         self._memo = Memo()
         self._leads = False
+        #: The last restore of the database that this server knows of.
+        self._restore = ""
         self._failed = False
         #: The last plan, if nothing came of it; and when it was made.
         self._idle: CycleResult | None = None
@@ -169,11 +171,12 @@ class Scheduler:
 
     def _lead(self) -> bool:
         leads = self._lease.held()
-        if leads and not self._leads:
-            # Another one may have decided since.
+        restore = after_restore.last_restore(self._site) if leads else self._restore
+        if leads and (not self._leads or restore != self._restore):
+            # Another one may have decided since, or all may be as it was long ago.
             self._forget()
             subpool_drain.rearm_drains(self._site)
-        self._leads = leads
+        self._leads, self._restore = leads, restore
         return leads
 
     def _decide(self) -> CycleResult:

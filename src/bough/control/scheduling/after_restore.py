@@ -1,0 +1,47 @@
+"""After a restore: what servers know is out of date, and tasks may run that no record has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bough.control.config.settings import read_workflow_settings
+from bough.control.site import Site
+from bough.model.backend import Observation, Sight, Stop
+from bough.store import settings as setting_store
+from bough.store import tasks as task_store
+from bough.store.dump import RESTORED
+
+_ALIVE = (Sight.STARTING, Sight.RUNNING)
+
+
+def last_restore(site: Site) -> str:
+    """Which restore was the last; empty: there was none."""
+    with site.store.read() as connection:
+        return str(setting_store.get(connection, RESTORED) or "")
+
+
+def unattended(site: Site, backend: str) -> str:
+    """The last restore, if a backend was not yet told which attempts it did not bring back."""
+    with site.store.read() as connection:
+        restore = str(setting_store.get(connection, RESTORED) or "")
+        return "" if restore == setting_store.get(connection, _attended(backend)) else restore
+
+
+def stop_unknown(site: Site, seen: Sequence[Observation]) -> Stop | None:
+    """End what runs and is in no record."""
+    alive = [each.attempt for each in seen if each.sight in _ALIVE]
+    with site.store.read() as connection:
+        known = {task.attempt for task in task_store.attempts(connection, alive)}
+        grace_s = read_workflow_settings(connection).termination_grace_s
+    unknown = tuple(each for each in alive if each not in known)
+    return Stop(unknown, "restore", grace_s) if unknown else None
+
+
+def note_attended(site: Site, backend: str, restore: str) -> None:
+    """It is done, for good."""
+    with site.store.write() as connection:
+        setting_store.put(connection, _attended(backend), restore)
+
+
+def _attended(backend: str) -> str:
+    return f"{RESTORED}/{backend}"

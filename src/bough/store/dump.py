@@ -1,0 +1,297 @@
+"""All rows of a database as a file, and back: the same for SQLite and PostgreSQL.
+
+A dump is text in gzip: a line that says what it is, a line for each row, and a last line with the
+number of rows and a checksum of all lines before. It belongs to one revision of the tables. A
+database is made anew at that revision, filled, and then migrated, in one transaction.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.errors import Conflict, Invalid
+from bough.store import settings
+from bough.store.database import Store, again_if_given_up
+from bough.store.migration import current_revision, known_revisions, migrate
+from bough.store.schema import AUDIT, EVENTS, METADATA, OUTBOX
+
+#: The form of this file.
+FORM = 1
+_KIND = "bough backup"
+_AT_ONCE = 500
+#: Says which restore was the last, for servers that run meanwhile.
+RESTORED = "restored"
+#: Numbers of these are never given again, also not to rows that were restored over.
+_NUMBERED = (AUDIT, EVENTS, OUTBOX)
+#: Tables about servers that run now: in no dump, and left as they are.
+_OF_THE_MOMENT = ("leadership",)
+_REVISIONS = "alembic_version"
+_TRIGGER_FUNCTIONS = sa.text(
+    "SELECT proname FROM pg_proc WHERE pronamespace = current_schema()::regnamespace "
+    "AND prorettype = 'trigger'::regtype AND proname LIKE 'bough%'"
+)
+
+#: Is told the name of a table and how many of its rows are done.
+Progress = Callable[[str, int], None]
+
+
+class DumpHead(msgspec.Struct, frozen=True):
+    """The first line: what a dump is of."""
+
+    #: The program that made it, and when.
+    version: str
+    created: str
+    #: The revision of the tables.
+    revision: str
+    #: The last numbers that were given, by table.
+    numbers: dict[str, int]
+    kind: str = _KIND
+    form: int = FORM
+    #: The content of the key file, if that was asked for.
+    key: str | None = None
+
+
+class DumpEnd(msgspec.Struct, frozen=True):
+    """The last line."""
+
+    rows: int
+    sha256: str
+
+
+#: Makes the first line, from the revision and the last numbers.
+MakeHead = Callable[[str, dict[str, int]], DumpHead]
+
+
+def write_dump(store: Store, file: BinaryIO, head: MakeHead, tell: Progress) -> int:
+    """Write all rows as they are at one moment; how many there are."""
+    digest = hashlib.sha256()
+    count = 0
+    with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed, store.read() as connection:
+
+        def write(value: object) -> None:
+            line = msgspec.json.encode(value) + b"\n"
+            digest.update(line)
+            packed.write(line)
+
+        write(head(current_revision(connection) or "", _last_numbers(connection)))
+        for table in METADATA.sorted_tables:
+            if table.name in _OF_THE_MOMENT:
+                continue
+            names = [str(each.name) for each in table.columns]
+            done = 0
+            for row in connection.execute(_in_order(table)).yield_per(_AT_ONCE):
+                write([str(table.name), dict(zip(names, row, strict=True))])
+                done += 1
+            count += done
+            tell(table.name, done)
+        packed.write(msgspec.json.encode(DumpEnd(count, digest.hexdigest())) + b"\n")
+    return count
+
+
+def check_dump(path: Path) -> tuple[DumpHead, int]:
+    """Read a dump to its end; what it is of, and how many rows it has, if nothing is wrong."""
+    digest = hashlib.sha256()
+    head: DumpHead | None = None
+    last = b""
+    rows = -1
+    for line in _lines(path):
+        if head is None:
+            head = _head(path, line)
+        if last:
+            digest.update(last)
+            rows += 1
+        last = line
+    if head is None:
+        raise Invalid(f"{path} is not a backup of Bough: it is empty.")
+    try:
+        end = msgspec.json.decode(last, type=DumpEnd)
+    except msgspec.MsgspecError:
+        raise Invalid(f"{path} is not whole: its end is missing.") from None
+    if (end.rows, end.sha256) != (rows, digest.hexdigest()):
+        raise Invalid(f"{path} is damaged: its checksum is wrong.")
+    return head, rows
+
+
+@again_if_given_up
+def load_dump(store: Store, path: Path, mark: str, *, replace: bool, tell: Progress) -> DumpHead:
+    """Have what a dump has, and nothing else, in one transaction.
+
+    `mark` tells running servers that everything may be different now.
+    """
+    head, _ = check_dump(path)
+    if head.revision not in known_revisions():
+        raise Conflict(
+            f"{path} is of revision {head.revision}, which this program does not know.",
+            hint=f"it was made by version {head.version}; restore it with that one or a newer one",
+        )
+    with store.write() as connection:
+        numbers, version, kept = head.numbers, 0, {}
+        if current_revision(connection) is not None:
+            if not replace:
+                raise Conflict(
+                    "The database is not empty.",
+                    hint="--replace deletes all that is in it and not in the backup",
+                )
+            found = _last_numbers(connection)
+            numbers = {name: max(found.get(name, 0), number) for name, number in numbers.items()}
+            version = settings.counter(connection, settings.VERSION)
+            kept = _drop_all(connection)
+        migrate(connection, head.revision)
+        _fill(connection, path, tell)
+        _go_on_from(connection, numbers)
+        migrate(connection)
+        _put_back(connection, kept)
+        settings.raise_counter_to(connection, settings.VERSION, version + 1)
+        settings.put(connection, RESTORED, mark)
+    return head
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(path, "rb") as file:
+            yield from file
+    except EOFError:
+        raise Invalid(f"{path} is not whole: its end is missing.") from None
+    except gzip.BadGzipFile as error:
+        damaged = "CRC" in str(error) or "length" in str(error)
+        what = "damaged" if damaged else "not a backup of Bough"
+        raise Invalid(f"{path} is {what}: {error}.") from None
+    except zlib.error as error:
+        raise Invalid(f"{path} is damaged: {error}.") from None
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _head(path: Path, line: bytes) -> DumpHead:
+    try:
+        head = msgspec.json.decode(line, type=DumpHead)
+    except msgspec.MsgspecError:
+        head = None
+    if head is None or head.kind != _KIND:
+        raise Invalid(f"{path} is not a backup of Bough.")
+    if head.form != FORM:
+        raise Invalid(
+            f"{path} has form {head.form}, and this program reads form {FORM}.",
+            hint=f"it was made by version {head.version}",
+        )
+    return head
+
+
+def _in_order(table: sa.Table) -> sa.Select[Any]:
+    """All rows, those that others of the same table refer to first."""
+    order = [each.parent.is_not(None) for each in table.foreign_keys if each.column.table is table]
+    return sa.select(table).order_by(*order, *table.primary_key.columns)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    decoder = msgspec.json.Decoder(tuple[str, dict[str, Any]])
+    lines = _lines(path)
+    next(lines)
+    for line in lines:
+        if line.startswith(b"["):
+            yield decoder.decode(line)
+
+
+def _fill(connection: sa.Connection, path: Path, tell: Progress) -> None:
+    """Put the rows of a dump into tables that were just made."""
+    tables = sa.MetaData()
+    tables.reflect(connection)
+    for table in reversed(tables.sorted_tables):
+        if table.name not in (_REVISIONS, *_OF_THE_MOMENT):
+            connection.execute(sa.delete(table))
+    for name, rows in groupby(_rows(path), key=lambda each: each[0]):
+        table = tables.tables.get(name)
+        if table is None:
+            raise Invalid(f"{path} is damaged: it has rows of a table {name}, which is not known.")
+        done = 0
+        for part in _parts(_renumbered(name, row) for _, row in rows):
+            if not all(_fits(table, row) for row in part):
+                raise Invalid(f"{path} is damaged: it has rows that do not fit the table {name}.")
+            connection.execute(sa.insert(table), part)
+            done += len(part)
+        tell(name, done)
+
+
+def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    part: list[dict[str, Any]] = []
+    for row in rows:
+        part.append(row)
+        if len(part) == _AT_ONCE:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _fits(table: sa.Table, row: dict[str, Any]) -> bool:
+    return set(table.primary_key.columns.keys()) <= set(row) <= set(table.columns.keys())
+
+
+def _renumbered(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a table; transactions, which events name, are numbered anew."""
+    return {**row, "written_in": 0} if table == EVENTS.name else row
+
+
+def _last_numbers(connection: sa.Connection) -> dict[str, int]:
+    """The last numbers that were given, also to rows that are deleted."""
+    found: dict[str, int] = {}
+    for table in _NUMBERED:
+        if connection.dialect.name == "postgresql":
+            last = sa.select(sa.literal_column("last_value")).select_from(
+                sa.table(_sequence(table))
+            )
+        else:
+            sequences = sa.table("sqlite_sequence", sa.column("name"), sa.column("seq"))
+            last = sa.select(sequences.c.seq).where(sequences.c.name == table.name)
+        found[str(table.name)] = connection.execute(last).scalar() or 0
+    return found
+
+
+def _go_on_from(connection: sa.Connection, numbers: dict[str, int]) -> None:
+    """Give no number again."""
+    for table in _NUMBERED:
+        rows = connection.execute(sa.select(sa.func.max(table.c.number))).scalar() or 0
+        last = max(rows, numbers.get(table.name, 0))
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.setval(_sequence(table), max(last, 1), last > 0)))
+        elif last:
+            sequences = sa.table("sqlite_sequence", sa.column("name"), sa.column("seq"))
+            connection.execute(sa.delete(sequences).where(sequences.c.name == table.name))
+            connection.execute(sa.insert(sequences).values(name=table.name, seq=last))
+
+
+def _sequence(table: sa.Table) -> str:
+    return f"{table.name}_number_seq"
+
+
+def _drop_all(connection: sa.Connection) -> dict[str, list[dict[str, Any]]]:
+    """Drop all tables; the rows that are put back afterwards."""
+    tables = sa.MetaData()
+    tables.reflect(connection)
+    kept = {
+        name: [dict(row._mapping) for row in connection.execute(sa.select(tables.tables[name]))]
+        for name in _OF_THE_MOMENT
+        if name in tables.tables
+    }
+    tables.drop_all(connection)
+    if connection.dialect.name == "postgresql":
+        for name in connection.execute(_TRIGGER_FUNCTIONS).scalars().all():
+            connection.exec_driver_sql(f'DROP FUNCTION "{name}"()')
+    return kept
+
+
+def _put_back(connection: sa.Connection, kept: dict[str, list[dict[str, Any]]]) -> None:
+    for name, rows in kept.items():
+        table = METADATA.tables[name]
+        connection.execute(sa.delete(table))
+        if rows:
+            connection.execute(sa.insert(table), rows)
