@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bough.core.cycle.candidates import Candidates, Preemptor
+from bough.core.cycle.candidates import Candidates
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing, standing_of
+from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import (

@@ -11,7 +11,6 @@ import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bough.core.cycle.candidates import Preemptor, Victim
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.flavors import FlavorAssignment, Mode, Needs, needs_in
 from bough.core.cycle.forest import Leaf
@@ -20,6 +19,8 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import standing_of
+from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.victim import Victim
 from bough.core.cycle.waits import is_waiting
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.from_workload import gang_of_workload

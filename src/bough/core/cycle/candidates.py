@@ -1,35 +1,28 @@
 """Which gangs may be evicted for which, and in what order.
 
-In its own queue a gang preempts by priority. From other queues it reclaims what they use beyond
-their quota: a queue, or a cohort between it and the preemptor, that is within its quota is never
-touched. The preemptor has the *advantage* over those that use quota of a subtree which it is in and
-which could hold it, as what is guaranteed always has; from the others it may take only while it
-does not itself borrow, or where its queue lets it reclaim while borrowing. Any part that a gang can
-do without goes before any gang is broken.
+In its own queue a gang preempts by priority. From other queues it reclaims what `tiers` lets it.
+Any part that a gang can do without goes before any gang is broken.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import NamedTuple
-
-from msgspec.structs import astuple
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.forest import Inner, Leaf, Ranked
-from bough.core.cycle.queue_order import Standing
+from bough.core.cycle.forest import Ranked
+from bough.core.cycle.tiers import Preemptor, Tier, is_out_of_reach, tiers_of
+from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import (
     Unit,
-    UnitKind,
     surplus_in_turn,
     surplus_pods,
 )
 from bough.core.gang.tree import pods_of
-from bough.core.quota.account import Account, Charge, charge, credit
+from bough.core.quota.account import Charge, charge, credit
 from bough.errors import Broken
 from bough.model.admission import (
     BorrowWithinCohort,
@@ -38,128 +31,7 @@ from bough.model.admission import (
 )
 from bough.model.gang import Pod
 from bough.model.plan import EvictionRule
-from bough.model.quota import Amounts, Cohort, FlavorResource, Queue, TreeNode
-
-
-class Preemptor(NamedTuple):
-    """Which gang looks for victims, and what for."""
-
-    leaf: Leaf
-    standing: Standing
-    #: Everything that it asks for.
-    amounts: Amounts
-    #: Of these there is not enough quota.
-    scarce: tuple[FlavorResource, ...]
-    #: Gangs that are no victims, whatever they are.
-    excluded: Container[str] = ()
-    #: Whether it is within its quota at every level, and may not exceed it.
-    guaranteed: bool = False
-    #: Whether it takes from others only while all nodes on its side stay within their quota.
-    within_quota: bool = False
-    #: Whether it also needs room on nodes; then gangs may be in its way that use none of the quota.
-    needs_room: bool = False
-
-
-class Tier(NamedTuple):
-    """A cohort above the preemptor; candidates below it, but not below the level before it."""
-
-    inner: Inner
-    #: Whether the preemptor has the advantage over these candidates.
-    advantage: bool
-    #: Queues that are not of this level.
-    skipped: frozenset[str]
-    #: Sorted, those of skipped queues among them: what was told to end, and what was not.
-    leaving: list[Ranked]
-    running: list[Ranked]
-
-
-class Victim:
-    """What ends together: a gang, or a part that it can do without."""
-
-    __slots__ = (
-        "_parts",
-        "charges",
-        "claim",
-        "level",
-        "pods",
-        "reach",
-        "rule",
-        "surplus",
-        "unit",
-        "whole",
-    )
-
-    def __init__(
-        self,
-        claim: Claim,
-        pods: tuple[Pod, ...],
-        reach: Tier | None,
-        rule: EvictionRule,
-        level: TreeNode,
-        charges: Sequence[Charge],
-        unit: Unit | None = None,
-    ) -> None:
-        self.claim = claim
-        #: What it counts in the ledger of everything.
-        self.charges = charges
-        #: All that a gang or replica holds, some of which may be taken already.
-        self.pods = pods
-        #: `None`: it is in the preemptor's own queue.
-        self.reach = reach
-        self.rule = rule
-        #: The lowest node of the quota tree that both are below.
-        self.level = level
-        #: The part of its gang that it is; `None`: the gang as a whole.
-        self.unit = unit
-        self.whole = unit is None
-        #: Of a whole gang: what it would give back before it is broken.
-        self.surplus: tuple[Pod, ...] = ()
-        self._parts: frozenset[str] | None = None
-
-    @property
-    def gang(self) -> str:
-        """The name of its gang."""
-        return self.claim.name
-
-    @property
-    def parts(self) -> frozenset[str]:
-        """The names of its pods."""
-        if self._parts is None:
-            self._parts = frozenset(pod.name for pod in self.pods)
-        return self._parts
-
-    @property
-    def own(self) -> bool:
-        """Whether it is of the preemptor's own queue."""
-        return self.reach is None
-
-    @property
-    def priority(self) -> int:
-        """The priority of its gang."""
-        return self.claim.standing.priority
-
-    @property
-    def gpus(self) -> int:
-        """The GPUs of its pods, or of its pod sets."""
-        if self.claim.counted:
-            usage = self.claim.usage.items()
-            return sum(amount for what, amount in usage if what.resource.endswith("gpu"))
-        return sum(pod.requests.gpus for pod in self.pods)
-
-    @property
-    def core(self) -> int:
-        """The GPUs that its gang cannot give back without being broken; of a part all."""
-        return self.gpus - sum(pod.requests.gpus for pod in self.surplus)
-
-    @property
-    def alike(self) -> Hashable:
-        """What makes it as good a victim as another: its pods' requests and nodes."""
-        pods = sorted((pod.node or "", astuple(pod.requests)) for pod in self.pods)
-        if self.unit is not None and self.unit.kind is UnitKind.POD:
-            return self.gang, self.unit.node.position, *pods
-        if self.whole and self.pods and not self.surplus:
-            return self.claim.queue, self.priority, *pods
-        return self.gang, self.parts
+from bough.model.quota import Cohort, FlavorResource, Queue
 
 
 class Candidates:
@@ -170,7 +42,7 @@ class Candidates:
         self._preemptor = preemptor
         self._rules = preemptor.leaf.preemption
         self._path = copy.path(preemptor.leaf.queue.name)
-        self._levels = list(_levels(copy, preemptor)) if copy.rules.reclaim else []
+        self._levels = list(tiers_of(copy, preemptor)) if copy.rules.reclaim else []
 
     @property
     def elsewhere(self) -> bool:
@@ -230,11 +102,14 @@ class Candidates:
             return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
             return False
+        leaf = victim.claim.leaf
+        if leaf is None:
+            raise Broken(f"{victim.gang} holds quota of no queue")
         if not surplus:
-            return not is_out_of_reach(victim, self._preemptor.scarce)
+            return not is_out_of_reach(leaf, reach, self._preemptor.scarce)
         charges = self.charges(victim.claim, surplus)
         credit(charges)
-        out_of_reach = is_out_of_reach(victim, self._preemptor.scarce)
+        out_of_reach = is_out_of_reach(leaf, reach, self._preemptor.scarce)
         charge(charges)
         return not out_of_reach
 
@@ -298,6 +173,8 @@ class Candidates:
 
     def _has_run_long_enough(self, claim: Claim, reach: Tier | None) -> bool:
         """Whether a gang has run for as long as it may at least before it is broken."""
+        if not self._copy.runtimes_matter:
+            return True
         safe_for = self._safe_for_ms(claim, reach)
         if safe_for is None:
             safe_for = self._copy.rules.minimum_runtime_ms
@@ -425,62 +302,6 @@ class Candidates:
             for what, amount in self._copy.cost(claim, pod).items()
             if leaf is not None
         ]
-
-
-def is_out_of_reach(victim: Victim, scarce: tuple[FlavorResource, ...]) -> bool:
-    """Whether the victim's queue, or a cohort between it and the preemptor, borrows no more."""
-    reach, leaf = victim.reach, victim.claim.leaf
-    if reach is None:
-        return False
-    if leaf is None:
-        raise Broken(f"{victim.claim.name} holds quota of no queue")
-    if leaf.is_within_nominal(scarce):
-        return True
-    inner = leaf.parent
-    while inner is not None and inner is not reach.inner:
-        if inner.is_within_nominal(scarce):
-            return True
-        inner = inner.parent
-    return False
-
-
-def _levels(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
-    """The cohorts from which the preemptor may reclaim, from its own up to the root."""
-    leaf = preemptor.leaf
-    rule = leaf.preemption.reclaim_within_cohort
-    inner = leaf.parent
-    if inner is None or rule is ReclaimWithinCohort.NEVER:
-        return
-    rest: list[tuple[Account | None, int]] = [
-        (leaf.account(what), amount) for what, amount in preemptor.amounts.items()
-    ]
-    advantage = preemptor.guaranteed or preemptor.within_quota or _holds_all(rest)
-    skipped = frozenset((leaf.queue.name,))
-    while inner is not None:
-        leaving, running = copy.forest.reclaimable(
-            inner, preemptor.scarce, only_users=not preemptor.needs_room
-        )
-        yield Tier(inner, advantage, skipped, leaving, running)
-        rest = [_passed_on(account, amount) for account, amount in rest]
-        advantage = advantage or _holds_all(rest)
-        skipped = inner.names
-        inner = inner.parent
-
-
-def _holds_all(requests: list[tuple[Account | None, int]]) -> bool:
-    """Whether a node's own quota could hold all of this on top of what it uses."""
-    return all(
-        account is not None and account.usage + amount <= account.subtree_quota
-        for account, amount in requests
-    )
-
-
-def _passed_on(account: Account | None, amount: int) -> tuple[Account | None, int]:
-    """What a node leaves of a request to the node above it."""
-    if account is None:
-        return None, amount
-    kept = max(0, account.local_quota - account.usage)
-    return account.parent, max(0, amount - kept)
 
 
 def _first_at(ranked: list[Ranked], priority: int) -> int:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bough.core.cycle.candidates import Victim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.flavors import FlavorAssignment
 from bough.core.cycle.judge import Judgement, Outlook, judge, put_back, take
+from bough.core.cycle.victim import Victim
 from bough.core.quota.account import Charge, available
 from bough.model.admission import QueueingStrategy, ReclaimWithinCohort
 from bough.model.plan import Wait

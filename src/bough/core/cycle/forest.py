@@ -7,7 +7,7 @@ is core.quota's; this keeps its accounts at hand.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ from bough.model.admission import Preemption
 from bough.model.gang import Gang
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
-from bough.model.workload import Admission, PodSet
+from bough.model.workload import Admission, Flavor, PodSet
 
 if TYPE_CHECKING:
     from bough.core.cycle.flavors import Needs
@@ -93,6 +93,8 @@ class Leaf:
 
     __slots__ = (
         "_counted",
+        "_flavors",
+        "_missing",
         "accounts",
         "cycle",
         "groups",
@@ -132,6 +134,9 @@ class Leaf:
         self.needs: dict[bytes, Needs] = {}
         #: By the identity of admissions, which alike gangs share.
         self._counted: dict[int, Counted] = {}
+        #: The first of its flavors that is not among those that it was last asked about.
+        self._flavors: Mapping[str, Flavor] | None = None
+        self._missing: str | None = None
         #: Sorted: what was not told to end, and what was.
         self.running: list[Ranked] = []
         self.leaving: list[Ranked] = []
@@ -146,6 +151,14 @@ class Leaf:
                 raise Broken(f"queue {self.queue.name} has no account of {what}")
             self.accounts[what] = account
         return account
+
+    def missing_flavor(self, flavors: Mapping[str, Flavor]) -> str | None:
+        """The first flavor that the queue lists and there is not."""
+        if self._flavors is not flavors:
+            self._flavors = flavors
+            listed = (each.name for group in self.queue.resource_groups for each in group.flavors)
+            self._missing = next((name for name in listed if name not in flavors), None)
+        return self._missing
 
     def counted(self, gang: Gang, admission: Admission) -> Counted:
         """What the admission of a gang counts; worked out once for gangs that share it."""

@@ -247,8 +247,5 @@ def _why_stopped(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> str | None:
         return f"is stopped: its stopPolicy is {leaf.queue.rules.stop}"
     if not claim.counted:
         return None
-    for group in leaf.queue.resource_groups:
-        for flavor in group.flavors:
-            if flavor.name not in copy.flavors:
-                return f"is stopped: there is no flavor {flavor.name}"
-    return None
+    missing = leaf.missing_flavor(copy.flavors)
+    return None if missing is None else f"is stopped: there is no flavor {missing}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 
-from bough.core.cycle.candidates import Preemptor, Victim
+import msgspec
+
 from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.flavors import (
     FlavorAssignment,
@@ -23,6 +24,8 @@ from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.partial import can_shrink, largest_that_fits
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing
+from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import charge, credit, potential
 from bough.model.admission import PreemptionWithinQueue, ReclaimWithinCohort
@@ -45,21 +48,18 @@ class Outlook(StrEnum):
 _NOTHING_YET = FlavorAssignment()
 
 
-class Judgement:
+class Judgement(msgspec.Struct, gc=False, eq=False):
     """A gang with what it could get, and at whose expense."""
 
-    __slots__ = ("assignment", "claim", "excluded", "leaf", "nominated", "outlook", "victims")
-
-    def __init__(self, leaf: Leaf, claim: Claim, *, nominated: bool = False) -> None:
-        self.leaf = leaf
-        self.claim = claim
-        #: Whether room is being freed for it since an earlier cycle.
-        self.nominated = nominated
-        #: Gangs that are no victims: something of them starts in this cycle.
-        self.excluded: Container[str] = ()
-        self.assignment = _NOTHING_YET
-        self.victims: Sequence[Victim] = ()
-        self.outlook = Outlook.NOTHING
+    leaf: Leaf
+    claim: Claim
+    #: Whether room is being freed for it since an earlier cycle.
+    nominated: bool = False
+    #: Gangs that are no victims: something of them starts in this cycle.
+    excluded: Container[str] = ()
+    assignment: FlavorAssignment = _NOTHING_YET
+    victims: Sequence[Victim] = ()
+    outlook: Outlook = Outlook.NOTHING
 
 
 def judge(

@@ -35,18 +35,17 @@ class Ledgers:
         for: what was told to end earlier counts until it has ended. All trees note old usage in one
         log, so that a what-if is about all of them.
         """
-        cohorts, queues = tuple(cohorts), tuple(queues)
         self.log = UndoLog() if log is None else log
         #: Everything, without what was told to end.
         self.total = QuotaTree.of(cohorts, queues, self.log)
         #: Everything that holds something now, and not what waits for others to end.
-        self.present = QuotaTree.of(cohorts, queues, self.log) if apart else self.total
+        self.present = QuotaTree.like(self.total) if apart else self.total
         self.apart = apart
         #: Where the present has no tree, in order: a queue, and what it has more than in `total`,
         #: or less.
         self._differs: dict[int, tuple[str, Amounts, bool]] = {}
         #: What is guaranteed; also held to what cohorts have promised.
-        self.guaranteed = GuaranteedTree.of(cohorts, queues, self.log)
+        self.guaranteed = GuaranteedTree.like(self.total)
 
     def refusal(self, queue: str, request: Amounts, *, guaranteed: bool) -> Refusal | None:
         """Why a queue cannot take a request, once what was told to end has ended."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bough.core.cycle.candidates import Victim
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.place.result import Placement
 from bough.model.plan import Admit, Bind, Eviction, EvictionRule, Nomination, Plan, Wait

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from bough.core.cycle.candidates import Candidates, Preemptor, Victim
+from bough.core.cycle.candidates import Candidates
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.offers import Offer
 from bough.core.cycle.room import room_for
+from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.victim import Victim
 from bough.core.cycle.victim_search import MOST_TO_EXCHANGE, MOST_UNITS, Actions, improve
 from bough.core.cycle.victims import search
 from bough.core.cycle.working_copy import WorkingCopy
@@ -310,7 +312,9 @@ class PreemptionSearch:
         return bool(containers) and any(victim.parts < other.parts for other in containers)
 
     def _fits(self) -> bool:
-        if self._missing or not self._candidates.is_entitled(self._taken):
+        if self._missing:
+            return False
+        if self._preemptor.within_quota and not self._candidates.is_entitled(self._taken):
             return False
         borrowing = self._borrowing
         for account, amount in self._charges:

@@ -36,12 +36,18 @@ class Standing(msgspec.Struct, frozen=True, order=True, gc=False):
         return -self.negative_priority
 
 
+#: How long a gang has held what it has.
+_NEW, _AGED, _OF_UNKNOWN_AGE = range(3)
+
+
 class VictimOrder(msgspec.Struct, frozen=True, order=True, gc=False):
     """What gangs that may be evicted are compared by; the smaller goes first."""
 
     priority: int
-    #: The newest first; what has held its quota since an unknown time, last.
-    newest_first: tuple[int, int]
+    #: What got its quota only just now first; what has held it since an unknown time, last.
+    age: int
+    #: Of the others the newest first.
+    negative_since_ms: int
     uid: str
     name: str
 
@@ -94,18 +100,14 @@ def waits_since(gang: Gang, policy: Policy) -> int:
 def victim_order(gang: Gang, policy: Policy, priority: int) -> VictimOrder:
     """Lower priority first, then the newest."""
     if policy.gangs.victim_age is VictimAge.SUBMITTED:
-        return VictimOrder(priority, (0, -gang.submitted_ms), gang.uid, _LastFirst(gang.name))
-    return VictimOrder(priority, _held_for(gang), gang.uid, gang.name)
-
-
-def _held_for(gang: Gang) -> tuple[int, int]:
-    """What got its quota only just now goes before all others."""
-    if gang.pods and gang.started_ms is not None:
-        return 1, -gang.started_ms
-    reserved = _true_condition(gang, "QuotaReserved")
-    if reserved is None:
-        return 0, 0
-    return (2, 0) if reserved.since_ms is None else (1, -reserved.since_ms)
+        return VictimOrder(priority, _NEW, -gang.submitted_ms, gang.uid, _LastFirst(gang.name))
+    age, since_ms = _AGED, gang.started_ms
+    if not gang.pods or since_ms is None:
+        reserved = _true_condition(gang, "QuotaReserved")
+        since_ms = None if reserved is None else reserved.since_ms
+        if since_ms is None:
+            age, since_ms = _NEW if reserved is None else _OF_UNKNOWN_AGE, 0
+    return VictimOrder(priority, age, -since_ms, gang.uid, gang.name)
 
 
 def _true_condition(gang: Gang, kind: str) -> WorkloadCondition | None:

@@ -6,7 +6,6 @@ which it could be had without them.
 
 from __future__ import annotations
 
-from bough.core.cycle.candidates import Preemptor, Victim
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import end_victims
@@ -21,6 +20,8 @@ from bough.core.cycle.reasons import (
     wait_for_victims,
     wanted_of,
 )
+from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.victim import Victim
 from bough.core.gang.demand import growth
 from bough.core.place.result import Placement
 from bough.model.quota import FlavorResource

@@ -55,11 +55,15 @@ class WorkingCopy:
         )
         self.forest = Forest(self.ledgers, snapshot.queues, policy)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
-        gpus = first_gpus((*snapshot.cohorts, *snapshot.queues))
+        declared = (*snapshot.cohorts, *snapshot.queues)
+        gpus = first_gpus(declared)
         self.costs = {queue.name: QuotaCost(queue, gpus) for queue in snapshot.queues}
         #: Whether some queues give back before others, whatever is newer.
-        priorities = {each.priority for each in (*snapshot.cohorts, *snapshot.queues)}
-        self.queues_differ = len(priorities) > 1
+        self.queues_differ = len({each.priority for each in declared}) > 1
+        #: Whether some gangs are safe until they have run for some time.
+        self.runtimes_matter = bool(self.rules.minimum_runtime_ms) or any(
+            each.preempt_min_runtime_ms or each.reclaim_min_runtime_ms for each in declared
+        )
         self._flavor_of = {node.name: node.flavor for node in snapshot.nodes}
         self._masks: dict[tuple[str | None, ...], int] = {}
         self._paths: dict[str, list[TreeNode]] = {}

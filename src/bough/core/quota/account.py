@@ -169,6 +169,31 @@ def declare(account: Account, quota: Quota) -> None:
     )
 
 
+def twin_of(account: Account) -> Account:
+    """An account of the same node that has the same, and in which nothing is used; a root."""
+    twin = Account(account.node)
+    twin.nominal = account.nominal
+    twin.borrowing_limit = account.borrowing_limit
+    twin.lending_limit = account.lending_limit
+    twin.subtree_quota = account.subtree_quota
+    twin.local_quota = account.local_quota
+    return twin
+
+
+def share_everything(accounts: Iterable[Account]) -> None:
+    """Let the accounts of a tree, in which nothing is used, keep nothing from each other."""
+    accounts = tuple(accounts)
+    for account in accounts:
+        account.lending_limit = None
+        account.local_quota = 0
+        account.subtree_quota = account.nominal
+    for account in accounts:
+        above = account.parent
+        while above is not None:
+            above.subtree_quota += account.nominal
+            above = above.parent
+
+
 def link(account: Account, parent: Account) -> None:
     """Hang an account below another."""
     account.parent = parent

@@ -22,6 +22,14 @@ class Edges:
         #: Cohorts that were declared; the others are implicit.
         self._declared: set[TreeNode] = set()
 
+    def copy(self) -> Edges:
+        """The same edges, to be changed on their own."""
+        twin = Edges()
+        twin._parents = dict(self._parents)
+        twin._children = {node: dict(below) for node, below in self._children.items()}
+        twin._declared = set(self._declared)
+        return twin
+
     def __contains__(self, node: TreeNode) -> bool:
         return node in self._parents
 

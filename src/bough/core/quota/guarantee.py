@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self, TypeVar
 
-import msgspec
-
 from bough.core.quota import account as arithmetic
 from bough.core.quota.account import Account
 from bough.core.quota.tree import QuotaTree
@@ -25,13 +23,11 @@ from bough.core.undo import UndoLog
 from bough.model.quota import (
     Amounts,
     Cohort,
-    FlavorQuotas,
     FlavorResource,
     NodeKind,
     Promise,
     Queue,
     Quota,
-    ResourceGroup,
     TreeNode,
     quotas_of,
 )
@@ -55,9 +51,20 @@ class GuaranteedTree(QuotaTree):
         cls, cohorts: Iterable[Cohort], queues: Iterable[Queue], log: UndoLog | None = None
     ) -> Self:
         """Build the tree from declarations, whatever they say of borrowing and lending."""
-        queues = tuple(queues)
-        tree = super().of(map(_without_borrowing, cohorts), map(_without_borrowing, queues), log)
-        tree._promise(queues)
+        return cls.like(QuotaTree.of(cohorts, queues, log))
+
+    @classmethod
+    def like(cls, other: QuotaTree) -> Self:
+        """A tree of the same nodes in which nothing is used yet, and nothing is borrowed."""
+        tree = super().like(other)
+        accounts = [each for member in tree._members.values() for each in member.accounts.values()]
+        for member in tree._members.values():
+            member.quotas = {what: Quota(quota.nominal, 0) for what, quota in member.quotas.items()}
+            for what in member.quotas:
+                member.accounts[what].borrowing_limit = 0
+        arithmetic.share_everything(accounts)
+        declared = (member.declaration for member in tree._members.values())
+        tree._promise([each for each in declared if isinstance(each, Queue)])
         return tree
 
     def admits(self, queue: str, request: Amounts) -> bool:
@@ -169,21 +176,3 @@ class GuaranteedTree(QuotaTree):
                 kept = 0 if queue.promise is Promise.KEPT else None
                 arithmetic.declare(account, Quota(quota.nominal, lending_limit=kept))
                 arithmetic.link(account, root)
-
-
-def _without_borrowing(node: Declared) -> Declared:
-    """Guaranteed use may exceed no quota, at no node: nothing is borrowed, everything shared."""
-    groups = tuple(
-        ResourceGroup(
-            group.covered_resources,
-            tuple(
-                FlavorQuotas(
-                    flavor.name,
-                    {name: Quota(quota.nominal, 0) for name, quota in flavor.resources.items()},
-                )
-                for flavor in group.flavors
-            ),
-        )
-        for group in node.resource_groups
-    )
-    return msgspec.structs.replace(node, resource_groups=groups)

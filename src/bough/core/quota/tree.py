@@ -98,6 +98,23 @@ class QuotaTree:
             tree._put(TreeNode(NodeKind.QUEUE, queue.name), queue, queue.cohort)
         return tree
 
+    @classmethod
+    def like(cls, other: QuotaTree) -> Self:
+        """A tree of the same declarations and with the same log, in which nothing is used yet."""
+        tree = cls(other.log)
+        tree._edges = other._edges.copy()
+        twins: dict[Account, Account] = {}
+        for node, member in other._members.items():
+            own = tree._member(node)
+            own.declaration, own.quotas = member.declaration, member.quotas
+            own.tangled = member.tangled
+            for what, account in member.accounts.items():
+                own.accounts[what] = twins[account] = arithmetic.twin_of(account)
+        for account, twin in twins.items():
+            if account.parent is not None:
+                twin.parent = twins[account.parent]
+        return tree
+
     # Structure
 
     def __contains__(self, node: TreeNode) -> bool:
