@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from random import Random
 
 import msgspec
@@ -225,7 +226,7 @@ def _compare_with_searches(copy: WorkingCopy) -> list[Mode]:
     return recalled
 
 
-def _told(assignment: FlavorAssignment, victims: list[Victim]) -> list[object]:
+def _told(assignment: FlavorAssignment, victims: Sequence[Victim]) -> list[object]:
     return [
         assignment.mode,
         assignment.height,

@@ -113,7 +113,8 @@ def test_both_forms_are_really_decided_about() -> None:
                 seen |= {("starts", False, None) for _ in decided.binds}
                 for each in decided.evictions:
                     ends = bool(gangs[each.workload].pod_sets)
-                    for_sets = each.preemptor and bool(gangs[each.preemptor].pod_sets)
+                    preemptor = each.preemptor
+                    for_sets = None if preemptor is None else bool(gangs[preemptor].pod_sets)
                     seen.add(("ends", ends, for_sets))
     starts = {("starts", form, None) for form in (True, False)}
     ends = {("ends", one, other) for one in (True, False) for other in (True, False)}
