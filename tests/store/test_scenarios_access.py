@@ -256,6 +256,28 @@ def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided)
     query.cancel(site, ours, workflow.workflow_id)
 
 
+def test_scenario_133_a_pool_can_leave_the_workflows_of_others_to_its_admins(divided):
+    site, admin = divided.site, divided.admin
+    ann, ben = divided.user("ann", "osmo-team-user"), divided.user("ben", "osmo-team-user")
+    chief = divided.user("chief", "osmo-team-admin")
+    first, second, third = (divided.submit(1, "team--a", actor=ann) for _ in range(3))
+    pools.patch_pool(site, admin, "team", {"cancel": "own"})
+
+    status, message = refusal(query.cancel, site, ben, first.workflow_id)
+    assert (403, f"Workflow {first.workflow_id} was submitted by ann") == (
+        status,
+        message.partition(":")[0],
+    )
+    query.cancel(site, ann, first.workflow_id)
+    query.cancel(site, chief, second.workflow_id)
+    query.cancel(site, admin, third.workflow_id)
+    last = divided.submit(1, "team", actor=ann)
+    pools.patch_pool(site, admin, "team", {"cancel": None})
+    query.cancel(site, ben, last.workflow_id)
+    status, message = refusal(pools.patch_pool, site, admin, "team", {"cancel": "some"})
+    assert (400, "Pool team: cancel must be any or own, not 'some'.") == (status, message)
+
+
 def test_scenario_140_a_rollback_of_pools_leaves_subpools_alone(team):
     site, admin = team.site, team.admin
     (first,) = history.list_revisions(site, admin, types=(ConfigType.POOL,))
@@ -355,6 +377,35 @@ def test_a_role_cannot_be_written_for_a_part_of_a_name(world):
     status, message = refusal(users.put_role, world.site, world.admin, bad)
 
     assert (400, True) == (status, "a part of a name is not possible" in message)
+
+
+def test_only_an_administrator_gives_rights_whatever_a_role_allows(team):
+    site, admin = team.site, team.admin
+    everything = Statement(Effect.ALLOW, ("*:*",), ("*",))
+    users.put_role(site, admin, Role("helpdesk", "", (everything,)))
+    for name, roles in (("eve", ("helpdesk",)), ("chief", ("osmo-admin",))):
+        users.create_user(site, admin, name, roles)
+    eve = access.recognise(site, "eve")
+    users.create_user(site, eve, "new")
+    users.delete_user(site, eve, "new")
+
+    ways = (
+        (users.change_roles, "eve", ("osmo-admin",)),
+        (users.change_roles, "chief", (), ("osmo-admin",)),
+        (users.create_user, "mallory", ("osmo-admin",)),
+        (users.create_user, "mallory", ("osmo-team-user",)),
+        (users.delete_user, "chief"),
+        (users.put_role, Role("helpdesk", "", (everything,))),
+        (users.put_role, Role("another", "", (everything,))),
+        (users.delete_role, "helpdesk"),
+    )
+    for action, *arguments in ways:
+        refused = refusal(action, site, eve, *arguments)
+        assert (403, "Only an administrator can give and take rights.") == refused
+    for action in (tokens.create_token, tokens.delete_token):
+        assert 403 == refusal(action, site, eve, "x", user="chief")[0]
+    assert ("helpdesk",) == tuple(each.role for each in users.get_user(site, admin, "eve").roles)
+    assert 404 == refusal(users.get_user, site, admin, "mallory")[0]
 
 
 # Tokens

@@ -400,3 +400,19 @@ def test_history_has_a_line_for_each_change(osmo: Osmo, server: Answering):
     assert (
         "3          Jan 05, 2026 10:00 UTC   ann    ACTIVE, quota 30   -" == output.splitlines()[2]
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("any", "All its users can cancel all its workflows."),
+        ("own", "Its users can cancel their own workflows, and its admins all of them."),
+    ],
+)
+def test_who_may_cancel_is_said_when_a_pool_is_created(bough: Osmo, server: Answering, rule, said):
+    server.answer("POST", "/api/configs/pool", {"cancel": rule}, 201)
+
+    ended = bough("pool", "create", "team", "--cancel", rule)
+
+    assert (0, f"Pool team is created. {said}\n", "") == ended
+    assert {"name": "team", "configs": {"cancel": rule}} == server.last.body

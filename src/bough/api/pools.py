@@ -107,6 +107,8 @@ class PoolDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     lending_limit: int | None
     #: GPUs that one user may hold with HIGH and NORMAL together.
     user_gpu_limit: int | None
+    #: Whose workflows a user of the pool may cancel: `any` or `own`.
+    cancel: str | None = None
     resources: PoolResources
     #: ONLINE, OFFLINE or MAINTENANCE.
     status: str
@@ -151,6 +153,8 @@ class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     platforms: dict[str, PlatformSummary]
     #: Why it is OFFLINE.
     offline: str | None = None
+    #: Whose workflows a user of the pool may cancel: `any` or `own`.
+    cancel: str | None = None
     #: Of a subpool alone.
     parent_pool: str | None = None
     subpool_name: str | None = None
@@ -267,6 +271,8 @@ class PoolUsage(msgspec.Struct, frozen=True, kw_only=True):
     drain: DrainReport | None
     #: Why it is OFFLINE.
     offline: str | None
+    #: Whose workflows a user of the pool may cancel: `any` or `own`.
+    cancel: str | None = None
 
 
 class NodeSetUsage(msgspec.Struct, frozen=True):

@@ -27,6 +27,13 @@ class PoolStatus(StrEnum):
     MAINTENANCE = "MAINTENANCE"
 
 
+class CancelRule(StrEnum):
+    """Whose workflows a user of a pool may cancel; the pool's admins may cancel all."""
+
+    ANY = "any"
+    OWN = "own"
+
+
 class GpuQuota(msgspec.Struct, frozen=True):
     """How many GPUs a pool has."""
 
@@ -86,6 +93,7 @@ class Pool(msgspec.Struct, frozen=True):
     lending_limit: int | None = None
     #: How many GPUs one user may hold in it, subpools included, with HIGH and NORMAL together.
     user_gpu_limit: int | None = None
+    cancel: CancelRule = CancelRule.ANY
 
 
 class PoolCohort(msgspec.Struct, frozen=True):

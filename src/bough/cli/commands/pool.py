@@ -15,7 +15,13 @@ from bough.cli.output import echo
 from bough.cli.screen import program
 from bough.cli.server_commands import client
 from bough.cli.server_names import pool_argument, pools_option
-from bough.cli.text.pools import render_pool, render_pool_change, render_pools, render_usage
+from bough.cli.text.pools import (
+    render_new_pool,
+    render_pool,
+    render_pool_change,
+    render_pools,
+    render_usage,
+)
 from bough.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -78,6 +84,11 @@ _quota_options = together(
     click.option("--user-gpu-limit", type=int, help="The most GPUs for one user (-1: no limit)."),
     click.option("--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."),
     click.option("--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."),
+    click.option(
+        "--cancel",
+        type=click.Choice(["any", "own"]),
+        help="Whose workflows its users can cancel (default: any); its admins can cancel all.",
+    ),
     click.option("--cohort", help='The cohort it belongs to ("": none).'),
     click.option("--backend", help="Where its workflows run."),
     click.option("--description", help="What the pool is for."),
@@ -91,7 +102,7 @@ _quota_options = together(
 def create(name: str, format_type: str, **fields: str | int | None) -> None:
     """Create a pool."""
     answer = client().pools.create(name, _config(fields))
-    echo(answer, format_type, lambda _: f"Pool {name} is created.", indent=4)
+    echo(answer, format_type, lambda made: render_new_pool(made, name), indent=4)
 
 
 @pool.command()

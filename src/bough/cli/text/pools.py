@@ -28,6 +28,11 @@ _HEADER = ("Pool", "Status", "Subpool State", "GPU Quota", "Used", "Available")
 _LEAST = (14, 13, 13)
 #: What the wire says for "no limit" within `resources`.
 NO_LIMIT = -1
+#: Whose workflows can be cancelled, by the setting of the pool.
+_CANCEL = {
+    "any": "All its users can cancel all its workflows.",
+    "own": "Its users can cancel their own workflows, and its admins all of them.",
+}
 #: How many workflows a text names; JSON has more.
 MAXIMUM_NAMED = 10
 
@@ -56,6 +61,8 @@ def _offline(pools: Sequence[PoolUsage]) -> Iterator[str]:
 
 def _notes(pool: PoolUsage) -> Iterator[str]:
     """Why less can start than is left on paper, and what keeps a drain open."""
+    if not pool.parent_pool and not screen().osmo:
+        yield f"{pool.name}: {_CANCEL[pool.cancel or 'any']}"
     if pool.can_start_note:
         yield f"{pool.name} can start {pool.can_start}: {pool.can_start_note}"
     if pool.drain:
@@ -121,6 +128,7 @@ def render_pool(pool: PoolDocument) -> str:
         *_limits(pool),
         ("Backend", pool.backend),
         ("Cohort", pool.cohort),
+        *([] if screen().osmo else [("Cancel", pool.cancel or "any")]),
         ("Description", pool.description or NOTHING),
     ]
     shown = render_fields(fields)
@@ -128,6 +136,12 @@ def render_pool(pool: PoolDocument) -> str:
         first, *rest = drain_lines(pool.drain)
         return "\n".join([shown, "", f"It is {first}", *rest])
     return shown
+
+
+def render_new_pool(pool: PoolDocument, name: str) -> str:
+    """A pool that was created, and what may surprise about it."""
+    first = f"Pool {printable(name)} is created."
+    return first if screen().osmo else f"{first} {_CANCEL[pool.cancel or 'any']}"
 
 
 def render_pool_change(answer: PoolAnswer, name: str) -> str:

@@ -76,6 +76,12 @@ def allows(
     return any(_role_allows(role, action, resource) for role in actor.written)
 
 
+def authorise_granting(site: Site, actor: Actor) -> None:
+    """The right to give rights is the administrators', whatever a written role says."""
+    if not is_admin(site, actor):
+        raise Forbidden("Only an administrator can give and take rights.")
+
+
 def is_admin(site: Site, actor: Actor) -> bool:
     """Whether the actor may do everything."""
     return site.role_names.admin in actor.roles

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from bough.control.people.access import (
     DAY_MS,
     authorise,
+    authorise_granting,
     change_access,
     hash_secret,
     new_secret,
@@ -143,10 +144,12 @@ def _read_key(site: Site) -> str | None:
 
 
 def _authorise(site: Site, actor: Actor, action: Action, user: str | None) -> str:
-    """One's own tokens are one's own business; those of others are an administrator's."""
+    """One's own tokens are one's own business; those of others are an administrator's to change."""
     if user is None or user == actor.name:
         authorise(actor, action, names=site.role_names)
         return actor.name
     other = Action.USER_READ if action is Action.TOKEN_READ else Action.USER_UPDATE
     authorise(actor, other, names=site.role_names)
+    if other is Action.USER_UPDATE:
+        authorise_granting(site, actor)
     return user

@@ -1,4 +1,4 @@
-"""Users and roles; all of it is for administrators."""
+"""Users and roles. Only administrators give and take rights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.people.access import authorise, change_access
+from bough.control.people.access import authorise, authorise_granting, change_access
 from bough.control.people.administrators import keeping_administrators
 from bough.control.people.role_bindings import (
     PresentNames,
@@ -40,6 +40,8 @@ class UserView(msgspec.Struct, frozen=True):
 def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) -> UserView:
     """Add a user."""
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
+    if roles:
+        authorise_granting(site, actor)
     if not _USER.match(name):
         raise Invalid(
             f"User name {name[:60]!r} is not valid; letters, digits and . _ @ + - are allowed."
@@ -61,6 +63,7 @@ def change_roles(
 ) -> UserView:
     """Give roles to a user and take some away, from the user's tokens too."""
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
+    authorise_granting(site, actor)
     with site.store.write() as connection:
         change_access(connection)
         before = _view(site, connection, name)
@@ -75,11 +78,16 @@ def change_roles(
 
 
 def delete_user(site: Site, actor: Actor, name: str) -> None:
-    """Remove a user with roles, tokens and credentials; workflows keep the name."""
+    """Remove a user with roles, tokens and credentials; workflows keep the name.
+
+    One who has roles is an administrator's to remove.
+    """
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         change_access(connection)
         before = _view(site, connection, name)
+        if before.roles:
+            authorise_granting(site, actor)
         with keeping_administrators(site, connection):
             people_store.delete_user(connection, name)
         audit(connection, site, actor, "user:Delete", f"user/{name}", before, None)
@@ -106,6 +114,7 @@ def list_users(site: Site, actor: Actor, prefix: str = "", role: str | None = No
 def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role:
     """Write a role, or write it anew."""
     authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
+    authorise_granting(site, actor)
     fault = plain_name_fault("Role", role.name)
     if fault is not None:
         raise Invalid(fault)
@@ -128,6 +137,7 @@ def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role
 def delete_role(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> None:
     """Remove a role that was written."""
     authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
+    authorise_granting(site, actor)
     with site.store.write() as connection:
         change_access(connection)
         before = people_store.list_roles(connection, (name,))

@@ -13,7 +13,7 @@ import msgspec
 from bough.control.fields import check_exit_actions, read_duration_s, read_gpus, read_limit
 from bough.errors import Invalid
 from bough.model.names import plain_name_fault
-from bough.model.pool import GpuQuota, Json, Pool
+from bough.model.pool import CancelRule, GpuQuota, Json, Pool
 from bough.store.rows import convert
 
 #: Shown, and so sent back when an answer is edited; never configured.
@@ -55,6 +55,7 @@ def read_pool(name: str, document: Json) -> Pool:
         values[field] = read_limit(f"{where}: {field}", values.get(field))
     for field in _TIMEOUTS:
         values[field] = values.get(field) or ""
+    values["cancel"] = _read_cancel(where, values.get("cancel"))
     values["platforms"] = _read_platforms(where, values.get("platforms"))
     try:
         pool = convert({**values, "name": name}, Pool)
@@ -104,6 +105,14 @@ def _read_gpu(where: str, resources: Json) -> GpuQuota:
         read_limit(f"{path}.maximum", gpu.get("maximum")),
         read_gpus(f"{path}.weight", gpu.get("weight", 1)),
     )
+
+
+def _read_cancel(where: str, rule: Json) -> CancelRule:
+    if rule is None:
+        return CancelRule.ANY
+    if rule not in tuple(CancelRule):
+        raise Invalid(f"{where}: cancel must be any or own, not {str(rule)[:40]!r}.")
+    return CancelRule(rule)
 
 
 def _read_platforms(where: str, platforms: Json) -> Json:

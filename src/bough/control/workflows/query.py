@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.people.access import authorise, resource_of
+from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import offline_reason
 from bough.control.recording import audit
@@ -19,9 +19,11 @@ from bough.control.workflows.lifecycle import CANCEL
 from bough.control.workflows.load_changes import open_change, write_changes
 from bough.control.workflows.preemptions import PreemptionRecord, read_preemptions
 from bough.control.workflows.workflow_changes import WorkflowChange
-from bough.errors import Invalid, NotFound
+from bough.errors import Forbidden, Invalid, NotFound
 from bough.model.access import Action, Actor
+from bough.model.pool import CancelRule
 from bough.model.record import StoredEvent
+from bough.model.subpool import Subpool
 from bough.model.transitions import TaskEvent
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.store import nodes as node_store
@@ -146,7 +148,8 @@ def cancel(
 
 def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -> Workflow:
     with site.store.write() as connection:
-        _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
+        wanted = _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
+        _check_cancel(site, connection, actor, wanted)
         change = open_change(site, connection, name)
         if change is None:
             raise NotFound(f"Workflow {name} not found.")
@@ -174,6 +177,20 @@ def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -
             {"status": change.workflow.status, "message": message},
         )
         return change.workflow
+
+
+def _check_cancel(site: Site, connection: sa.Connection, actor: Actor, workflow: Workflow) -> None:
+    """A pool may leave the workflows of others to its admins."""
+    found = pool_store.find(connection, workflow.pool)
+    pool = pool_store.find_pool(connection, found.parent) if isinstance(found, Subpool) else found
+    if pool is None or pool.cancel is CancelRule.ANY or workflow.submitted_by == actor.name:
+        return
+    # Those who may divide a pool are its admins.
+    if not allows(actor, Action.SUBPOOL_UPDATE, resource_of(pool), site.role_names):
+        raise Forbidden(
+            f"Workflow {workflow.workflow_id} was submitted by {workflow.submitted_by}: users of "
+            f"pool {pool.name} can cancel their own workflows, and its admins all of them."
+        )
 
 
 def tag(
