@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Debian packages that the tests use for real: PostgreSQL, bubblewrap, slirp4netns. Where they
-# cannot be installed this says so and goes on; the tests that need them are then skipped, but not
-# in CI.
+# Debian packages that the tests use for real: PostgreSQL, bubblewrap, slirp4netns, libfaketime.
+# Where they cannot be installed this says so and goes on; the tests that need them are then
+# skipped, but not in CI.
 set -euo pipefail
 
 missing=()
@@ -9,6 +9,7 @@ ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/d
     || missing+=(postgresql)
 command -v bwrap >/dev/null || missing+=(bubblewrap)
 command -v slirp4netns >/dev/null || missing+=(slirp4netns)
+ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing+=(libfaketime)
 
 if [ ${#missing[@]} = 0 ]; then
     exit 0

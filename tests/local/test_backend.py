@@ -362,3 +362,17 @@ def test_a_restored_database_may_begin_with_an_earlier_number(bench: Bench) -> N
     bench.restart()
     bench.backend.lead(Leadership(2, _boot_ms() + 600_000))
     assert 0 == bench.wait_over(bench.run_shell("true")).exit_code
+
+
+def test_a_task_says_whether_it_was_told_to_end_before_it_did(bench: Bench) -> None:
+    """So that no times have to be compared, which may be of clocks that were set in between."""
+    alone = bench.run_shell("exit 3")
+    told = bench.run_shell("trap 'exit 4' TERM; while :; do sleep 0.01; done")
+    bench.wait_running(told)
+    ended = bench.wait_over(alone)
+    assert (3, False) == (ended.exit_code, ended.told)
+    bench.stop(alone)
+    assert bench.wait_over(alone).told is False
+    bench.stop(told, grace_s=60)
+    ended = bench.wait_over(told)
+    assert (4, True) == (ended.exit_code, ended.told)

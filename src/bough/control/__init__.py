@@ -18,6 +18,7 @@ Modules beside them:
 - gangs: groups of workflows as gangs of the core
 - credential_keys: the keys that encrypt credentials, in a file
 - site: store, clock, fresh identities, the bell of the loop
+- clock: time that does not jump when the machine's clock is set
 
 Requests enter through the functions that the routes of the server call: each takes the site, the
 actor, and what is asked for. It asks `people.access` whether the actor may, checks the rules while

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.model.access import RoleNames
 from bough.model.names import SHARED, QueueName
@@ -35,14 +35,6 @@ class Ids(Protocol):
         ...
 
 
-class SystemClock:
-    """The machine's own clock."""
-
-    def now_ms(self) -> int:
-        """Milliseconds since 1970."""
-        return time.time_ns() // 1_000_000
-
-
 class RandomIds:
     """The machine's own randomness."""
 
@@ -64,7 +56,7 @@ class Site:
     """Everything that a use case depends on."""
 
     store: Store
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = field(default_factory=SteadyClock)
     ids: Ids = field(default_factory=RandomIds)
     #: A part of the names of queues.
     namespace: str = "default"

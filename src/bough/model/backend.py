@@ -91,6 +91,9 @@ class Observation(msgspec.Struct, frozen=True):
     message: str = ""
     #: The signal that killed it, if one did.
     signal: int | None = None
+    #: Of what has ended: whether it had been told to end before that. `None`: the backend does not
+    #: know, and only the times say what came first.
+    told: bool | None = None
 
 
 class LogLine(NamedTuple):

@@ -21,6 +21,7 @@ import msgspec
 import uvicorn
 from litestar import Litestar
 
+from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.control.people.credentials import Rotation, rotate
 from bough.control.scheduling.loop import Bell
@@ -139,8 +140,11 @@ def put_together(settings: Settings) -> Iterator[Running]:
     if fault is not None:
         raise Invalid(fault)
     bell = Bell()
+    store = open_store(settings)
+    clock = SteadyClock.continued(settings.data / "clock")
     site = Site(
-        open_store(settings),
+        store,
+        clock,
         namespace=settings.namespace,
         wake=bell,
         runs_images=runs_images(settings),
@@ -172,6 +176,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
                 engine.stop()
     finally:
         site.store.close()
+        clock.keep(settings.data / "clock")
 
 
 def _warned(started: Started, warnings: tuple[str, ...]) -> Started:

@@ -57,8 +57,9 @@ class Begun(msgspec.Struct, frozen=True):
 
     pid: int
     pid_since: int
-    #: When its program was started.
+    #: When its program was started; the second by CLOCK_BOOTTIME, which is never set.
     started_ms: int | None = None
+    started_boot_ms: int | None = None
 
 
 class AttemptEnd(msgspec.Struct, frozen=True):
@@ -72,6 +73,10 @@ class AttemptEnd(msgspec.Struct, frozen=True):
     message: str = ""
     #: Lines of its log that could not be written, and that the log does not mention.
     lost_lines: int = 0
+    #: When, by CLOCK_BOOTTIME; and whether it was told to end before its process ended. Earlier
+    #: versions wrote neither.
+    boot_ms: int | None = None
+    told: bool | None = None
 
 
 class AttemptState(msgspec.Struct, frozen=True):

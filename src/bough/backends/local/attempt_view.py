@@ -8,6 +8,7 @@ import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder
 from bough.backends.local.attempt_state import AttemptEnd, AttemptState, look, write_state
+from bough.backends.local.order_lease import since_boot_ms
 from bough.backends.local.sandbox.limits import Cgroup
 from bough.backends.local.supervisor.processes import kill_all, left_of
 from bough.model.backend import Observation, Sight
@@ -32,6 +33,8 @@ class AttemptView(msgspec.Struct):
     waits: str = ""
     #: Removes its container.
     cleaner: subprocess.Popen[bytes] | None = None
+    #: Moments of CLOCK_BOOTTIME as they were first told by the server's clock.
+    told_ms: dict[int, int] = {}
 
     @property
     def attempt(self) -> str:
@@ -61,22 +64,30 @@ class AttemptView(msgspec.Struct):
                 write_state(self.folder.state, end)
                 self.state = msgspec.structs.replace(state, end=end)
 
-    def observation(self) -> Observation:
-        """What `observe` reports of it."""
+    def observation(self, boot: str, now_ms: int) -> Observation:
+        """What `observe` reports of it, by the server's clock, of this run of the machine."""
         end, begun = self.state.end, self.state.begun
         if end is not None:
             return Observation(
                 self.attempt,
                 Sight(end.sight),
-                end.at_ms,
+                self._server_ms(end.at_ms, end.boot_ms, boot, now_ms),
                 end.exit_code,
                 end.message,
                 end.signal,
+                end.told,
             )
         if begun is not None and begun.started_ms is not None:
-            return Observation(self.attempt, Sight.RUNNING, begun.started_ms)
+            at_ms = self._server_ms(begun.started_ms, begun.started_boot_ms, boot, now_ms)
+            return Observation(self.attempt, Sight.RUNNING, at_ms)
         since = self.state.accepted.accepted_ms
         return Observation(self.attempt, Sight.STARTING, since, message=self.waits)
+
+    def _server_ms(self, at_ms: int, boot_ms: int | None, boot: str, now_ms: int) -> int:
+        """When something was by the server's clock: the supervisor's may have been set since."""
+        if boot_ms is None or self.state.accepted.boot != boot:
+            return at_ms
+        return self.told_ms.setdefault(boot_ms, now_ms - (since_boot_ms() - boot_ms))
 
     def _judge(self, state: AttemptState, boot: str, now_ms: int) -> AttemptEnd | None:
         """How an attempt without a supervisor ended; `None`: it has not, or not yet."""

@@ -184,7 +184,8 @@ class LocalBackend:
                 self._refresh_all()
                 now = time.monotonic()
                 self._look_at = now + max(_LOOK_S, (now - begun) * _LOOK_SHARE)
-            return tuple(each.observation() for each in self._views.values())
+            now_ms = self._now_ms()
+            return tuple(each.observation(self._boot, now_ms) for each in self._views.values())
 
     def forget(self, attempts: tuple[str, ...]) -> None:
         """The server has recorded the end of these; their logs can still be read for some days."""

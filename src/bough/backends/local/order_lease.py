@@ -29,7 +29,12 @@ class OrderLease(msgspec.Struct, frozen=True):
         """Whether the server may have lost its lease meanwhile, without knowing it."""
         if self.until_ms is None:
             return False
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000 >= self.until_ms
+        return since_boot_ms() >= self.until_ms
+
+
+def since_boot_ms() -> int:
+    """The clock that all processes of a machine share, and that is never set."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 def open_orders(folders: Folders) -> OrderLease:

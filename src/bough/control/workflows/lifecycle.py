@@ -117,7 +117,10 @@ def is_victim(reason: str) -> bool:
 
 def is_overtaken(task: Task, seen: Observation) -> bool:
     """Whether an attempt had ended by itself before it was told to end."""
-    if seen.exit_code is None or task.released_ms is None or seen.at_ms >= task.released_ms:
+    if seen.exit_code is None or task.released_ms is None:
+        return False
+    # The order is known where the attempt was; times are of two clocks.
+    if seen.told or (seen.told is None and seen.at_ms >= task.released_ms):
         return False
     # What was to start again does so, unless it has done what it is for.
     return task.releasing in _OVERTAKEN or (task.releasing == RESTART and seen.exit_code == 0)

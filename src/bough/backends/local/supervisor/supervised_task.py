@@ -25,6 +25,7 @@ from bough.backends.local.attempt_state import (
 )
 from bough.backends.local.command import Copy, TaskCommand, TaskLimits
 from bough.backends.local.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
+from bough.backends.local.order_lease import since_boot_ms
 from bough.backends.local.sandbox.init_process import NOTICE
 from bough.backends.local.sandbox.limits import Cgroup, make_group
 from bough.backends.local.sandbox.network import Namespaces
@@ -104,6 +105,7 @@ class SupervisedTask:
         self._exit: tuple[int | None, int | None] = (None, None)
         self._ran = False
         self._refused = False
+        self._told = False
 
     @property
     def name(self) -> str:
@@ -189,7 +191,7 @@ class SupervisedTask:
     def run(self, now_ms: int) -> None:
         """Its program, and those of all others, were started: let it run."""
         self._ran = True
-        self._hold.write(Begun(self.pid, self._since, now_ms))
+        self._hold.write(Begun(self.pid, self._since, now_ms, since_boot_ms()))
         if self.held:
             release(self.traced)
             self.held = False
@@ -228,6 +230,7 @@ class SupervisedTask:
     def end(self, exit_code: int | None, number: int | None) -> None:
         """Its process has ended and is not yet waited for, so the process id is still its own."""
         self._exit = (exit_code, number)
+        self._told = self.stop_request is not None
         # Read now, because killing what is left counts as refused, too.
         self._refused = exit_code != 0 and self._group_refused()
         if not self._ended_by_notice:
@@ -309,6 +312,8 @@ class SupervisedTask:
             signal=number,
             message=message,
             lost_lines=self.log.lost_lines,
+            boot_ms=since_boot_ms(),
+            told=self._told,
         )
         if self.group is not None:
             # It is not looked for after the end.
