@@ -17,6 +17,7 @@ LEAST = {
         GET /api/auth/login
         POST /api/auth/jwt/access_token
         GET /api/openapi.json
+        GET /api/server-key
         GET /api/version
         GET /health
     """,

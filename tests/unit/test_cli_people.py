@@ -74,7 +74,8 @@ def test_a_token_may_come_from_a_file(
     server.answer("GET", SETTINGS, PROFILE)
     (tmp_path / "token").write_text("filed\n")
     ended = nowhere("login", server.address, "--token-file", str(tmp_path / "token"), "-t", "json")
-    answer = {"server": server.address, "username": "ann", "file": str(login_file)}
+    where = {"server": server.address, "file": str(login_file)}
+    answer = {**where, "username": "ann", "server_key": None}
     assert answer == json.loads(ended.output)
     assert "Bearer filed" == server.last.headers["authorization"]
     assert 2 == nowhere("login", server.address, "--token-file", str(tmp_path / "none")).code

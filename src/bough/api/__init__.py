@@ -11,7 +11,7 @@ from them as well.
     nodes        nodes, backends and GPU-hours
     people       users, roles, tokens, credentials, the profile, logging in
     configs      settings, policy, history and audit
-    system       version, health and events
+    system       version, health, key and events
     files        answers of the commands that read files and need no server
 
 Data enters and leaves here as JSON. Times are UTC without a zone, to the millisecond. A field that

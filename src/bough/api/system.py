@@ -1,4 +1,4 @@
-"""The server itself: version, health and events."""
+"""The server itself: version, health, its key and events."""
 
 from __future__ import annotations
 
@@ -24,6 +24,23 @@ class HealthAnswer(msgspec.Struct, frozen=True):
     schedules: bool
     #: Backends that do not answer: nothing starts on their nodes, and their pools are OFFLINE.
     offline: list[str]
+
+
+class ServerKeyAnswer(msgspec.Struct, frozen=True):
+    """The server's key, and its signature of a challenge."""
+
+    #: Its public key (Ed25519), in hexadecimal digits.
+    key: str
+    #: Where the server was asked, as it sees that: another address means that something between
+    #: passes requests on.
+    address: str
+    #: Of `signed_text`, in hexadecimal digits.
+    signature: str
+
+    @staticmethod
+    def signed_text(challenge: str, address: str) -> bytes:
+        """What the server signs; the first line keeps it apart from everything else."""
+        return f"bough server key 1\n{challenge}\n{address}\n".encode()
 
 
 class EventLine(msgspec.Struct, frozen=True):

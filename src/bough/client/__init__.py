@@ -12,12 +12,25 @@ Answers are types of `bough.api`; errors are those of `bough.errors`.
     transport    requests, answers and streams, tried again where that is safe
     connection   HTTP/1.1 over a socket
     failure      an error that a server answered, as one of `bough.errors`
+    server_proof whether a server is the one that was logged in to
+    ed25519      checks the signature of that
     login        where `bough login` stores the address and the token
 """
 
 from __future__ import annotations
 
 from bough.client.client import Client
-from bough.client.login import Login, find_login, forget_login, store_login
+from bough.client.login import Login, find_known, find_login, forget_login, store_login
+from bough.client.server_proof import KnownServer, check, is_key
 
-__all__ = ["Client", "Login", "find_login", "forget_login", "store_login"]
+__all__ = [
+    "Client",
+    "KnownServer",
+    "Login",
+    "check",
+    "find_known",
+    "find_login",
+    "forget_login",
+    "is_key",
+    "store_login",
+]

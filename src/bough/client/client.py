@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from bough.api.system import EventLine, HealthAnswer, VersionAnswer
 from bough.client.addresses import given, path_of
-from bough.client.login import find_login
+from bough.client.login import find_login, is_stored, keep_known
+from bough.client.server_proof import KnownServer
 from bough.client.transport import Transport
 
 if TYPE_CHECKING:
@@ -35,16 +36,28 @@ class Client:
         *,
         user: str | None = None,
         timeout_s: float = TIMEOUT_S,
+        known: KnownServer | None = None,
     ) -> None:
+        """`known` is what is known of the server: it must prove that before it is sent a token."""
+        unproven = False
         if server is None:
             found = find_login()
             server, token, user = found.server, token or found.token, user or found.user
-        self._transport = Transport(server, token, user, timeout_s)
+            known = known or found.known
+            unproven = known is None and is_stored(found)
+        self._transport = Transport(server, token, user, timeout_s, known)
+        if unproven and (seen := self._transport.learn_server()) is not None:
+            # It was stored by a version that asked for no key, or for a server that had none.
+            keep_known(seen)
 
     @property
     def server(self) -> str:
         """The address of the server."""
         return self._transport.server
+
+    def learn_server(self) -> KnownServer | None:
+        """What can be known of the server at first sight; `None`: it has no key."""
+        return self._transport.learn_server()
 
     @cached_property
     def pools(self) -> Pools:

@@ -36,6 +36,7 @@ class Connection:
         self._address = address
         #: A proxy that is sent whole addresses; a secure connection goes through a tunnel instead.
         self._passing = proxy if address.scheme == "http" else None
+        self._proxied = proxy is not None
         self._socket = _connect(proxy or address, timeout_s)
         self.status = 0
         self._headers: dict[str, str] = {}
@@ -57,6 +58,11 @@ class Connection:
         """Hang up."""
         self._file.close()
         self._socket.close()
+
+    def reaches(self, address: str) -> bool:
+        """Whether the other end, without a proxy between, is at an address like `127.0.0.1:80`."""
+        host, port = self._socket.getpeername()[:2]
+        return not self._proxied and address == f"{host}:{port}"
 
     def wait_forever(self) -> None:
         """From now on, silence is no failure."""

@@ -7,9 +7,11 @@ import os
 from contextlib import suppress
 from typing import NamedTuple
 
+from bough.client.server_proof import KnownServer, is_key
 from bough.errors import Invalid, Unavailable
 
 SERVER = "BOUGH_SERVER"
+SERVER_KEY = "BOUGH_SERVER_KEY"
 TOKEN = "BOUGH_TOKEN"  # noqa: S105 - the name of a variable
 
 
@@ -20,6 +22,8 @@ class Login(NamedTuple):
     token: str | None = None
     #: Only for servers that trust the name alone.
     user: str | None = None
+    #: What the server has to prove before it is sent the token.
+    known: KnownServer | None = None
 
 
 def find_login() -> Login:
@@ -32,9 +36,35 @@ def find_login() -> Login:
             "No server is known.",
             hint=f"log in with `bough login URL`, or set {SERVER}; `bough serve` starts a server",
         )
+    key = os.environ.get(SERVER_KEY)
+    if key and not is_key(key):
+        raise Invalid(f"{SERVER_KEY} must be 64 hexadecimal digits, not {key[:80]!r}.")
+    known = KnownServer(key) if key else None
     if stored is not None and stored.server == server.rstrip("/"):
-        return Login(server, token or stored.token, None if token else stored.user)
-    return Login(server, token)
+        user = None if token else stored.user
+        return Login(server, token or stored.token, user, known or stored.known)
+    return Login(server, token, known=known)
+
+
+def find_known(server: str) -> KnownServer | None:
+    """What is known of a server since an earlier login."""
+    stored = _read()
+    return stored.known if stored is not None and stored.server == server else None
+
+
+def is_stored(login: Login) -> bool:
+    """Whether it is to the server that `login` stored."""
+    stored = _read()
+    return stored is not None and stored.server == login.server.rstrip("/")
+
+
+def keep_known(known: KnownServer) -> None:
+    """Remember a server that was logged in to before its key was asked for."""
+    stored = _read()
+    if stored is not None:
+        # Where it cannot be kept it is asked for again.
+        with suppress(Invalid):
+            store_login(stored._replace(known=known))
 
 
 def store_login(login: Login) -> str:
@@ -45,7 +75,7 @@ def store_login(login: Login) -> str:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(login._asdict(), file, indent=2)
+            json.dump(_fields(login), file, indent=2)
             file.write("\n")
         os.replace(temporary, path)
     except OSError as error:
@@ -75,12 +105,25 @@ def login_path() -> str:
     return os.path.join(folder, "bough", "login.json")
 
 
+def _fields(login: Login) -> dict[str, str | bool | None]:
+    fields: dict[str, str | bool | None] = {
+        "server": login.server,
+        "token": login.token,
+        "user": login.user,
+    }
+    if login.known is not None:
+        fields |= {"server_key": login.known.key, "direct": login.known.direct}
+    return fields
+
+
 def _read() -> Login | None:
     path = login_path()
     try:
         with open(path, encoding="utf-8") as file:
             fields = json.load(file)
-        return Login(str(fields["server"]), fields.get("token"), fields.get("user"))
+        key = fields.get("server_key")
+        known = KnownServer(str(key), bool(fields.get("direct"))) if key else None
+        return Login(str(fields["server"]), fields.get("token"), fields.get("user"), known)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -16,6 +16,7 @@ from bough.api.common import Json
 from bough.client.addresses import Query, find_proxy, query_text, read_address
 from bough.client.connection import Connection, CutOff, Garbled
 from bough.client.failure import failure
+from bough.client.server_proof import KnownServer, ask_for_key, check
 from bough.errors import Invalid, Unavailable
 from bough.version import VERSION
 
@@ -35,7 +36,14 @@ _HINT = "is it running (`bough serve`)? Say where: `bough login URL`, or BOUGH_S
 class Transport:
     """The address of a server, the headers of every request, and how long to wait."""
 
-    def __init__(self, server: str, token: str | None, user: str | None, timeout_s: float) -> None:
+    def __init__(
+        self,
+        server: str,
+        token: str | None,
+        user: str | None,
+        timeout_s: float,
+        known: KnownServer | None = None,
+    ) -> None:
         #: Connections that wait for the next request; taken and put back whole, so that threads
         #: can share a client.
         self._idle: list[Connection] = []
@@ -48,6 +56,10 @@ class Transport:
             "Content-Type": "application/json",
             "User-Agent": f"bough/{VERSION}",
         }
+        #: Those of a request by which nothing is told.
+        self._bare_headers = dict(self._headers)
+        #: What every connection has to prove before it is told anything; `None`: nothing.
+        self._known = known
         if token:
             self._headers["Authorization"] = f"Bearer {_header_value('token', token)}"
         if user:
@@ -62,6 +74,16 @@ class Transport:
     def server(self) -> str:
         """The address of the server, as it is shown to people."""
         return self._address.text
+
+    def learn_server(self) -> KnownServer | None:
+        """Who answers, to be asked for from now on; `None`: it has no key, as older servers."""
+        connection = self._connect()
+        try:
+            found = self._ask_for_key(connection)
+        finally:
+            connection.close()
+        self._known = self._known or found
+        return found
 
     def get(self, answer: type[Answer], path: str, query: Query | None = None) -> Answer:
         """Read something."""
@@ -182,9 +204,7 @@ class Transport:
         # A write that fails on a connection which the server has just closed is not known to be
         # done, so it has a connection of its own.
         kept = self._take() if method == "GET" else None
-        connection = kept or self._guard(
-            lambda: Connection(self._address, self._proxy, self._timeout_s)
-        )
+        connection = kept or self._connect_to_known()
         try:
             sent = self._headers | dict(headers or {})
             self._guard_sent(method, lambda: connection.ask(method, target, sent, content))
@@ -194,6 +214,28 @@ class Transport:
             connection.close()
             raise
         return connection
+
+    def _connect(self) -> Connection:
+        return self._guard(lambda: Connection(self._address, self._proxy, self._timeout_s))
+
+    def _connect_to_known(self) -> Connection:
+        """A new connection to the server that is known, if one is."""
+        connection = self._connect()
+        if self._known is None:
+            return connection
+        try:
+            check(self.server, self._known, self._ask_for_key(connection))
+            if connection.rest():
+                return connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        raise Unavailable(f"The server at {self.server} hangs up before it is asked anything.")
+
+    def _ask_for_key(self, connection: Connection) -> KnownServer | None:
+        base = self._address.base
+        return self._guard(lambda: ask_for_key(connection, base, self._bare_headers))
 
     def _take(self) -> Connection | None:
         """A connection that the server has not closed meanwhile, if there is one."""

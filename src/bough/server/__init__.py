@@ -11,6 +11,7 @@
     connections         how many connections there can be, and how slow one can be
     engine              the scheduler in its thread
     application         the routes as one application, and its description for programs
+    server_key          proves to clients that this is the server that they logged in to
     middleware          before all routes: paths, the access log
     authenticator       the user of a request: token, pass or trusted proxy
     permissions         the permission that each route declares, and the guard that checks it

@@ -34,6 +34,7 @@ from bough.server.routes import (
     usage,
     workflows,
 )
+from bough.server.server_key import ServerKey
 from bough.server.settings import LOOPBACK, MAXIMUM_BODY_BYTES, PORT
 from bough.server.stream_access import AccessVersion
 from bough.version import VERSION
@@ -94,6 +95,8 @@ def keep(authenticator: Authenticator, engine: Engine) -> dict[str, Any]:
         "gauges": Gauges(authenticator.site, engine),
         "explainer": Explainer(authenticator.site),
         "access_version": AccessVersion(authenticator.site),
+        # A server takes the key of its data folder.
+        "server_key": ServerKey.new(),
         # A server says where it listens as soon as it knows that.
         "public_url": f"http://{LOOPBACK}:{PORT}",
     }

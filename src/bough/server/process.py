@@ -44,6 +44,7 @@ from bough.server.example import TRIED, make_example
 from bough.server.hosting import open_host, reaches_stores, running_lock, runs_images
 from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
+from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
 from bough.store.migration import upgrade
 
@@ -168,6 +169,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
             application = make_application(
                 authenticator, engine, maximum_body_bytes=settings.maximum_body_bytes
             )
+            application.state.server_key = ServerKey.of(settings.data)
             application.state.gauges.begin()
             engine.start()
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +11,9 @@ from bough.cli.command import Command
 from bough.cli.options import format_option, read_text
 from bough.cli.output import echo
 from bough.errors import Unauthenticated
+
+if TYPE_CHECKING:
+    from bough.client import Client, KnownServer
 
 _UNKNOWN = "the token of the first administrator is in admin-token in the server's data folder"
 _UNTRUSTED = "a server trusts names only from networks of `bough serve --trust-proxy NETWORK`"
@@ -25,6 +29,17 @@ _UNTRUSTED = "a server trusts names only from networks of `bough serve --trust-p
 @click.option("--token", help="A personal access token (default: you are asked for it).")
 @click.option("--token-file", metavar="FILE", help="A file with the token; - is standard input.")
 @click.option("--username", help="Your name, with --method dev.")
+@click.option(
+    "--server-key",
+    metavar="KEY",
+    help="The key that the server must have, from server-key.pub in its data folder "
+    "(default: the one that it has now, or had at your last login).",
+)
+@click.option(
+    "--new-server",
+    is_flag=True,
+    help="Log in though the server has another key than at your last login.",
+)
 @format_option
 def login(
     server: str,
@@ -33,6 +48,7 @@ def login(
     token_file: str | None,
     username: str | None,
     format_type: str,
+    **expected: Any,
 ) -> None:
     """Log in to a server. The login is stored in a file that only you can read."""
     from bough.client import Client, Login, store_login  # noqa: PLC0415  help needs no network
@@ -45,14 +61,16 @@ def login(
         token = _secret(token, token_file)
         username = None
         client = Client(server, token)
+    known = _meet(client, **expected)
     try:
         profile = client.profile.get()
     except Unauthenticated as error:
         error.hint = _UNTRUSTED if method == "dev" else _UNKNOWN
         raise
-    path = store_login(Login(client.server, token, username))
+    path = store_login(Login(client.server, token, username, known))
     name = profile.profile.username
-    answer = {"server": client.server, "username": name, "file": path}
+    key = None if known is None else known.key
+    answer = {"server": client.server, "username": name, "file": path, "server_key": key}
     echo(answer, format_type, lambda each: f"Logged in to {each['server']} as {each['username']}.")
 
 
@@ -65,6 +83,21 @@ def logout(format_type: str) -> None:
     done = forget_login()
     text = "Logged out." if done else "You were not logged in."
     echo({"logged_out": done}, format_type, lambda _: text)
+
+
+def _meet(client: Client, server_key: str | None, new_server: bool) -> KnownServer | None:
+    """What is known of the server from now on, before it is sent anything."""
+    from bough.client import KnownServer, check, find_known, is_key  # noqa: PLC0415
+
+    if server_key is not None and not is_key(server_key):
+        raise click.UsageError(f"--server-key must be 64 hexadecimal digits, not {server_key!r}.")
+    found = client.learn_server()
+    expected = KnownServer(server_key) if server_key else None
+    if expected is None and not new_server:
+        expected = find_known(client.server)
+    if expected is not None:
+        check(client.server, expected, found)
+    return found
 
 
 def _secret(token: str | None, file: str | None) -> str:

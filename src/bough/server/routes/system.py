@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 import msgspec
 from anyio import sleep, to_thread
 from litestar import MediaType, Response
+from litestar.params import FromQuery
 from litestar.response import Stream
 
 from bough.api.common import Json
-from bough.api.system import EventLine, HealthAnswer, VersionAnswer
+from bough.api.system import EventLine, HealthAnswer, ServerKeyAnswer, VersionAnswer
 from bough.control.nodes import node_list
 from bough.control.records import history
 from bough.control.records.event_stream import follow
@@ -21,6 +22,7 @@ from bough.model.record import StoredEvent
 from bough.server.concurrency_limits import count_stream
 from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.engine import Engine
+from bough.server.server_key import ServerKey
 from bough.server.stream_access import StreamAccess
 from bough.server.values import time_text
 from bough.version import VERSION
@@ -38,6 +40,15 @@ def version(request: Visit) -> VersionAnswer:
     del request
     major, minor, revision = VERSION.split(".")[:3]
     return VersionAnswer(major, minor, revision)
+
+
+@route("GET", "/api/server-key", Action.SYSTEM_VERSION)
+async def server_key(request: Visit, challenge: FromQuery[str]) -> ServerKeyAnswer:
+    """Prove that this is the server that people logged in to: it signs what a client sends."""
+    # As the server sees it: behind a proxy it is another one than the client's.
+    host, port = request.scope.get("server") or ("", 0)
+    key: ServerKey = request.app.state.server_key
+    return key.prove(challenge, f"{host}:{port}")
 
 
 @route("GET", "/health", Action.SYSTEM_HEALTH)
@@ -118,4 +129,4 @@ def _framed(event: StoredEvent) -> str:
     return f"id: {event.number}\nevent: {event.kind.value}\ndata: {text}\n\n"
 
 
-HANDLERS = (version, health, metrics, openapi, events)
+HANDLERS = (version, server_key, health, metrics, openapi, events)

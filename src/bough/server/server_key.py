@@ -1,0 +1,92 @@
+"""The key by which a server proves that it is the one that people logged in to.
+
+A client sends random bytes before it sends a token; the server signs them, together with the
+address at which it was asked. The private key is in a file of the data folder; the public one is
+beside it, for people to compare.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bough.api.system import ServerKeyAnswer
+from bough.errors import Invalid
+
+PRIVATE_FILE = "server-key"
+PUBLIC_FILE = "server-key.pub"
+#: How many random bytes a client sends, as hexadecimal digits.
+CHALLENGE_BYTES = range(16, 65)
+
+
+class ServerKey:
+    """Signs what clients send to see that it is this server."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public = private.public_key().public_bytes_raw().hex()
+
+    @classmethod
+    def new(cls) -> ServerKey:
+        """A key that is nowhere kept."""
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def of(cls, data: Path) -> ServerKey:
+        """The key of a data folder, which is made if there is none."""
+        path = data / PRIVATE_FILE
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            content = _make(path)
+        except OSError as error:
+            raise Invalid(f"{path} cannot be read: {error.strerror}.") from None
+        try:
+            key = cls(
+                Ed25519PrivateKey.from_private_bytes(
+                    base64.b64decode(content.strip(), validate=True)
+                )
+            )
+        except ValueError:
+            raise Invalid(
+                f"{path} is no key of a server.",
+                hint="restore it from a backup; where there is none, remove it, and tell all users "
+                "to log in again with --new-server",
+            ) from None
+        (data / PUBLIC_FILE).write_text(f"{key.public}\n")
+        return key
+
+    def prove(self, challenge: str, address: str) -> ServerKeyAnswer:
+        """Sign what a client sent, and where it was asked."""
+        try:
+            sent = bytes.fromhex(challenge)
+        except ValueError:
+            sent = b""
+        if len(sent) not in CHALLENGE_BYTES:
+            raise Invalid(
+                f"challenge must be 16 to 64 random bytes in hexadecimal digits, not {challenge!r}."
+            )
+        signature = self._private.sign(ServerKeyAnswer.signed_text(sent.hex(), address))
+        return ServerKeyAnswer(self.public, address, signature.hex())
+
+
+def _make(path: Path) -> bytes:
+    """Make a key, whole or not at all; one that appeared meanwhile is used instead."""
+    content = base64.b64encode(Ed25519PrivateKey.generate().private_bytes_raw()) + b"\n"
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(part, path)
+    except FileExistsError:
+        return path.read_bytes()
+    finally:
+        part.unlink(missing_ok=True)
+    return content
