@@ -120,25 +120,35 @@ def test_templates_that_take_long_keep_the_server_from_nothing_else(
 def test_templates_of_one_user_keep_no_other_user_waiting_for_theirs(
     team: House, monkeypatch: pytest.MonkeyPatch
 ):
-    obstacle = Obstacle()
-    monkeypatch.setattr(rendering, "_run", _after(obstacle))
-    team.user("greedy", "osmo-team-user")
-    team.user("modest", "osmo-team-user")
-    body = {"file": "# {{ 1 }}\nworkflow: {name: x, tasks: [{name: a}]}"}
+    obstacles = {b"greedy": Obstacle(), b"modest": Obstacle()}
+    real = rendering._run
+
+    def run(request: bytes, answer: int) -> int:
+        next(each for name, each in obstacles.items() if name in request)()
+        return real(request, answer)
+
+    monkeypatch.setattr(rendering, "_run", run)
 
     def submit(user: str) -> int:
+        body = {"file": f"# {{{{ '{user}' }}}}\nworkflow: {{name: x, tasks: [{{name: a}}]}}"}
         path = "/api/pool/team/workflow?dry_run=true"
         return team.ask("POST", path, json=body, user=user).status_code
 
+    for name in ("greedy", "modest"):
+        team.user(name, "osmo-team-user")
     with ThreadPoolExecutor(24) as threads:
         sent = [threads.submit(submit, "greedy") for _ in range(20)]
         try:
-            obstacle.expect(1)
+            obstacles[b"greedy"].expect(1)
+            waiting = rendering._TURNS._waiting
+            while len(waiting.get("greedy", ())) + obstacles[b"greedy"].there < SUBMISSIONS:
+                threading.Event().wait(0.01)
             sent.append(threads.submit(submit, "modest"))
             # None of the twenty has come to its end.
-            assert obstacle.came.acquire(timeout=10)
+            assert obstacles[b"modest"].came.acquire(timeout=10)
         finally:
-            obstacle.gone.set()
+            for each in obstacles.values():
+                each.gone.set()
         assert {200} == {each.result() for each in sent}
 
 
