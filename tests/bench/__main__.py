@@ -8,7 +8,17 @@ import sys
 
 from tests.bench.report import Report
 
-NAMES = ("quota", "place", "cycle", "kueue_replay", "startup", "server", "local", "workflows")
+NAMES = (
+    "quota",
+    "place",
+    "cycle",
+    "kueue_replay",
+    "startup",
+    "server",
+    "local",
+    "workflows",
+    "usage",
+)
 
 
 def main(wanted: list[str]) -> int:

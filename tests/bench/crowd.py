@@ -105,9 +105,11 @@ def _submit_all(site: Site, waiting: int) -> None:
     places = doors()
     running = [*places * SUBPOOL_GPUS, *[WHOLE] * POOL_GPUS]
     later = [places[number % len(places)] if number % 10 else WHOLE for number in range(waiting)]
-    workflows = [_workflow(site, number, pool) for number, pool in enumerate([*running, *later])]
-    groups = [_group(site, workflow) for workflow in workflows]
-    tasks = [_task(site, group) for group in groups]
+    workflows = [
+        make_workflow(site, number, pool) for number, pool in enumerate([*running, *later])
+    ]
+    groups = [make_group(site, workflow) for workflow in workflows]
+    tasks = [make_task(site, group) for group in groups]
     with site.store.write() as connection:
         for workflow in workflows:
             workflow_store.insert(connection, workflow, TEXT, None)
@@ -115,7 +117,7 @@ def _submit_all(site: Site, waiting: int) -> None:
         task_store.insert_tasks(connection, tasks)
 
 
-def _workflow(site: Site, number: int, pool: str) -> Workflow:
+def make_workflow(site: Site, number: int, pool: str) -> Workflow:
     return Workflow(
         uuid=site.ids.uuid(),
         workflow_id=f"filled-{number}",
@@ -132,7 +134,7 @@ def _workflow(site: Site, number: int, pool: str) -> Workflow:
     )
 
 
-def _group(site: Site, workflow: Workflow) -> Group:
+def make_group(site: Site, workflow: Workflow) -> Group:
     (asked,) = spec().groups
     pool, _, subpool = workflow.pool.partition("--")
     return Group(
@@ -148,7 +150,7 @@ def _group(site: Site, workflow: Workflow) -> Group:
     )
 
 
-def _task(site: Site, group: Group) -> Task:
+def make_task(site: Site, group: Group) -> Task:
     return Task(
         uuid=site.ids.uuid(),
         workflow_uuid=group.workflow_uuid,

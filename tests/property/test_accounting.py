@@ -25,7 +25,7 @@ def stretches(draw) -> list[Stretch]:
                 draw(st.integers(0, 3)),
                 start,
                 end,
-                f"t{number}/0",
+                f"w{number}",
             )
         )
     return found
@@ -50,7 +50,7 @@ def moment_by_moment(members, quotas, since: int, until: int) -> dict[tuple[str,
             quota = quota_at(quotas[pool], at)
             used = sum(each.gpus for each in held)
             over = 0 if quota is None else max(0, used - quota)
-            for each in sorted(held, key=lambda each: (-each.submitted_ms, each.attempt)):
+            for each in sorted(held, key=lambda each: (-each.submitted_ms, each.workflow)):
                 borrowed = 0 if each.guaranteed else min(over, each.gpus)
                 over -= borrowed
                 amount = Amount(each.gpus) if each.guaranteed else Amount(0, each.gpus, borrowed)
@@ -68,6 +68,26 @@ def test_a_sweep_counts_what_every_moment_had(members, of_p, of_q, one, other):
 
     assert moment_by_moment(members, quotas, since, until) == found
     assert all(0 <= each.borrowed <= each.preemptible for each in found.values())
+
+
+@given(stretches(), STEPS, TIMES, TIMES, st.data())
+def test_what_one_workflow_held_for_the_same_time_counts_as_one(members, steps, one, other, data):
+    since, until = sorted((one, other))
+    quotas = {"p": steps, "q": steps}
+    parts = [data.draw(st.lists(st.integers(1, 4), max_size=3)) for _ in members]
+    apart = [
+        each._replace(gpus=gpus)
+        for each, more in zip(members, parts, strict=True)
+        for gpus in (each.gpus, *more)
+    ]
+    together = [
+        each._replace(gpus=each.gpus + sum(more)) for each, more in zip(members, parts, strict=True)
+    ]
+
+    found = account(together, quotas, since, until)
+
+    assert account(apart, quotas, since, until) == found
+    assert moment_by_moment(apart, quotas, since, until) == found
 
 
 @given(stretches(), STEPS, st.randoms(use_true_random=False))

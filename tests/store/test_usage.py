@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 
+from bough.control.records.accounting import account
+from bough.control.records.usage import read_quotas
 from bough.errors import Invalid
 from bough.model.cluster import Resources
-from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
+from bough.model.usage import Stretch
+from bough.model.workflow import HOLDING, GroupSpec, Priority, TaskSpec, WorkflowSpec
+from bough.store.schema import TASKS, WORKFLOWS
+from bough.store.task_search import list_stretches
 from tests.store.scheduling import cluster
 from tests.store.usecases import HOUR_MS, By, get_usage, pools
 from tests.store.world import START_MS, refusal
@@ -89,6 +95,52 @@ def test_what_a_gang_has_beyond_its_minimum_is_not_guaranteed(world):
     pass_hours(world, 1)
 
     assert (4, 1, 3, 0) == hours(world)["p"]
+
+
+def test_usage_is_what_each_attempt_by_itself_adds_up_to(world):
+    cluster(world, 16, p=6, q=4)
+    users = [world.user(f"user-{each}", "osmo-p-user", "osmo-q-user") for each in range(4)]
+    for number in range(12):
+        pool, priority = "pq"[number % 2], (NORMAL, LOW, HIGH)[number % 3]
+        tasks = tuple(TaskSpec(f"t{n}", Resources(gpus=1), lead=n == 0) for n in range(3))
+        spec = WorkflowSpec("gang", (GroupSpec("group", tasks, minimum=2),))
+        name = world.submit(0, pool, priority, actor=users[number % 4], spec=spec)
+        world.settle()
+        pass_hours(world, 0.25)
+        if number % 4 == 3:
+            world.finish(name)
+            pass_hours(world, 0.5)
+
+    for since_ms in (START_MS, START_MS + HOUR_MS // 3, START_MS + 2 * HOUR_MS):
+        until_ms = since_ms + HOUR_MS
+        with world.site.store.read() as connection:
+            quotas = read_quotas(connection)
+            merged = list_stretches(connection, since_ms, until_ms)
+            plain = one_by_one(connection, since_ms, until_ms)
+        assert len(merged) < len(plain)
+        assert account(plain, quotas, since_ms, until_ms) == account(
+            merged, quotas, since_ms, until_ms
+        )
+
+
+def one_by_one(connection, since_ms: int, until_ms: int) -> list[Stretch]:
+    """Every attempt that had GPUs, read as plainly as can be."""
+    both = TASKS.join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
+    query = sa.select(TASKS, *(WORKFLOWS.c[name] for name in OF_WORKFLOW)).select_from(both)
+    found = []
+    for row in connection.execute(query).mappings():
+        holds = row["status"] in {each.value for each in HOLDING}
+        end_ms = until_ms if row["ended_ms"] is None else row["ended_ms"]
+        if row["scheduled_ms"] is None or not (holds or end_ms > since_ms):
+            continue
+        if row["gpus"] and row["scheduled_ms"] < until_ms and (holds or row["ended_ms"]):
+            sure = row["priority"] != LOW.value and not row["growth"]
+            who = (row["pool"], row["submitted_by"], row["gpus"], sure, row["submitted_ms"])
+            found.append(Stretch(*who, row["scheduled_ms"], end_ms, row["workflow_uuid"]))
+    return found
+
+
+OF_WORKFLOW = ("pool", "submitted_by", "priority", "submitted_ms")
 
 
 def test_a_time_that_has_not_begun_is_refused(world):

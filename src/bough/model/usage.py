@@ -16,5 +16,5 @@ class Stretch(NamedTuple):
     submitted_ms: int
     start_ms: int
     end_ms: int
-    #: The identity of the attempt, by which ties are broken.
-    attempt: str
+    #: The identity of the workflow, by which ties are broken.
+    workflow: str

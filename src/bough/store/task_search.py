@@ -18,7 +18,7 @@ from bough.model.workflow import (
     WorkflowStatus,
 )
 from bough.store.rows import read_all
-from bough.store.schema import GROUPS, TASKS, WORKFLOWS
+from bough.store.schema import BIG, GROUPS, TASKS, WORKFLOWS
 
 
 class TaskFilter(msgspec.Struct, frozen=True):
@@ -155,28 +155,36 @@ def depths(connection: sa.Connection) -> list[Depth]:
 def list_stretches(connection: sa.Connection, since_ms: int, until_ms: int) -> list[Stretch]:
     """Every attempt that had GPUs for a part of this time, and no other.
 
-    What still has them counts up to the end of the time.
+    What still has them counts up to the end of the time. Attempts of one workflow that had theirs
+    from the same moment to the same moment are one, so a gang is mostly a few rows and not many.
     """
-    guaranteed = sa.and_(WORKFLOWS.c.priority != Priority.LOW.value, TASKS.c.growth.is_(False))
-    query = (
-        sa.select(
-            WORKFLOWS.c.pool,
-            WORKFLOWS.c.submitted_by,
-            TASKS.c.gpus,
-            guaranteed,
-            WORKFLOWS.c.submitted_ms,
-            TASKS.c.scheduled_ms,
-            sa.func.coalesce(TASKS.c.ended_ms, until_ms),
-            TASKS.c.uuid + "/" + sa.cast(TASKS.c.retry_id, sa.Text),
-        )
-        .join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
-        .where(TASKS.c.gpus > 0, TASKS.c.scheduled_ms < until_ms)
-    )
-    # Two questions, as each has its index.
+    # Two questions, as each has its index, which has all that this asks of an ended attempt.
     over = TASKS.c.ended_ms > since_ms
     still = TASKS.c.status.in_([status.value for status in HOLDING])
-    return [
-        Stretch._make(row)
-        for condition in (over, still)
-        for row in connection.execute(query.where(condition)).all()
-    ]
+    found: list[Stretch] = []
+    for condition in (over, still):
+        held = (
+            sa.select(*_SAME, sa.func.sum(TASKS.c.gpus).label("gpus"))
+            .where(TASKS.c.gpus > 0, TASKS.c.scheduled_ms < until_ms, condition)
+            .group_by(*_SAME)
+            .subquery()
+        )
+        guaranteed = sa.and_(WORKFLOWS.c.priority != Priority.LOW.value, held.c.growth.is_(False))
+        query = sa.select(
+            WORKFLOWS.c.pool,
+            WORKFLOWS.c.submitted_by,
+            sa.cast(held.c.gpus, BIG),
+            guaranteed,
+            WORKFLOWS.c.submitted_ms,
+            held.c.scheduled_ms,
+            sa.func.coalesce(held.c.ended_ms, until_ms),
+            WORKFLOWS.c.uuid,
+        ).join(WORKFLOWS, WORKFLOWS.c.uuid == held.c.workflow_uuid)
+        # As the database has them: a row object for each of very many takes its time.
+        cursor: Any = connection.execute(query).cursor
+        found += map(Stretch._make, cursor.fetchall())
+    return found
+
+
+#: What is the same of attempts that count as one.
+_SAME = (TASKS.c.ended_ms, TASKS.c.workflow_uuid, TASKS.c.scheduled_ms, TASKS.c.growth)

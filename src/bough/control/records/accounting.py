@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bough.model.usage import Stretch
 
@@ -40,18 +40,28 @@ def account(
     stretches: Iterable[Stretch], quotas: Mapping[str, Quotas], since_ms: int, until_ms: int
 ) -> dict[tuple[str, str], Amount]:
     """What each user had in each pool in a window of time, whatever order the stretches come in."""
-    by_pool: dict[str, list[Stretch]] = {}
+    sweeps: dict[str, _Sweep] = {}
     sums: dict[tuple[str, str], list[int]] = {}
     for each in stretches:
-        pool, user, gpus, guaranteed, _, start_ms, end_ms, _ = each
-        held_ms = min(end_ms, until_ms) - max(start_ms, since_ms)
-        if held_ms > 0:
-            by_pool.setdefault(pool, []).append(each)
-            amounts = sums.setdefault((pool, user), [0, 0, 0])
-            amounts[0 if guaranteed else 1] += gpus * held_ms
-    for pool, members in by_pool.items():
-        sweep = _Sweep(quotas.get(pool, ((0, None),)))
-        for user, borrowed in sweep.run(members, since_ms, until_ms).items():
+        pool, user, gpus, guaranteed, submitted_ms, start_ms, end_ms, workflow = each
+        start_ms, end_ms = max(start_ms, since_ms), min(end_ms, until_ms)
+        if start_ms >= end_ms:
+            continue
+        amounts = sums.get((pool, user))
+        if amounts is None:
+            amounts = sums[pool, user] = [0, 0, 0]
+        sweep = sweeps.get(pool)
+        if sweep is None:
+            sweep = sweeps[pool] = _Sweep(quotas.get(pool, ((0, None),)), since_ms)
+        if guaranteed:
+            amounts[0] += gpus * (end_ms - start_ms)
+            sweep.add_guaranteed(gpus, start_ms, end_ms)
+        else:
+            amounts[1] += gpus * (end_ms - start_ms)
+            line = (-submitted_ms, workflow, sweep.size)
+            sweep.add_preemptible(_Holder(line, user, gpus), start_ms, end_ms)
+    for pool, sweep in sweeps.items():
+        for user, borrowed in sweep.run().items():
             sums[pool, user][2] += borrowed
     return {key: Amount(*sums[key]) for key in sorted(sums)}
 
@@ -61,11 +71,11 @@ class _Holder:
 
     __slots__ = ("borrowed", "gpus", "line", "since_ms", "user")
 
-    def __init__(self, stretch: Stretch) -> None:
-        #: The newest submission first.
-        self.line = (-stretch.submitted_ms, stretch.attempt)
-        self.user = stretch.user
-        self.gpus = stretch.gpus
+    def __init__(self, line: tuple[int, str, int], user: str, gpus: int) -> None:
+        #: The newest submission first; the number tells apart what one workflow holds.
+        self.line = line
+        self.user = user
+        self.gpus = gpus
         #: How many of its GPUs are borrowed, and since when so many.
         self.borrowed = 0
         self.since_ms = 0
@@ -79,9 +89,14 @@ class _Sweep:
     where that boundary moves is there anything to write down.
     """
 
-    def __init__(self, quotas: Quotas) -> None:
-        self._quotas = quotas
+    def __init__(self, quotas: Quotas, since_ms: int) -> None:
         self._quota = quotas[0][1]
+        #: When, what (a quota, an end, a start), the number of it, and the quota or the holder.
+        self._moments: list[tuple[int, int, int, Any]] = [
+            (max(at_ms, since_ms), 0, number, quota) for number, (at_ms, quota) in enumerate(quotas)
+        ]
+        #: How much more is guaranteed from a moment on.
+        self._guaranteed: dict[int, int] = {}
         self._line: list[_Holder] = []
         #: How many in the line have borrowed all that they hold.
         self._full = 0
@@ -90,34 +105,45 @@ class _Sweep:
         self._borrowed = 0
         self._sums: dict[str, int] = {}
 
-    def run(self, stretches: Sequence[Stretch], since_ms: int, until_ms: int) -> dict[str, int]:
-        """What each user had borrowed within a window of time."""
-        holders = [None if each.guaranteed else _Holder(each) for each in stretches]
-        #: When, what (a quota, an end, a start), and the number of the quota or of the stretch.
-        moments = [(max(each[0], since_ms), 0, at) for at, each in enumerate(self._quotas)]
-        moments += [(min(each.end_ms, until_ms), 1, at) for at, each in enumerate(stretches)]
-        moments += [(max(each.start_ms, since_ms), 2, at) for at, each in enumerate(stretches)]
-        moments.sort()
-        before_ms = since_ms
-        for at_ms, kind, at in moments:
-            if at_ms != before_ms:
-                self._settle(before_ms)
-                before_ms = at_ms
-            if kind == 0:
-                self._quota = self._quotas[at][1]
-            else:
-                self._hold(stretches[at].gpus, holders[at], at_ms, more=kind == 2)
-        self._settle(before_ms)
+    @property
+    def size(self) -> int:
+        """How many moments there are so far."""
+        return len(self._moments)
+
+    def add_guaranteed(self, gpus: int, start_ms: int, end_ms: int) -> None:
+        """Something that is not preemptible was held."""
+        more = self._guaranteed
+        more[start_ms] = more.get(start_ms, 0) + gpus
+        more[end_ms] = more.get(end_ms, 0) - gpus
+
+    def add_preemptible(self, holder: _Holder, start_ms: int, end_ms: int) -> None:
+        """Something that is preemptible was held."""
+        number = len(self._moments)
+        self._moments += ((start_ms, 2, number, holder), (end_ms, 1, number, holder))
+
+    def run(self) -> dict[str, int]:
+        """What each user had borrowed."""
+        self._moments.sort()
+        # Only at a moment's end it is known what was borrowed from it on.
+        waiting = iter(self._moments)
+        at_ms, kind, _, what = next(waiting)
+        end: tuple[int | None, int, int, Any] = (None, 0, 0, None)
+        for now_ms in sorted(self._guaranteed.keys() | {each[0] for each in self._moments}):
+            self._used += self._guaranteed.get(now_ms, 0)
+            while at_ms == now_ms:
+                if kind == 0:
+                    self._quota = what
+                elif kind == 1:
+                    self._leave(what, now_ms)
+                else:
+                    self._enter(what, now_ms)
+                at_ms, kind, _, what = next(waiting, end)
+            self._settle(now_ms)
         return self._sums
 
-    def _hold(self, gpus: int, holder: _Holder | None, at_ms: int, *, more: bool) -> None:
-        change = gpus if more else -gpus
-        self._used += change
-        if holder is not None:
-            self._preemptible += change
-            (self._enter if more else self._leave)(holder, at_ms)
-
     def _enter(self, holder: _Holder, at_ms: int) -> None:
+        self._used += holder.gpus
+        self._preemptible += holder.gpus
         at = bisect_left(self._line, holder.line, key=_line)
         self._line.insert(at, holder)
         behind_some = at == self._full and at + 1 < len(self._line) and self._line[at + 1].borrowed
@@ -127,6 +153,8 @@ class _Sweep:
             self._full += 1
 
     def _leave(self, holder: _Holder, at_ms: int) -> None:
+        self._used -= holder.gpus
+        self._preemptible -= holder.gpus
         at = bisect_left(self._line, holder.line, key=_line)
         self._change(holder, 0, at_ms)
         del self._line[at]
@@ -181,5 +209,5 @@ def _quota_at(step: Quotas, at_ms: int) -> int | None:
     return step[max(0, at - 1)][1]
 
 
-def _line(holder: _Holder) -> tuple[int, str]:
+def _line(holder: _Holder) -> tuple[int, str, int]:
     return holder.line
