@@ -22,6 +22,8 @@ from tests.bench.report import Report, cpu_seconds
 
 WORKFLOWS = 50_000
 TASKS = 4
+#: Written at once.
+PART = 1_000
 POOLS = 4
 #: What the pools have, much less than is used at most times.
 QUOTA = 200
@@ -57,34 +59,36 @@ def fill(site: Site, number: int = WORKFLOWS) -> None:
     names.append(f"{names[0]}--half")
     chosen = random.Random(SEED)
     now_ms = site.clock.now_ms()
-    with site.store.write() as connection:
-        workflows, groups, tasks = [], [], []
-        for each in range(number):
-            begun_ms = now_ms - chosen.randrange(WEEK_MS)
-            ended_ms = min(now_ms, begun_ms + chosen.randrange(12 * HOUR_MS))
-            workflow = msgspec.structs.replace(
-                make_workflow(site, each, chosen.choice(names)),
-                priority=chosen.choice(tuple(Priority)),
-                status=WorkflowStatus.COMPLETED,
-                submitted_ms=begun_ms - chosen.randrange(HOUR_MS),
+    workflows, groups, tasks = [], [], []
+    for each in range(number):
+        begun_ms = now_ms - chosen.randrange(WEEK_MS)
+        ended_ms = min(now_ms, begun_ms + chosen.randrange(12 * HOUR_MS))
+        workflow = msgspec.structs.replace(
+            make_workflow(site, each, chosen.choice(names)),
+            priority=chosen.choice(tuple(Priority)),
+            status=WorkflowStatus.COMPLETED,
+            submitted_ms=begun_ms - chosen.randrange(HOUR_MS),
+            ended_ms=ended_ms,
+        )
+        done = TaskStatus.COMPLETED
+        group = msgspec.structs.replace(make_group(site, workflow), status=done)
+        workflows.append(workflow)
+        groups.append(group)
+        for task in range(TASKS):
+            done_task = msgspec.structs.replace(
+                make_task(site, group),
+                name=f"task-{task}",
+                status=done,
+                gpus=chosen.choice((1, 1, 2, 4, 8)),
+                scheduled_ms=begun_ms,
+                started_ms=begun_ms,
                 ended_ms=ended_ms,
             )
-            done = TaskStatus.COMPLETED
-            group = msgspec.structs.replace(make_group(site, workflow), status=done)
-            workflows.append(workflow)
-            groups.append(group)
-            for task in range(TASKS):
-                done_task = msgspec.structs.replace(
-                    make_task(site, group),
-                    name=f"task-{task}",
-                    status=done,
-                    gpus=chosen.choice((1, 1, 2, 4, 8)),
-                    scheduled_ms=begun_ms,
-                    started_ms=begun_ms,
-                    ended_ms=ended_ms,
-                )
-                tasks.append(done_task)
-        for workflow in workflows:
-            workflow_store.insert(connection, workflow, TEXT, None)
-        task_store.insert_groups(connection, groups)
-        task_store.insert_tasks(connection, tasks)
+            tasks.append(done_task)
+    # Part by part: a database ends a transaction in which nothing happens for long.
+    for begin in range(0, number, PART):
+        with site.store.write() as connection:
+            for workflow in workflows[begin : begin + PART]:
+                workflow_store.insert(connection, workflow, TEXT, None)
+            task_store.insert_groups(connection, groups[begin : begin + PART])
+            task_store.insert_tasks(connection, tasks[begin * TASKS : (begin + PART) * TASKS])
