@@ -106,6 +106,17 @@ class NodeDrained(msgspec.Struct, frozen=True):
     left: int
 
 
+class NodeLost(msgspec.Struct, frozen=True):
+    """A machine that counts as dead from now on."""
+
+    backend: str
+    #: Its name and folder; `null`: the node alone was declared lost.
+    machine: str | None
+    nodes: list[str]
+    #: How many tasks were on them, which start again elsewhere if they may.
+    tasks: int
+
+
 class BackendLine(msgspec.Struct, frozen=True):
     """A backend, and what it has."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bough.api.nodes import NodeDrained, NodeLine, NodeList, ResourceList
+from bough.api.nodes import NodeDrained, NodeLine, NodeList, NodeLost, ResourceList
 from bough.client.addresses import Parameter, given, path_of
 from bough.client.transport import Transport
 
@@ -54,6 +54,11 @@ class Nodes:
         path, query = _node(name, "drain")
         query = {**query, **given(leave=leave or None)}
         return self._transport.send(NodeDrained, "POST", path, query=query)
+
+    def declare_lost(self, name: str) -> NodeLost:
+        """Count the machine of a node that does not answer as dead; its tasks start elsewhere."""
+        path, query = _node(name, "declare_lost")
+        return self._transport.send(NodeLost, "POST", path, query=query)
 
 
 def _node(node: str, deed: str) -> tuple[str, dict[str, Parameter]]:

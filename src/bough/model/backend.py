@@ -118,12 +118,29 @@ class LogPart(NamedTuple):
     start: int = 0
 
 
+class Machine(msgspec.Struct, frozen=True):
+    """The machine and the folder that a backend belongs to."""
+
+    #: Kept in the folder, so that it is the same whichever server opens it.
+    id: str
+    #: Where that is, for people: the name of the machine, and the folder.
+    place: str
+
+
 class Backend(Protocol):
     """Runs what it is told to."""
 
     @property
     def name(self) -> str:
         """The name that pools refer to."""
+        ...
+
+    @property
+    def machine(self) -> Machine | None:
+        """The machine that it belongs to: only the server that holds its folder speaks for it.
+
+        `None`: the server that decides can reach it, whichever that is.
+        """
         ...
 
     def nodes(self) -> tuple[OfferedNode, ...] | None:

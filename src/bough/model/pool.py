@@ -117,6 +117,12 @@ class BackendRecord(msgspec.Struct, frozen=True):
     last_heartbeat_ms: int | None = None
     #: Why nothing can be started on its nodes; `None`: it can.
     fault: str | None = None
+    #: The identity of the machine and folder that it belongs to, if it does, and where that is.
+    machine: str | None = None
+    place: str | None = None
+    #: The server that holds the folder, by a name of its own, and where it answers.
+    speaker: str | None = None
+    address: str | None = None
 
 
 class OfferedNode(msgspec.Struct, frozen=True):

@@ -55,6 +55,10 @@ class Engine:
         self._notices = Notices(site.store, self._hear)
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
+    def listens_at(self, address: str) -> None:
+        """Where this server answers."""
+        self._scheduler.listens_at(address)
+
     def start(self) -> None:
         """Begin to decide, as soon as the lease can be had."""
         self._notices.start()

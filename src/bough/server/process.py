@@ -73,6 +73,7 @@ def serve(settings: Settings) -> None:
         for warning in running.started.warnings:
             LOG.warning("%s", warning)
         running.application.state.public_url = _public_url(settings, address)
+        running.engine.listens_at(running.application.state.public_url)
         _announce(settings, address, running.started)
         connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
         config = uvicorn.Config(

@@ -36,7 +36,8 @@ def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
 
 def write_fault(connection: sa.Connection, backend: str, fault: str | None) -> bool:
     """Say why nothing can be started on the nodes of a backend, or that it can; if that is new."""
-    before = sa.select(BACKENDS.c.fault).where(BACKENDS.c.name == backend).with_for_update()
+    query = sa.select(BACKENDS.c.fault).where(BACKENDS.c.name == backend)
+    before = query.with_for_update(key_share=True)
     found = connection.execute(before).first()
     if found is None:
         connection.execute(sa.insert(BACKENDS).values(name=backend, fault=fault))
@@ -44,6 +45,44 @@ def write_fault(connection: sa.Connection, backend: str, fault: str | None) -> b
         update = sa.update(BACKENDS).where(BACKENDS.c.name == backend)
         connection.execute(update.values(fault=fault))
     return (None if found is None else found.fault) != fault
+
+
+def find_backend(
+    connection: sa.Connection, name: str, *, lock: bool = False
+) -> BackendRecord | None:
+    """A backend by its name; locked, no server speaks for it until the end of the transaction."""
+    query = _BACKENDS.where(BACKENDS.c.name == name)
+    found = read_all(connection, query.with_for_update() if lock else query, BackendRecord)
+    return found[0] if found else None
+
+
+def speaks_for(connection: sa.Connection, backend: str, speaker: str) -> bool:
+    """Whether a server still speaks for a backend, which stays so until the transaction ends.
+
+    What others say of the backend meanwhile does not wait for it.
+    """
+    query = sa.select(BACKENDS.c.name).where(
+        BACKENDS.c.name == backend, BACKENDS.c.speaker == speaker
+    )
+    held = query.with_for_update(read=True, key_share=True)
+    return connection.execute(held).first() is not None
+
+
+def put_speaker(
+    connection: sa.Connection,
+    backend: str,
+    machine: str | None,
+    place: str | None,
+    speaker: str | None,
+    address: str | None,
+) -> None:
+    """Say which machine a backend belongs to, and which server speaks for it."""
+    values = {"machine": machine, "place": place, "speaker": speaker, "address": address}
+    updated = connection.execute(
+        sa.update(BACKENDS).where(BACKENDS.c.name == backend).values(**values)
+    )
+    if not updated.rowcount:
+        connection.execute(sa.insert(BACKENDS).values(name=backend, **values))
 
 
 def backends(connection: sa.Connection) -> dict[str, BackendRecord]:

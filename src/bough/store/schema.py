@@ -68,6 +68,11 @@ BACKENDS = sa.Table(
     sa.Column("last_heartbeat_ms", BIG),
     #: Why nothing can be started there now.
     sa.Column("fault", sa.Text),
+    #: The machine and folder that it belongs to, where that is; and the server that speaks for it.
+    sa.Column("machine", sa.Text),
+    sa.Column("place", sa.Text),
+    sa.Column("speaker", sa.Text),
+    sa.Column("address", sa.Text),
 )
 
 NODES = sa.Table(

@@ -10,6 +10,7 @@ past/<day>/<attempt>         an empty file for each other, by the day of that
 news                         a pipe to which supervisors write the names of changed attempts
 trash/                       what is being deleted
 leader                       whose orders count, see order_lease
+machine                      the identity of this folder: its tasks are judged by its holder alone
 
 Supervisors of an older version may still run, so these names and formats stay as they are.
 """

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 
 import msgspec
@@ -50,7 +51,16 @@ from bough.backends.local.supervisor.instructions import Setup, StartOrder, deco
 from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
 from bough.errors import Invalid, NotLeading, Unavailable
-from bough.model.backend import Launch, Leadership, LogPart, Observation, Sight, Start, Stop
+from bough.model.backend import (
+    Launch,
+    Leadership,
+    LogPart,
+    Machine,
+    Observation,
+    Sight,
+    Start,
+    Stop,
+)
 from bough.model.pool import OfferedNode
 
 LOG = logging.getLogger(__name__)
@@ -112,6 +122,7 @@ class LocalBackend:
         self._look_at = 0.0
         self._has_room = True
         self._server_lock = _lock_folder(self._folders, self._folder_mode)
+        self._machine = _read_machine(self._folders)
         self._order_lease = open_orders(self._folders)
         self._find_all()
         forget_gone(self._folders)
@@ -129,6 +140,11 @@ class LocalBackend:
     def name(self) -> str:
         """The name that pools refer to."""
         return self._name
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that it runs on, and its folder."""
+        return self._machine
 
     def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that this machine offers."""
@@ -406,6 +422,17 @@ class LocalBackend:
             for number in (signal.SIGUSR1, signal.SIGCONT):
                 send_signal(supervisor.pid, supervisor.pid_since, number)
         self._refresh(view)
+
+
+def _read_machine(folders: Folders) -> Machine:
+    """The identity of the folder, which its first server made."""
+    file = folders.root / "machine"
+    try:
+        found = file.read_text().strip()
+    except FileNotFoundError:
+        found = uuid.uuid4().hex
+        write_whole(file, f"{found}\n".encode())
+    return Machine(found, f"{socket.gethostname()}:{folders.root}")
 
 
 def _lock_folder(folders: Folders, mode: int) -> int:

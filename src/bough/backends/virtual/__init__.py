@@ -48,6 +48,10 @@ class VirtualBackend:
         """The name that pools refer to."""
         return self._name
 
+    @property
+    def machine(self) -> None:
+        """It belongs to none."""
+
     def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that it was made with, or given since."""
         return self._nodes

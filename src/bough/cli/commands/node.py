@@ -11,14 +11,14 @@ from bough.cli.command import Group
 from bough.cli.options import format_option
 from bough.cli.output import echo, echo_error
 from bough.cli.server_commands import client, try_all
-from bough.cli.text.nodes import render_drain, render_nodes
+from bough.cli.text.nodes import render_drain, render_lost, render_nodes
 
 Answer = TypeVar("Answer")
 
 
 @click.group(cls=Group)
 def node() -> None:
-    """Nodes: list, cordon and drain them.
+    """Nodes: list, cordon and drain them, declare them lost.
 
     Say BACKEND/NODE where several backends have a node of that name.
     """
@@ -66,6 +66,20 @@ def drain(context: click.Context, names: tuple[str, ...], leave: bool, format_ty
         lambda name: asked.drain(name, leave=leave),
         lambda _, answer: render_drain(answer),
     )
+
+
+@node.command("declare-lost")
+@click.argument("names", metavar="NODE...", nargs=-1, required=True)
+@format_option
+@click.pass_context
+def declare_lost(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
+    """Count the machine of a node that does not answer as dead.
+
+    Its tasks start again elsewhere. Only do this when that machine is off, or its tasks run twice
+    until it is heard of again: then it ends what it still runs.
+    """
+    ask = client().nodes.declare_lost
+    _tell_each(context, names, format_type, ask, lambda _, answer: render_lost(answer))
 
 
 def _tell_each(

@@ -15,7 +15,14 @@ from bough.cli.tables import NOTHING, Cell, render_fields, render_table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bough.api.nodes import NodeAmounts, NodeDrained, NodeLine, ResourceLine, ResourceList
+    from bough.api.nodes import (
+        NodeAmounts,
+        NodeDrained,
+        NodeLine,
+        NodeLost,
+        ResourceLine,
+        ResourceList,
+    )
 
 _COLUMNS = ("Storage [Gi]", "CPU [#]", "Memory [Gi]", "GPU [#]")
 _GIBI = 1 << 30
@@ -94,6 +101,13 @@ def render_drain(answer: NodeDrained) -> str:
         f"{count(left, 'task')} left to run to the end" if left else "",
     ]
     return text + (", ".join(part for part in parts if part) or "nothing runs on it") + "."
+
+
+def render_lost(answer: NodeLost) -> str:
+    """What was lost with a machine."""
+    what = f"Node {answer.nodes[0]}" if answer.machine is None else f"Machine {answer.machine}"
+    nodes = "" if answer.machine is None else f" with {count(len(answer.nodes), 'node')}"
+    return f"{what}{nodes} counts as dead; {count(answer.tasks, 'task')} lost."
 
 
 def _whole(number: float, *, up: bool) -> int:

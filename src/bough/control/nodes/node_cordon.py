@@ -5,18 +5,22 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.nodes import node_sync
 from bough.control.nodes.node_list import find_node
 from bough.control.people.access import authorise
+from bough.control.pools import subpool_drain
 from bough.control.recording import audit, node_happens
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import DRAIN
 from bough.control.workflows.load_changes import open_changes, write_changes
+from bough.errors import Conflict
 from bough.model.access import Action, Actor
 from bough.model.names import NodeId
-from bough.model.pool import OfferedNode
+from bough.model.pool import BackendRecord, OfferedNode
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
+from bough.store.database import again_if_given_up
 
 
 class Drained(msgspec.Struct, frozen=True):
@@ -69,6 +73,62 @@ def drain_node(
         node_happens(connection, site, node.id, "drained")
     site.wake()
     return drained
+
+
+class DeclaredLost(msgspec.Struct, frozen=True):
+    """A machine that counts as dead, with all its nodes."""
+
+    backend: str
+    #: The machine and its folder; `None`: the node alone was declared lost.
+    machine: str | None
+    nodes: tuple[str, ...]
+    #: How many attempts on them were lost.
+    tasks: int
+
+
+@again_if_given_up
+def declare_lost(site: Site, actor: Actor, name: str, backend: str | None = None) -> DeclaredLost:
+    """Count a node that does not answer as dead: what was on it is lost, and may start elsewhere.
+
+    Where its backend belongs to one machine, all nodes of that machine are lost, and another
+    machine may take its place. Should it come back, it first ends what it still runs.
+    """
+    authorise(actor, Action.NODE_UPDATE, names=site.role_names)
+    with site.store.write() as connection:
+        node = find_node(connection, name, backend)
+        record = node_store.find_backend(connection, node.backend, lock=True)
+        if record is None or record.fault is None:
+            raise Conflict(
+                f"Node {node.name} cannot be declared lost: backend {node.backend} answers.",
+                hint="drain the node, and what runs there comes again elsewhere",
+            )
+        setting_store.raise_counter(connection, setting_store.VERSION)
+        there = node_store.list_all(connection, node.backend) if record.machine else [node]
+        names = tuple(each.name for each in there)
+        held = task_store.holding(connection, node.backend, names)
+        lost = DeclaredLost(node.backend, record.place, names, len(held))
+        audit(connection, site, actor, "node:DeclareLost", f"node/{node.id}", there, lost)
+        _forget(site, connection, record, there)
+        ended = node_sync.end_lost(site, connection, node.backend, names)
+    for pool in sorted(ended):
+        subpool_drain.check_drain(site, pool)
+    site.wake()
+    return lost
+
+
+def _forget(
+    site: Site, connection: sa.Connection, record: BackendRecord, nodes: list[OfferedNode]
+) -> None:
+    """Nodes are no longer there, and their machine is no longer that of its backend."""
+    node_sync.keep_cordoned(connection, nodes)
+    node_store.remove(connection, record.name, [each.name for each in nodes])
+    for each in nodes:
+        node_happens(connection, site, each.id, "declared lost")
+    if record.machine is not None:
+        node_store.put_speaker(connection, record.name, None, None, None, None)
+        node_store.write_fault(
+            connection, record.name, f"Machine {record.place} was declared lost."
+        )
 
 
 def _release(site: Site, connection: sa.Connection, node: NodeId) -> int:

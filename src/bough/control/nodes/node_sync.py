@@ -48,14 +48,16 @@ class _Offer(NamedTuple):
 
 
 @again_if_given_up
-def sync(site: Site, backend: str, nodes: Iterable[OfferedNode]) -> bool:
+def sync(
+    site: Site, backend: str, nodes: Iterable[OfferedNode], beat_ms: int = HEARTBEAT_MS
+) -> bool:
     """Bring the nodes of a backend that answers up to date; whether anything changed."""
     now_ms = site.clock.now_ms()
     with site.store.read() as connection:
         offer = _compare(connection, backend, nodes)
     faulty = offer.record.fault is not None
     heard_ms = offer.record.last_heartbeat_ms or 0
-    if not offer.differs and not faulty and abs(now_ms - heard_ms) < HEARTBEAT_MS:
+    if not offer.differs and not faulty and abs(now_ms - heard_ms) < beat_ms:
         return False
     ended: set[str] = set()
     with site.store.write() as connection:
@@ -72,7 +74,8 @@ def sync(site: Site, backend: str, nodes: Iterable[OfferedNode]) -> bool:
             for name in (*(each.name for each in offer.changed), *offer.gone):
                 state = "gone" if name in offer.gone else "changed"
                 node_happens(connection, site, NodeId(backend, name), state)
-            ended = _end_lost(site, connection, backend, offer.gone)
+            if read_workflow_settings(connection).vanished_node is not VanishedNode.LEAVE:
+                ended = end_lost(site, connection, backend, offer.gone)
     for pool in sorted(ended):
         subpool_drain.check_drain(site, pool)
     return offer.differs
@@ -105,6 +108,14 @@ def _compare(connection: sa.Connection, backend: str, nodes: Iterable[OfferedNod
     )
 
 
+def keep_cordoned(connection: sa.Connection, nodes: Iterable[OfferedNode]) -> None:
+    """Remember which nodes were cordoned, so that they are when they come back."""
+    away = {*(setting_store.get(connection, _CORDONED_AWAY) or ())}
+    more = {str(each.id) for each in nodes if each.cordoned}
+    if more - away:
+        setting_store.put(connection, _CORDONED_AWAY, sorted(away | more))
+
+
 def write_fault(site: Site, backend: str, fault: str) -> None:
     """Let nothing start on the nodes of a backend, and say why."""
     with site.store.read() as connection:
@@ -132,14 +143,12 @@ def _own(backend: str, written: str) -> str | None:
     return name if not slash or of == backend else None
 
 
-def _end_lost(
-    site: Site, connection: sa.Connection, backend: str, names: Sequence[str]
-) -> set[str]:
-    """End what was on lost nodes, unless settings say to leave it; the pools of what has ended.
+def end_lost(site: Site, connection: sa.Connection, backend: str, names: Sequence[str]) -> set[str]:
+    """End what was on lost nodes; the pools of what has ended.
 
     Their backend is told to stop them, too, in case they still run.
     """
-    if not names or read_workflow_settings(connection).vanished_node is VanishedNode.LEAVE:
+    if not names:
         return set()
     lost = task_store.holding(connection, backend, names)
     news: dict[str, list[Observation]] = {}

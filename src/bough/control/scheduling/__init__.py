@@ -2,6 +2,7 @@
 
 - loop: one cycle after another, woken by changes or a tick; one server at a time
 - backend_watch: what one backend has and sees, written down; it fails alone
+- machines: backends of one machine; which server speaks for each, which does not answer
 - snapshot: the store at one moment as a Snapshot for the core; keeps what did not change
 - live_workflows: unfinished workflows in memory, in step with the store
 - apply_plan: a plan becomes true in one transaction; a stale one is discarded

@@ -17,6 +17,7 @@ from bough.control.workflows import observations
 from bough.errors import BoughError, NotLeading
 from bough.model.backend import Backend, Observation, Start, Stop
 from bough.model.pool import OfferedNode
+from bough.store import nodes as node_store
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
@@ -32,9 +33,11 @@ Answer = TypeVar("Answer")
 class BackendWatch:
     """What is known of one backend, so that it is not looked up again in every cycle."""
 
-    def __init__(self, site: Site, backend: Backend) -> None:
+    def __init__(self, site: Site, backend: Backend, beat_ms: int = node_sync.HEARTBEAT_MS) -> None:
+        """site:  its store refuses what is written by a server that does not speak for it."""
         self._site = site
         self.backend = backend
+        self._beat_ms = beat_ms
         self._cache = _ObservationCache()
         #: The nodes as last written, and when; when all observations were last looked at.
         self._offered: tuple[OfferedNode, ...] | None = None
@@ -46,22 +49,44 @@ class BackendWatch:
         self._logged: str | None = None
         self.answers = False
 
-    def attend(self) -> None:
+    def attend(self, *, leads: bool) -> None:
         """Ask for its nodes and attempts, and write down what is new; or why that is not possible.
 
         What goes wrong with the store is raised, as it concerns all backends.
         """
         try:
+            if not self._speaks(leads=leads):
+                self.answers = False
+                return
             self._sync()
             if self._reminders:
                 self._end_unknown()
                 told = outbox.remind(self._site, self.backend)
                 self._reminders = 0 if told else self._reminders - 1
             self._observe()
-        except _Fault as fault:
+        except BackendFault as fault:
             self._fail(fault)
         else:
             self._logged = None
+
+    def reset(self) -> None:
+        """Keep nothing that may have been left half done."""
+        self._cache.clear()
+        self._offered, self._reminders, self.answers = None, _REMINDERS, False
+
+    def deliver(self) -> int:
+        """Tell it what was decided, where it answers; how many messages were told."""
+        if not self.answers:
+            return 0
+        return outbox.deliver(self._site, {self.backend.name: self.backend})
+
+    def _speaks(self, *, leads: bool) -> bool:
+        """Whether this server speaks for it: the one that leads, unless it belongs to a machine."""
+        if not leads:
+            return False
+        with self._site.store.read() as connection:
+            record = node_store.find_backend(connection, self.backend.name)
+        return record is None or record.machine is None
 
     def observe(self) -> None:
         """Only ask what it sees, where it answered before."""
@@ -69,18 +94,18 @@ class BackendWatch:
             return
         try:
             self._observe()
-        except _Fault as fault:
+        except BackendFault as fault:
             self._fail(fault)
 
     def _sync(self) -> None:
         """Write down what nodes there are, where that may not be what is written already."""
         now_ms = self._site.clock.now_ms()
-        offered = self._ask(self.backend.nodes)
+        offered = self.ask(self.backend.nodes)
         if offered is None:
-            raise _Fault(f"Backend {self.backend.name} does not know its nodes yet.")
-        due = abs(now_ms - self._synced_ms) >= node_sync.HEARTBEAT_MS // 2
+            raise BackendFault(f"Backend {self.backend.name} does not know its nodes yet.")
+        due = abs(now_ms - self._synced_ms) >= self._beat_ms // 2
         if offered != self._offered or due or not self.answers:
-            node_sync.sync(self._site, self.backend.name, offered)
+            node_sync.sync(self._site, self.backend.name, offered, self._beat_ms)
             self._offered, self._synced_ms = offered, now_ms
         self.answers = True
 
@@ -89,10 +114,10 @@ class BackendWatch:
         restore = after_restore.unattended(self._site, self.backend.name)
         if not restore:
             return
-        stop = after_restore.stop_unknown(self._site, self._ask(self.backend.observe))
+        stop = after_restore.stop_unknown(self._site, self.ask(self.backend.observe))
         if stop is not None:
             LOG.warning("%d attempts are not in the restored database, and end", len(stop.attempts))
-            self._ask(lambda: self.backend.stop(stop))
+            self.ask(lambda: self.backend.stop(stop))
         after_restore.note_attended(self._site, self.backend.name, restore)
 
     def _observe(self) -> None:
@@ -101,23 +126,23 @@ class BackendWatch:
         if abs(now_ms - self._looked_ms) >= LOOK_MS:
             self._cache.clear()
             self._looked_ms = now_ms
-        seen = self._ask(self.backend.observe)
+        seen = self.ask(self.backend.observe)
         news = self._cache.news(seen)
         if news:
             ended = observations.observe(self._site, news)
-            self._ask(lambda: self.backend.forget(ended))
+            self.ask(lambda: self.backend.forget(ended))
             self._cache.keep(seen)
 
-    def _ask(self, ask: Callable[[], Answer]) -> Answer:
+    def ask(self, ask: Callable[[], Answer]) -> Answer:
         """The answer of the backend; whatever it raises is its own fault."""
         try:
             return ask()
         except NotLeading:
             raise
         except Exception as error:
-            raise _Fault(f"Backend {self.backend.name} does not answer: {error}") from error
+            raise BackendFault(f"Backend {self.backend.name} does not answer: {error}") from error
 
-    def _fail(self, fault: _Fault) -> None:
+    def _fail(self, fault: BackendFault) -> None:
         """Nothing starts there until it answers again."""
         text = str(fault)
         if text != self._logged:
@@ -135,6 +160,7 @@ class LedBackend:
         self._backend = backend
         self._lease = lease
         self.name = backend.name
+        self.machine = backend.machine
         self.read_log = backend.read_log
         self.lead = backend.lead
 
@@ -162,7 +188,7 @@ class LedBackend:
         return self._backend.observe()
 
 
-class _Fault(Exception):
+class BackendFault(Exception):
     """A backend does not answer, and why."""
 
 

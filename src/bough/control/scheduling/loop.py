@@ -15,9 +15,10 @@ import msgspec
 
 from bough.control.pools import subpool_drain
 from bough.control.pools.queue_names import PoolWords
-from bough.control.scheduling import after_restore, outbox, timeouts
+from bough.control.scheduling import after_restore, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
 from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
+from bough.control.scheduling.machines import MachineWatch, OtherMachines
 from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.control.site import Site
 from bough.core.cycle.memo import Memo
@@ -79,12 +80,17 @@ class Scheduler:
 
     def __init__(self, site: Site, backends: Iterable[Backend]) -> None:
         self._lease = Lease(site.store)
+        self._plain_site = site
         #: Nothing that the loop writes is kept unless this server leads.
         self._site = site = replace(site, store=site.store.checked(self._lease.check))
-        self._backends: dict[str, Backend] = {
-            backend.name: LedBackend(backend, self._lease) for backend in backends
-        }
-        self._watches = [BackendWatch(site, each) for each in self._backends.values()]
+        self._backends = tuple(backends)
+        self._watches: list[BackendWatch] = []
+        self._machines: list[MachineWatch] = [
+            MachineWatch(self._plain_site, each, each.machine)
+            for each in self._backends
+            if each.machine is not None
+        ]
+        self._watch()
         self._builder = SnapshotBuilder(site)
         self._memo = Memo()
         self._leads = False
@@ -127,23 +133,25 @@ class Scheduler:
         self.release()
 
     def cycle(self) -> CycleResult:
-        """Do everything once, for as long as this server leads."""
+        """Do everything once: see to the own machine, and decide if this server leads."""
         try:
-            return self._cycle() if self._lead() else CycleResult(leads=False)
+            return self._cycle(leads=self._lead())
         except NotLeading:
             # Another one took the lease while this server was held up; it looks again next time.
             LOG.warning("another server decides now; this one was held up for too long")
             self._leads = False
             return CycleResult(leads=False)
 
-    def _cycle(self) -> CycleResult:
+    def _cycle(self, *, leads: bool) -> CycleResult:
         for watch in self._watches:
-            watch.attend()
-        archived = subpool_drain.check_due_drains(self._site)
-        timeouts.check_due(self._site)
-        done = self._decide()
-        answering = [watch.backend for watch in self._watches if watch.answers]
-        told = outbox.deliver(self._site, {each.name: each for each in answering})
+            watch.attend(leads=leads)
+        done, archived = CycleResult(leads=False), []
+        if leads:
+            self._others.look()
+            archived = subpool_drain.check_due_drains(self._site)
+            timeouts.check_due(self._site)
+            done = self._decide()
+        told = sum(watch.deliver() for watch in self._watches)
         if told:
             # What starts or ends at once is seen at once.
             for watch in self._watches:
@@ -162,7 +170,24 @@ class Scheduler:
         self._builder = SnapshotBuilder(self._site)
         self._memo = Memo()
         self._idle = None
-        self._watches = [BackendWatch(self._site, each) for each in self._backends.values()]
+        self._watch()
+
+    def _watch(self) -> None:
+        """Begin to look at all backends anew."""
+        led = (each for each in self._backends if each.machine is None)
+        self._watches = [
+            *(BackendWatch(self._site, LedBackend(each, self._lease)) for each in led),
+            *self._machines,
+        ]
+        for each in self._machines:
+            each.reset()
+        own = frozenset(each.machine.id for each in self._machines)
+        self._others = OtherMachines(self._site, own)
+
+    def listens_at(self, address: str) -> None:
+        """Where this server answers; for others, that send people there."""
+        for each in self._machines:
+            each.address = address
 
     def release(self) -> None:
         """Let another server decide."""
@@ -171,11 +196,12 @@ class Scheduler:
 
     def _lead(self) -> bool:
         leads = self._lease.held()
-        restore = after_restore.last_restore(self._site) if leads else self._restore
-        if leads and (not self._leads or restore != self._restore):
+        restore = after_restore.last_restore(self._site)
+        if (leads and not self._leads) or restore != self._restore:
             # Another one may have decided since, or all may be as it was long ago.
             self._forget()
-            subpool_drain.rearm_drains(self._site)
+            if leads:
+                subpool_drain.rearm_drains(self._site)
         self._leads, self._restore = leads, restore
         return leads
 

@@ -20,7 +20,9 @@ from bough.control.workflows.log_source import LogEntry, LogPlace, LogSource, we
 from bough.errors import NotFound
 from bough.model.access import Actor
 from bough.model.backend import Backend, LogPart
+from bough.model.pool import BackendRecord
 from bough.model.workflow import Task, Workflow
+from bough.store import nodes as node_store
 
 #: What is given at once.
 AT_ONCE = 32 << 10
@@ -172,6 +174,16 @@ class LogReader:
     def backend(self) -> str:
         """Where the workflow runs."""
         return "" if self._workflow is None else self._workflow.backend
+
+    def elsewhere(self) -> BackendRecord | None:
+        """The backend of the workflow, where it belongs to a machine that is not this server's."""
+        with self._site.store.read() as connection:
+            record = node_store.find_backend(connection, self.backend)
+        if record is None or record.machine is None:
+            return None
+        own = self._backends.get(self.backend)
+        machine = None if own is None else own.machine
+        return None if machine is not None and machine.id == record.machine else record
 
     def _keeps_nothing(self) -> bool:
         """Whether something runs whose backend keeps nothing of it, nor will it of what follows."""

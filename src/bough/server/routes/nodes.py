@@ -11,6 +11,7 @@ from bough.api.nodes import (
     NodeDrained,
     NodeLine,
     NodeList,
+    NodeLost,
     PlatformRights,
     ResourceLine,
     ResourceList,
@@ -112,6 +113,16 @@ def drain(
     return NodeDrained(line, drained.told, drained.left)
 
 
+@route("POST", f"{_NODE}/declare_lost", Action.NODE_UPDATE)
+def declare_lost(
+    request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None
+) -> NodeLost:
+    """Count the machine of a node that does not answer as dead; its tasks may start elsewhere."""
+    site, actor = caller(request)
+    lost = node_cordon.declare_lost(site, actor, node, backend)
+    return NodeLost(lost.backend, lost.machine, list(lost.nodes), lost.tasks)
+
+
 def _cordoned(request: Visit, node: str, backend: str | None, *, cordoned: bool) -> NodeLine:
     site, actor = caller(request)
     node_cordon.set_cordoned(site, actor, node, backend, cordoned=cordoned)
@@ -174,4 +185,13 @@ def _amounts(amounts: Amounts) -> NodeAmounts:
     )
 
 
-HANDLERS = (list_resources, get_resource, cordon_node, list_nodes, cordon, uncordon, drain)
+HANDLERS = (
+    list_resources,
+    get_resource,
+    cordon_node,
+    list_nodes,
+    cordon,
+    uncordon,
+    drain,
+    declare_lost,
+)

@@ -122,6 +122,11 @@ class _LogLines:
             return text
         self._told = True
         tasks = ", ".join(missing[:3]) + (" and others" if len(missing) > 3 else "")
+        elsewhere = self._reader.elsewhere()
+        if elsewhere is not None:
+            at = "" if elsewhere.address is None else f" at {elsewhere.address}"
+            place = f"on machine {elsewhere.place}, and the server there{at} shows it"
+            return f"What {tasks} wrote is {place}.\n"
         return f"Nothing is kept of what {tasks} wrote on backend {self._reader.backend}.\n"
 
     def close(self) -> None:
