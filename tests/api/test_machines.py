@@ -26,7 +26,9 @@ workflow:
     command: [bash, -c]
     args: ["echo start; echo $$ >> {starts}; trap 'exit 7' TERM; while :; do sleep 0.1; done"]
 """
-LOCAL = ("--backend", "local", "--gpus", "2", "--not-private")
+#: Tasks write where this test can read it.
+_AS_ROOT = ("--task-user", "root") if os.geteuid() == 0 else ()
+LOCAL = ("--backend", "local", "--gpus", "2", "--not-private", *_AS_ROOT)
 
 
 class Pair:

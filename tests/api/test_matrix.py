@@ -115,6 +115,7 @@ LEAST = {
         PUT /api/configs/workflow
         PATCH /api/configs/workflow
         POST /api/node/{node}/cordon
+        POST /api/node/{node}/declare_lost
         POST /api/node/{node}/drain
         POST /api/node/{node}/uncordon
         GET /api/queues

@@ -120,3 +120,13 @@ def test_a_node_that_is_not_there_is_an_error(osmo: Osmo, server: Answering):
 
     assert 2 == ended.code
     assert "Error message: Node none not found.\nError code: 404\n" in ended.errors
+
+
+def test_a_machine_that_is_declared_lost_says_what_was_lost_with_it(osmo: Osmo, server: Answering):
+    lost = {"backend": "default", "machine": "m1:/data/local", "nodes": ["n1", "n2"], "tasks": 3}
+    server.answer("POST", "/api/node/n1/declare_lost", lost)
+
+    expected = "Machine m1:/data/local with 2 nodes counts as dead; 3 tasks lost.\n"
+    assert (0, expected, "") == osmo("node", "declare-lost", "n1")
+    shown = json.loads(osmo("node", "declare-lost", "n1", "--format-type", "json").output)
+    assert lost == shown
