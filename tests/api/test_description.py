@@ -5,24 +5,10 @@ from __future__ import annotations
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
+from tests.api.fuzzing import APART, CHECKS
 from tests.api.house import House
 from tests.api.test_matrix import TABLE
-
-#: The stream ends only with the server, and the description does not describe itself.
-APART = {("GET", "/api/events"), ("GET", "/api/openapi.json")}
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
 
 
 @pytest.fixture(scope="module")

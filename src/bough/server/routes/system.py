@@ -71,7 +71,8 @@ def metrics(request: Visit) -> Response[str]:
 @route("GET", "/api/openapi.json", Action.SYSTEM_VERSION, include_in_schema=False)
 def openapi(request: Visit) -> dict[str, Json]:
     """The whole interface, described for programs."""
-    return request.app.openapi_schema.to_schema()
+    described = request.app.openapi_schema.to_schema()
+    return {key: _one_of(part) for key, part in described.items()}
 
 
 @route("GET", "/api/events", Action.EVENT_READ)
@@ -113,6 +114,16 @@ async def _events(request: Visit, number: int) -> AsyncIterator[str]:
             yield _framed(event)
         if not found:
             await sleep(_LOOK_S)
+
+
+def _one_of(part: Json) -> Json:
+    """Without integers where numbers are allowed, too: of `oneOf`, a value may match only one."""
+    if isinstance(part, dict):
+        choices = part.get("oneOf")
+        if isinstance(choices, list) and {"type": "number"} in choices:
+            part = {**part, "oneOf": [each for each in choices if each != {"type": "integer"}]}
+        return {key: _one_of(value) for key, value in part.items()}
+    return [_one_of(each) for each in part] if isinstance(part, list) else part
 
 
 def _framed(event: StoredEvent) -> str:
