@@ -153,6 +153,8 @@ def move(config: Path, address: str) -> None:
         (Pretender, f"its key is {Pretender.key.public}"),
         (Relay, "it passes on what it is asked"),
     ],
+    # A key that is new each time must not be in the name of a test.
+    ids=["thief", "pretender", "relay"],
 )
 def test_what_takes_the_place_of_the_server_is_sent_no_token(server, config, kind, reason):
     assert 0 == log_in(server)[0]
