@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,24 @@ from tests.e2e.local import (
     serving_locally,
     task,
 )
+
+#: Asks the server, then waits for its address, and writes down what it is sent there.
+TAKE_THE_PLACE = """
+exec python3 -c '
+import socket, time
+with socket.socket() as line:
+    print("asked:", line.connect_ex(("127.0.0.1", {port})), flush=True)
+while True:
+    try:
+        listener = socket.create_server(("127.0.0.1", {port}))
+        break
+    except OSError:
+        time.sleep(0.001)
+print("listens", flush=True)
+line, _ = listener.accept()
+print("was sent:", line.recv(1000), flush=True)
+'
+"""
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +265,19 @@ def test_without_a_view_of_its_own_a_task_has_its_folder_and_says_so(tmp_path: P
         assert "absolute path" in plain.message(names[0])
         assert ["[main] mine"] == plain.log(names[1])
         assert not Path("/new").exists()
+
+
+def test_a_task_can_neither_ask_the_server_nor_take_its_place(tmp_path: Path):
+    with hosting(tmp_path, 2) as found:
+        local = found.start()
+        local.pool("p", 2)
+        script = TAKE_THE_PLACE.format(port=local.address.rpartition(":")[2])
+        name = local.submit("p", 1, "NORMAL", script=script)
+        # It is refused, and listens in the network of its group.
+        local.until(lambda: len(local.log(name)) == 2, lambda: local.log(name))
+        for _ in range(2):
+            found.stop(signal.SIGKILL)
+            again = found.start()
+            assert local.address == again.address
+            again.done("pool", "list")
+        assert ["[main] asked: 111", "[main] listens"] == again.log(name)

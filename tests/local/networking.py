@@ -232,7 +232,6 @@ def tell(world: World) -> dict[str, Any]:
     told["left"] = [each for each in Path("/proc").glob("[0-9]*/ns/net") if _leads(each, network)]
     world.bench.restart()
     told["records"] = list(map(str, world.bench.options.folder.glob("networks/*")))
-    world.bench.end()
     return told
 
 
@@ -252,7 +251,12 @@ def main(kind: str, folder: Path) -> None:
     if kind != SandboxKind.NAMESPACES:
         become(NOBODY, folder)
         sandbox._WITHOUT_ROOT = (SandboxKind(kind),)
-    sys.stdout.write(json.dumps(tell(World(folder)), default=str) + "\n")
+    world = World(folder)
+    try:
+        told = tell(world)
+    finally:
+        world.bench.end()
+    sys.stdout.write(json.dumps(told, default=str) + "\n")
 
 
 if __name__ == "__main__":

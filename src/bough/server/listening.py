@@ -216,12 +216,13 @@ def _start(listener: socket.socket, door: socket.socket, path: Path, running: Pa
     program = [sys.executable, "-I", "-S", str(Path(socket_holder.__file__).resolve())]
     numbers = [str(each) for each in descriptors]
     subprocess.Popen(  # noqa: S603 - Python itself; it outlives this process
-        [*program, *numbers, str(path.resolve()), str(running.resolve()), answer],
+        [*program, *numbers, str(path.resolve()), str(running.resolve())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=descriptors,
-        env={},
+        # Not an argument, which would fill every list of processes.
+        env={socket_holder.ANSWER: answer},
         cwd="/",
         start_new_session=True,
     )

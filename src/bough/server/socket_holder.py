@@ -22,6 +22,8 @@ import sys
 import time
 
 TAKE, BYE, END, BUSY, HERE = b"take", b"bye", b"end", b"busy", b"here"
+#: The variable with the answer for clients while no server runs.
+ANSWER = "BOUGH_NO_SERVER"
 #: Connections wait so long for the next server, before they are told that there is none.
 WAIT_S = 30.0
 #: How long the socket is kept after a crash of the server, where no task runs.
@@ -169,5 +171,5 @@ if __name__ == "__main__":
     main(
         [int(each) for each in sys.argv[1:3]],
         (sys.argv[3], sys.argv[4]),
-        os.fsencode(sys.argv[5]),
+        os.environb[ANSWER.encode()],
     )

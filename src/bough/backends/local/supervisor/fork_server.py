@@ -80,6 +80,7 @@ class ForkServer:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
+        self._sending = threading.Lock()
         #: One connection is asked for at a time, and its answer recognised by its number.
         self._connecting = threading.Lock()
         self._connections = 0
@@ -124,22 +125,34 @@ class ForkServer:
             self._connections += 1
             number = self._connections
             asked = ConnectRequest(number, wanted, timeout_s)
-            self._send(_CONNECT + msgspec.json.encode(asked) + b"\n")
-            until = time.monotonic() + timeout_s + _SEND_S
-            while time.monotonic() < until and self._line is not None:
-                content, descriptors, _, _ = socket.recv_fds(self._line, _ANSWER_BYTES, 1)
-                if not content:
-                    break
-                answer = msgspec.json.decode(content.splitlines()[-1], type=ConnectAnswer)
-                if answer.number == number and descriptors:
-                    return socket.socket(fileno=descriptors[0])
-                for each in descriptors:
-                    os.close(each)
-                if answer.number == number:
-                    raise Unavailable(answer.fault)
-        raise Unavailable("The network of a group was not reached in time.")
+            try:
+                self._send(_CONNECT + msgspec.json.encode(asked) + b"\n")
+                return self._read_connection(number, time.monotonic() + timeout_s + _SEND_S)
+            except OSError as error:
+                fault = f"The network of group {wanted.group} cannot be reached: {error}."
+                raise Unavailable(fault) from None
+
+    def _read_connection(self, number: int, until: float) -> socket.socket:
+        """Read the answer to a request; one that came too late for an earlier one is dropped."""
+        while self._line is not None and time.monotonic() < until:
+            content, descriptors, _, _ = socket.recv_fds(self._line, _ANSWER_BYTES, 1)
+            if not content:
+                break
+            # What comes with descriptors is the last line, because reading ends after them.
+            answer = msgspec.json.decode(content.splitlines()[-1], type=ConnectAnswer)
+            if answer.number == number and descriptors:
+                return socket.socket(fileno=descriptors[0])
+            for each in descriptors:
+                os.close(each)
+            if answer.number == number:
+                raise Unavailable(answer.fault)
+        raise TimeoutError("it did not answer in time")
 
     def _send(self, text: bytes) -> None:
+        with self._sending:
+            self._send_alone(text)
+
+    def _send_alone(self, text: bytes) -> None:
         for again in (True, False):
             try:
                 if self._line is None or not self.alive:
