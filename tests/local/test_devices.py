@@ -72,6 +72,12 @@ def test_processes_of_a_group_use_the_devices_that_are_allowed_and_no_others(gro
 
     only = DeviceRules(((1, 3), (MAJOR, 1), (SHARED_MAJOR, None)), rest=False)
     assert [False, True, False, True, True, False] == opened(only)
+    # As another supervisor does, after the first one was killed.
+    (group / "inner").mkdir()
+    try:
+        assert [False, True, False, True, True, False] == opened(only)
+    finally:
+        (group / "inner").rmdir()
 
 
 def test_without_a_sandbox_only_the_devices_of_other_gpus_are_denied(group, tmp_path):
