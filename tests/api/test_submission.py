@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from bough.control.workflows import query
+from bough.formats.yaml.quantity import parse_quantity
 from bough.model.access import Actor
 from tests.api.house import House
 
@@ -273,6 +274,23 @@ def test_urls_of_stores_say_where_their_data_is_kept(team: House):
     assert [warning] == team.get(f"/api/workflow/{answer['name']}")["warnings"]
     only_files = "workflow: {name: x, tasks: [{name: a, image: i, inputs: [{url: 'file:///d'}]}]}"
     assert [] == send(team, only_files)["warnings"]
+
+
+def test_what_bounds_tasks_that_ask_for_no_memory_or_disk_is_shown(team: House):
+    gpu = "workflow: {name: x, resources: {default: {gpu: 1%s}}, tasks: [{name: a, image: i}]}"
+    assert send(team, gpu % "")["default_limits"] is None
+    object.__setattr__(team.site, "bounds_tasks", True)
+    (node,) = team.backend.nodes()
+    assert node.gpus
+    assert node.memory_bytes
+
+    shown = send(team, gpu % "")["default_limits"]
+    limits = node.default_limits(1)
+    assert [limits.memory_bytes, limits.storage_bytes] == [
+        parse_quantity(shown[each], each) for each in ("memory", "storage")
+    ]
+    assert shown == send(team, gpu % ", memory: 1Gi")["default_limits"]
+    assert send(team, gpu % ", memory: 1Gi, storage: 1Gi")["default_limits"] is None
 
 
 def test_what_has_no_effect_here_is_told(team: House):

@@ -284,7 +284,7 @@ def task(name: str, script: str = HOLD, **fields: Any) -> dict[str, Any]:
 
 def resources(gpus: int) -> dict[str, Any]:
     """Enough of everything else, so that GPUs alone decide."""
-    return {"default": {"gpu": gpus, "cpu": 1, "memory": "256Mi", "storage": "0Gi"}}
+    return {"default": {"gpu": gpus, "cpu": 0, "memory": "256Mi", "storage": "0Gi"}}
 
 
 def find_processes() -> list[Process]:

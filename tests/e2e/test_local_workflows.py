@@ -17,7 +17,7 @@ EXAMPLES = sorted(Path(str(files("bough") / "examples" / "workflows")).glob("*.y
 TRAINING = """\
 workflow:
   name: training
-  resources: {default: {gpu: {{ n_gpus_per_node }}, cpu: 1, memory: 256Mi, storage: 0Gi}}
+  resources: {default: {gpu: {{ n_gpus_per_node }}, cpu: 0, memory: 256Mi, storage: 0Gi}}
   groups:
   - name: training
     ignoreNonleadStatus: false

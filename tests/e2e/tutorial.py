@@ -45,6 +45,7 @@ _VARYING = (
     (re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"), "2026/01/01 10:00:00"),
     (re.compile(r"(?<= )\d+[smh](\d+[sm])?(?=\s|$)"), "5s"),
     (re.compile(r"step \d+"), "step 7"),
+    (re.compile(r"\d+[MG]i of (memory|disk)"), r"1Gi of \1"),
     (re.compile(r"\b\d+\.\d+\b"), "0.01"),
 )
 

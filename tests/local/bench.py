@@ -65,6 +65,8 @@ class Bench:
             name=more.pop("name", f"task-{number}"),
             node=more.pop("node", self.node),
             gpus=gpus,
+            memory_bytes=more.pop("memory_bytes", 0),
+            storage_bytes=more.pop("storage_bytes", 0),
             spec=TaskTemplate(command=command, **more),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from bough.backends.local import detect_gpus as gpus_module
 from bough.backends.local.detect_gpus import MEBIBYTE, Gpu, find_gpus
 from bough.backends.local.detect_nodes import (
+    count_cpu_milli,
+    count_memory,
     find_nodes,
     host_name,
     number_gpus,
 )
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import read_hierarchies
-from bough.backends.offered_gpus import CPU_MILLI_PER_GPU, MEMORY_PER_GPU
 from bough.model.names import plain_name_fault
 from bough.model.pool import OfferedNode
 
@@ -126,17 +128,32 @@ def test_the_machine_is_one_node_with_what_it_has(nvidia_smi, tmp_path):
     assert "NVIDIA-A100" == machine.labels["nvidia.com/gpu.product"]
 
 
-def test_gpus_that_are_offered_come_with_cpus_and_memory_and_a_warning(tmp_path):
+def test_gpus_that_are_offered_come_with_the_machines_own_cpus_memory_and_disk(tmp_path):
     (machine,), (warning,) = find_nodes(LocalOptions(tmp_path, gpus=100))
 
-    assert (100, 100 * CPU_MILLI_PER_GPU, 100 * MEMORY_PER_GPU) == (
+    assert (100, count_cpu_milli(), count_memory(), shutil.disk_usage(tmp_path).total) == (
         machine.gpus,
         machine.cpu_milli,
         machine.memory_bytes,
+        machine.storage_bytes,
     )
+    assert machine.cpu_milli <= 1_000 * (os.cpu_count() or 1)
     assert (
-        "100 GPUs are offered, whatever this machine has, with 3200 CPUs and 25600 GiB of memory"
+        f"100 GPUs are offered, whatever this machine has, with {machine.cpu_milli // 1_000} CPUs "
+        f"and {machine.memory_bytes // 2**30} GiB of memory"
     ) == warning
+
+
+def test_cpus_memory_and_disk_that_are_told_are_offered_instead(tmp_path):
+    options = LocalOptions(
+        tmp_path, gpus=2, cpu_milli=500_000, memory_bytes=2**50, storage_bytes=2**55
+    )
+
+    (machine,), (warning,) = find_nodes(options)
+
+    told = (machine.cpu_milli, machine.memory_bytes, machine.storage_bytes)
+    assert (500_000, 2**50, 2**55) == told
+    assert warning.endswith("with 500 CPUs and 1048576 GiB of memory")
 
 
 def test_gpus_are_offered_where_there_are_none(nvidia_smi, tmp_path):

@@ -24,6 +24,7 @@ SUBMITTED = {
     "logs": "http://host/logs",
     "spec": None,
     "dashboard_url": None,
+    "default_limits": None,
     "warnings": [],
 }
 TOLD = """\
@@ -57,6 +58,20 @@ def test_low_priority_comes_with_a_warning(osmo: Osmo, server: Answering, spec: 
     assert {"priority": ["LOW"]} == server.last.query
     ended = osmo("workflow", "submit", spec, "-p", "team", "--priority", "LOW", "-t", "json")
     assert (SUBMITTED, warning) == (json.loads(ended.output), ended.errors)
+
+
+def test_limits_of_tasks_that_ask_for_none_are_shown(
+    osmo: Osmo, bough: Osmo, server: Answering, spec: str
+):
+    limits = {"memory": "3Gi", "storage": "30Gi"}
+    server.answer("POST", SUBMIT, {**SUBMITTED, "default_limits": limits})
+    ended = osmo("workflow", "submit", spec, "-p", "team", "-t", "json")
+    assert limits == json.loads(ended.output)["default_limits"]
+    # Under the name `osmo` the text keeps its form.
+    assert TOLD == osmo("workflow", "submit", spec, "-p", "team").output
+    shown = bough("workflow", "submit", spec, "-p", "team").output
+    line = "Default Limits     - 3Gi of memory and 30Gi of disk for each GPU of a task\n"
+    assert line in shown
 
 
 def test_warnings_of_the_server_are_printed(osmo: Osmo, server: Answering, spec: str):

@@ -18,6 +18,13 @@ class TemplateSpec(msgspec.Struct, frozen=True):
     uploaded_templated_spec: str | None = None
 
 
+class DefaultTaskLimits(msgspec.Struct, frozen=True):
+    """What a task that asks for none can use for each of its GPUs, or without any."""
+
+    memory: str
+    storage: str
+
+
 class Submission(msgspec.Struct, frozen=True):
     """The answer to a submission."""
 
@@ -27,6 +34,8 @@ class Submission(msgspec.Struct, frozen=True):
     spec: str | None = None
     dashboard_url: str | None = None
     warnings: list[str] = []
+    #: Absent where every task says what it needs, or nothing bounds it.
+    default_limits: DefaultTaskLimits | None = None
 
 
 class UpdateWorkflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -66,6 +66,8 @@ class Site:
     runs_images: bool = True
     #: Whether backends reach the stores that URLs name; if not, the submitter gets a warning.
     reaches_stores: bool = True
+    #: Whether backends bound the memory and disk of tasks that ask for none.
+    bounds_tasks: bool = False
     #: What encrypts credentials.
     credential_keys: CredentialKeys = field(default_factory=CredentialKeys)
     #: Rung after every change that may let something start.

@@ -35,6 +35,7 @@ class Launch(msgspec.Struct, frozen=True):
     #: What is counted for it, and enforced where that is possible; 0: nothing was asked for.
     cpu_milli: int = 0
     memory_bytes: int = 0
+    storage_bytes: int = 0
     spec: TaskTemplate | None = None
     #: The credentials that the recipe names, by their names; never kept with the errand.
     secrets: dict[str, dict[str, str]] = {}

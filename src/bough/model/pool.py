@@ -125,6 +125,18 @@ class BackendRecord(msgspec.Struct, frozen=True):
     address: str | None = None
 
 
+_MEBIBYTE = 2**20
+#: Where many GPUs are made up, so that small programs still run.
+_LEAST_PART = 1024 * _MEBIBYTE
+
+
+class DefaultLimits(msgspec.Struct, frozen=True):
+    """Limits of a task that asks for no memory or disk; 0: none."""
+
+    memory_bytes: int
+    storage_bytes: int
+
+
 class OfferedNode(msgspec.Struct, frozen=True):
     """A node as its backend offers it."""
 
@@ -147,3 +159,17 @@ class OfferedNode(msgspec.Struct, frozen=True):
     def id(self) -> NodeId:
         """What it is known by."""
         return NodeId(self.backend, self.name)
+
+    def default_limits(self, gpus: int) -> DefaultLimits:
+        """What a task with so many GPUs can use where it asks for none: the node by its GPUs.
+
+        A task without GPUs can use as much as one with a single GPU.
+        """
+        return DefaultLimits(
+            self._part(self.memory_bytes, gpus), self._part(self.storage_bytes, gpus)
+        )
+
+    def _part(self, amount: int, gpus: int) -> int:
+        parts = max(1, self.gpus)
+        part = amount * min(parts, max(1, gpus)) // parts
+        return min(amount, max(_LEAST_PART, part)) // _MEBIBYTE * _MEBIBYTE

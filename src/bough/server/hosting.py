@@ -77,6 +77,9 @@ def _local(
     options = LocalOptions(
         folder=_task_folder(settings),
         gpus=settings.gpus,
+        cpu_milli=settings.cpu_milli,
+        memory_bytes=settings.memory_bytes,
+        storage_bytes=settings.storage_bytes,
         nodes=() if settings.nodes is None else _offered(settings.nodes),
         hidden=_hidden(settings),
         private=settings.private,
@@ -151,6 +154,9 @@ def _go_first() -> None:
 def _virtual(settings: Settings, now_ms: Callable[[], int]) -> Host:
     from bough.backends.virtual import VirtualBackend, make_nodes  # noqa: PLC0415
 
+    sizes = (settings.cpu_milli, settings.memory_bytes, settings.storage_bytes)
+    if any(each is not None for each in sizes):
+        raise Invalid("--cpus, --memory and --storage are for the backend local; use --nodes.")
     told = settings.nodes
     nodes = make_nodes(settings.gpus) if told is None else _offered(told)
     return Host(VirtualBackend(nodes, now_ms))

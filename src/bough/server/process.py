@@ -41,7 +41,7 @@ from bough.server.connections import (
 from bough.server.data_folder import existing_store, open_store, write_secret
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
-from bough.server.hosting import open_host, reaches_stores, running_lock, runs_images
+from bough.server.hosting import LOCAL, open_host, reaches_stores, running_lock, runs_images
 from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
 from bough.server.server_key import ServerKey
@@ -151,6 +151,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         wake=bell,
         runs_images=runs_images(settings),
         reaches_stores=reaches_stores(settings),
+        bounds_tasks=settings.backend == LOCAL,
         credential_keys=CredentialKeys(settings.credential_key_file),
     )
     try:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from bough.errors import Invalid
+from bough.formats.yaml.quantity import parse_quantity
 
 Network = IPv4Network | IPv6Network
 
@@ -49,6 +50,10 @@ class Settings(msgspec.Struct, frozen=True):
     backend: str = "local"
     #: `None`: those that are found, or a few to try it out.
     gpus: int | None = None
+    #: CPUs, memory and disk to offer; `None`: what the machine has.
+    cpu_milli: int | None = None
+    memory_bytes: int | None = None
+    storage_bytes: int | None = None
     #: A file with Nodes, instead of a number of GPUs.
     nodes: Path | None = None
     #: A policy file; `None`: cycles decide as it is configured.
@@ -96,6 +101,19 @@ class Settings(msgspec.Struct, frozen=True):
     def admin_token_file(self) -> Path:
         """Where the first administrator finds the token."""
         return self.data / ADMIN_TOKEN_FILE
+
+
+def read_size(option: str, resource: str, text: str | None) -> int | None:
+    """An amount that an option names, written as Kubernetes does."""
+    if text is None:
+        return None
+    try:
+        amount = parse_quantity(text, resource)
+    except Invalid as error:
+        raise Invalid(f"{option}: {error.message}.") from None
+    if amount <= 0:
+        raise Invalid(f"{option}: {text} must be more than 0.")
+    return amount
 
 
 def check_public_url(text: str) -> str:

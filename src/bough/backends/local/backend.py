@@ -318,7 +318,7 @@ class LocalBackend:
 
     def _order(self, start: Start, launch: Launch) -> StartOrder:
         shares = self._has_network and self._is_on_host_network(start)
-        return StartOrder(start.workflow_id, start.group, launch, shares)
+        return StartOrder(start.workflow_id, start.group, self._bounded(launch), shares)
 
     def _is_on_host_network(self, start: Start) -> bool:
         """Whether tasks of the group run in this machine's network, from before an upgrade."""
@@ -329,6 +329,18 @@ class LocalBackend:
                 if (order.workflow_id, order.group) == (start.workflow_id, start.group):
                     return True
         return False
+
+    def _bounded(self, launch: Launch) -> Launch:
+        """The same with limits where it asks for no memory or disk."""
+        node = next((each for each in self._nodes if each.name == launch.node), None)
+        if node is None:
+            return launch
+        limits = node.default_limits(launch.gpus)
+        return msgspec.structs.replace(
+            launch,
+            memory_bytes=launch.memory_bytes or limits.memory_bytes,
+            storage_bytes=launch.storage_bytes or limits.storage_bytes,
+        )
 
     def _accept(self, name: str, order: StartOrder) -> AttemptView:
         """Accept an attempt: its files are written before anything else happens."""

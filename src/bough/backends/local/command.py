@@ -68,6 +68,8 @@ class TaskLimits(msgspec.Struct, frozen=True):
     #: Threads count, too.
     processes: int | None = None
     devices: DeviceRules | None = None
+    #: Of its own folders; measured from time to time.
+    storage_bytes: int | None = None
 
 
 class Bounds(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The nodes that this machine offers, with GPUs, CPUs, memory and disk.
 
-Nodes and GPUs that an option names are offered whatever the machine has. Where no number of GPUs
-is given and none are found, some are made up, so that everything can be tried.
+What an option names is offered whatever the machine has; everything else is the machine's own. Only
+GPUs are made up, where no number is given and none are found, so that everything can be tried.
 """
 
 from __future__ import annotations
@@ -18,12 +18,7 @@ import msgspec
 from bough.backends.local.detect_gpus import Gpu, find_gpus
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import CPU, MEMORY, controlling, find_hierarchies
-from bough.backends.offered_gpus import (
-    CPU_MILLI_PER_GPU,
-    DEFAULT_GPUS,
-    MEMORY_PER_GPU,
-    STORAGE_PER_GPU,
-)
+from bough.backends.offered_gpus import DEFAULT_GPUS
 from bough.model.pool import OfferedNode
 
 _MEMORY = Path("/proc/meminfo")
@@ -43,9 +38,11 @@ def find_nodes(
         return options.nodes, (f"{told}, whatever this machine has; tasks run here",)
     node = OfferedNode(
         name=host_name(),
-        cpu_milli=count_cpu_milli(),
-        memory_bytes=count_memory(),
-        storage_bytes=_count_storage(options.folder),
+        cpu_milli=count_cpu_milli() if options.cpu_milli is None else options.cpu_milli,
+        memory_bytes=count_memory() if options.memory_bytes is None else options.memory_bytes,
+        storage_bytes=_count_storage(options.folder)
+        if options.storage_bytes is None
+        else options.storage_bytes,
         labels={"kubernetes.io/hostname": host_name()},
     )
     if options.gpus is not None:
@@ -105,18 +102,11 @@ def count_memory() -> int:
 
 
 def _offer(node: OfferedNode, gpus: int) -> tuple[tuple[OfferedNode, ...], tuple[str, ...]]:
-    offered = msgspec.structs.replace(
-        node,
-        gpus=gpus,
-        cpu_milli=max(node.cpu_milli, gpus * CPU_MILLI_PER_GPU),
-        memory_bytes=max(node.memory_bytes, gpus * MEMORY_PER_GPU),
-        storage_bytes=max(node.storage_bytes, gpus * STORAGE_PER_GPU),
-    )
     warning = (
         f"{gpus} GPUs are offered, whatever this machine has, with "
-        f"{offered.cpu_milli // 1_000} CPUs and {offered.memory_bytes // 2**30} GiB of memory"
+        f"{node.cpu_milli // 1_000} CPUs and {node.memory_bytes // 2**30} GiB of memory"
     )
-    return (offered,), (warning,)
+    return (msgspec.structs.replace(node, gpus=gpus),), (warning,)
 
 
 def _product(gpus: tuple[Gpu, ...]) -> dict[str, str]:

@@ -37,6 +37,10 @@ class LocalOptions(msgspec.Struct, frozen=True):
     folder: Path
     #: The GPUs to offer, whatever the machine has; `None`: those that are found.
     gpus: int | None = None
+    #: The CPUs, memory and disk to offer; `None`: what the machine has.
+    cpu_milli: int | None = None
+    memory_bytes: int | None = None
+    storage_bytes: int | None = None
     #: Nodes to offer instead, whatever the machine has.
     nodes: tuple[OfferedNode, ...] = ()
     #: Folders and files to hide from tasks, such as the server's data.

@@ -70,6 +70,13 @@ key_file_option = click.option(
     type=click.IntRange(0, 1_000_000),
     help="GPUs to offer (default: those that nvidia-smi finds; 8 if it finds none).",
 )
+@click.option("--cpus", metavar="N", help="CPUs to offer (default: those of this machine).")
+@click.option(
+    "--memory", metavar="SIZE", help="Memory to offer, like 64Gi (default: this machine's)."
+)
+@click.option(
+    "--storage", metavar="SIZE", help="Disk to offer, like 2Ti (default: this machine's)."
+)
 @click.option(
     "--nodes", metavar="FILE", type=click.Path(), help="A file with the Nodes to offer instead."
 )
@@ -175,8 +182,10 @@ def serve(
 
     The first start writes a token for the first administrator to admin-token in the data folder.
     """
-    if nodes is not None and options["gpus"] is not None:
-        raise click.UsageError("--gpus and --nodes exclude each other.")
+    sizes = {each: options.pop(each) for each in ("cpus", "memory", "storage")}
+    for each in ("gpus", *sizes):
+        if nodes is not None and (sizes | options)[each] is not None:
+            raise click.UsageError(f"--{each} and --nodes exclude each other.")
     known = server("settings")
     settings = known.Settings(
         data=Path(data),
@@ -186,6 +195,9 @@ def serve(
         policy=None if policy is None else Path(policy),
         trusted_proxies=tuple(map(_network, trusted)),
         data_folders=tuple(map(Path, folders)),
+        cpu_milli=known.read_size("--cpus", "cpu", sizes["cpus"]),
+        memory_bytes=known.read_size("--memory", "memory", sizes["memory"]),
+        storage_bytes=known.read_size("--storage", "storage", sizes["storage"]),
         **options,
     )
     server("process").serve(settings)

@@ -205,6 +205,12 @@ def render_submitted(answer: Submission) -> str:
         lines.append(f"Workflow Overview  - {answer.overview}")
     if answer.dashboard_url:
         lines.append(f"Workflow Dashboard - {answer.dashboard_url}")
+    limits = answer.default_limits
+    if limits is not None and not screen().osmo:
+        lines.append(
+            f"Default Limits     - {limits.memory} of memory and {limits.storage} of disk for each "
+            "GPU of a task"
+        )
     return "\n".join(lines)
 
 

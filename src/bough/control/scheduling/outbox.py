@@ -342,6 +342,7 @@ def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Laun
         pool=files.pools.get(workflow.pool, ""),
         cpu_milli=spec.requests.cpu_milli,
         memory_bytes=spec.requests.memory_bytes,
+        storage_bytes=spec.storage_bytes,
         spec=spec.launch,
         secrets=seen,
     )

@@ -24,7 +24,7 @@ from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.errors import Conflict, Invalid, NotFound, Refused
 from bough.model.access import Action, Actor
 from bough.model.cluster import Resources
-from bough.model.pool import Pool, PoolStatus
+from bough.model.pool import DefaultLimits, Pool, PoolStatus
 from bough.model.record import EventKind
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool
@@ -59,6 +59,8 @@ class Accepted(msgspec.Struct, frozen=True):
     #: `None` unless something was kept.
     workflow: Workflow | None
     warnings: tuple[str, ...] = ()
+    #: What a task may use for each GPU, where some ask for no memory or disk and are bounded.
+    default_limits: DefaultLimits | None = None
 
 
 def submit(
@@ -81,6 +83,7 @@ def submit(
             target, _, warnings = _enter(site, connection, actor, pool, spec, hold=False)
             admission.refuse(target, spec, priority)
         return Accepted(None, warnings)
+    limits: DefaultLimits | None = None
     with site.store.write() as connection:
         target, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
         fault = admission.refusal(target, spec, priority)
@@ -88,12 +91,13 @@ def submit(
         workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
         if fault is None:
             _keep(site, connection, actor, target, spec, workflow)
+            limits = _default_limits(site, connection, target, spec)
         else:
             _keep_refusal(site, connection, actor, target, spec, workflow, fault)
     if fault is not None:
         raise Refused(fault, workflow_id=workflow.workflow_id)
     site.wake()
-    return Accepted(workflow, warnings)
+    return Accepted(workflow, warnings, limits)
 
 
 def open_target(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> TargetPool:
@@ -157,6 +161,23 @@ def _largest(connection: sa.Connection, target: TargetPool, spec: WorkflowSpec) 
     if node_store.has_room_for(connection, backend, most_needed(spec)):
         return None
     return node_store.largest(connection, backend)
+
+
+def _default_limits(
+    site: Site, connection: sa.Connection, target: TargetPool, spec: WorkflowSpec
+) -> DefaultLimits | None:
+    """What bounds tasks that ask for no memory or disk, on the node that gives the least."""
+    tasks = [task for group in spec.groups for task in group.tasks]
+    if not site.bounds_tasks or all(t.requests.memory_bytes and t.storage_bytes for t in tasks):
+        return None
+    backend = target.pool.backend
+    nodes = [each for each in node_store.list_all(connection) if each.backend == backend]
+    found = [each.default_limits(1) for each in nodes]
+    if not found:
+        return None
+    return DefaultLimits(
+        min(each.memory_bytes for each in found), min(each.storage_bytes for each in found)
+    )
 
 
 def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:

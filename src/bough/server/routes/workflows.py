@@ -7,6 +7,7 @@ from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.api.why import WhyAnswer, WhyGroup, WhyRunning
 from bough.api.workflows import (
+    DefaultTaskLimits,
     Submission,
     TemplateSpec,
     UpdateWorkflow,
@@ -19,6 +20,7 @@ from bough.control.workflows import moving, query, read_submission, submission
 from bough.control.workflows.submission import Accepted, SubmitMode
 from bough.errors import Invalid
 from bough.model.access import Action
+from bough.model.amount import write_amount
 from bough.model.workflow import Priority, WorkflowStatus
 from bough.server.declare import Limit, Offset, Visit, caller, route
 from bough.server.documents import (
@@ -265,11 +267,18 @@ def _sent(data: TemplateSpec) -> read_submission.Sent:
 
 def _submission(links: Links, accepted: Accepted) -> Submission:
     name = "" if accepted.workflow is None else accepted.workflow.workflow_id
+    limits = accepted.default_limits
     return Submission(
         name=name,
         overview=links.overview(name),
         logs=links.logs(name),
         warnings=list(accepted.warnings),
+        default_limits=None
+        if limits is None
+        else DefaultTaskLimits(
+            memory=write_amount("memory", limits.memory_bytes),
+            storage=write_amount("storage", limits.storage_bytes),
+        ),
     )
 
 

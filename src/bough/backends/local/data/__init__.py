@@ -4,6 +4,7 @@ The supervisor hands in copies to make; files of users are never trusted.
 
 locations   the folders of results and of URLs
 copying     copies files, bounded and whole
+measuring   how much disk a task's folders take
 matching    which file names match a user's regular expression
 removal     removes folders, however deep
 paths       opens users' paths without following links

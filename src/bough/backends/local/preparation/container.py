@@ -72,7 +72,7 @@ def contain(command: TaskCommand, containment: Containment) -> TaskCommand:
         environment=runner_environment,
         working_folder=str(containment.layout.work),
         account=None,
-        limits=TaskLimits(),
+        limits=TaskLimits(storage_bytes=command.limits.storage_bytes),
         clean_up=(containment.runner, "rm", "--force", name),
     )
 

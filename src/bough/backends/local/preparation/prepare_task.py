@@ -168,6 +168,7 @@ def _limits(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskLimits:
         launch.memory_bytes or None,
         place.options.processes,
         plan_devices(gpus, sandboxed=place.sandbox is not None)[0],
+        launch.storage_bytes or None,
     )
 
 

@@ -24,6 +24,7 @@ from bough.backends.local.attempt_state import (
     StopRequest,
 )
 from bough.backends.local.command import Copy, TaskCommand, TaskLimits
+from bough.backends.local.data.measuring import DEEPEST, Measuring
 from bough.backends.local.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
 from bough.backends.local.order_lease import since_boot_ms
 from bough.backends.local.sandbox.init_process import NOTICE
@@ -42,6 +43,12 @@ READ_BYTES = 256 * 1024
 #: How often output is read after the end, if an escaped process writes on and on.
 _REST_READS = 64
 _PIPE_BYTES = 512 * 1024
+#: When its folders are measured first; the pauses double up to the second number, and are never
+#: shorter than so many times what the last measurement took.
+_MEASURE_FIRST_S, _MEASURE_S = 1.0, 10.0
+_MEASURE_SHARE = 50
+#: The folders that a task writes to.
+_MEASURED = ("work", "tmp", "output", "root")
 
 
 class Phase(Enum):
@@ -100,6 +107,12 @@ class SupervisedTask:
         #: How often left-over processes were looked for, and when to look again.
         self.sweeps = 0
         self.sweep_at = 0.0
+        #: When its folders are measured next, and the measurement that is under way.
+        self.measure_at = 0.0
+        self._measuring: Measuring | None = None
+        self._measured_since = 0.0
+        self._measure_s = _MEASURE_FIRST_S
+        self._too_large = ""
         self._hold = hold
         self._since = 0
         self._exit: tuple[int | None, int | None] = (None, None)
@@ -197,6 +210,7 @@ class SupervisedTask:
             self.held = False
         self.phase = Phase.RUNNING
         now = time.monotonic()
+        self.measure_at = now + self._measure_s
         for number, copy in enumerate(self._checkpoints()):
             if copy.every_s is not None:
                 self.due[number] = now + copy.every_s
@@ -247,6 +261,38 @@ class SupervisedTask:
         """
         in_time = self.kill_at is not None and now < self.kill_at
         return in_time and self._ended_by_notice and is_left(self.pid)
+
+    @property
+    def measured(self) -> bool:
+        """Whether its folders have to be measured while it runs."""
+        return self.phase is Phase.RUNNING and self._storage_bytes is not None
+
+    @property
+    def _storage_bytes(self) -> int | None:
+        return None if self.command is None else self.command.limits.storage_bytes
+
+    def measure(self, now: float) -> None:
+        """Measure its folders a little further, and kill it if they are too large."""
+        limit = self._storage_bytes
+        if limit is None or now < self.measure_at:
+            return
+        if self._measuring is None:
+            self._measuring = Measuring(self.folder.task / each for each in _MEASURED)
+            self._measured_since = time.process_time()
+        done = self._measuring.go_on()
+        found = self._measuring
+        if found.used_bytes > limit:
+            self._too_large = f"more disk than it may ({limit // 2**20} MiB)"
+        elif found.too_deep:
+            self._too_large = f"folders deeper than {DEEPEST}, which cannot be measured"
+        if self._too_large:
+            self.kill()
+        if done or self._too_large:
+            found.close()
+            self._measuring = None
+            took = time.process_time() - self._measured_since
+            self._measure_s = min(_MEASURE_S, 2 * self._measure_s)
+            self.measure_at = now + max(self._measure_s, took * _MEASURE_SHARE)
 
     def due_copies(self, now: float) -> tuple[Copy, ...]:
         """The checkpoints that are due now."""
@@ -327,6 +373,8 @@ class SupervisedTask:
         if not self._ran:
             return "It was told to end before it was started."
         number = self._exit[1]
+        if self._too_large:
+            return f"It used {self._too_large}, and was killed."
         if self.out_of_memory:
             who = "It" if number == signal.SIGKILL else "A process of it"
             return f"{who} used more memory than it may, and was killed."

@@ -123,6 +123,8 @@ class Supervisor:
                 times.append(task.kill_at)
             if task.phase is Phase.RUNNING and task.forked is None:
                 times += task.due.values()
+            if task.measured:
+                times.append(task.measure_at)
         return max(0.0, min(times) - now)
 
     def _look(self) -> None:
@@ -336,6 +338,8 @@ class Supervisor:
         if self._undecided:
             return
         for task in self._tasks:
+            if task.measured:
+                task.measure(now)
             if task.phase is Phase.ENDING and task.sweep_at <= now:
                 self._sweep(task, now)
             elif task.phase is Phase.RUNNING and task.forked is None:

@@ -1,0 +1,77 @@
+"""How much disk a task's folders take, measured a few files at a time.
+
+A supervisor has one thread and must not block: each step looks at some files, and the sum is known
+when all have been looked at. Links are not followed; a file with several names counts once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Generator, Iterable
+from itertools import islice
+from pathlib import Path
+
+_BLOCK = 512
+#: How many files a step looks at.
+_AT_ONCE = 500
+#: Nothing useful is deeper, and what is cannot be measured in bounded time.
+DEEPEST = 256
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Measuring:
+    """One measurement of some folders."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        #: What is known so far.
+        self.used_bytes = 0
+        #: Whether something is too deep to be measured.
+        self.too_deep = False
+        self._seen: set[tuple[int, int]] = set()
+        self._steps = self._measure(tuple(folders))
+
+    def go_on(self) -> bool:
+        """Look at some more files; whether that was all."""
+        return len(list(islice(self._steps, _AT_ONCE))) < _AT_ONCE
+
+    def close(self) -> None:
+        """Stop before the end."""
+        self._steps.close()
+
+    def _measure(self, folders: tuple[Path, ...]) -> Generator[bool, None, None]:
+        for each in folders:
+            with contextlib.suppress(OSError):
+                yield from self._look(os.open(each, _FOLDER), 0)
+
+    def _look(self, folder: int, depth: int) -> Generator[bool, None, None]:
+        """Count what is in an open folder, and close it."""
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    below = self._count(folder, entry, depth)
+                    yield True
+                    if below is not None:
+                        yield from self._look(below, depth + 1)
+        except OSError:
+            # It was removed or changed meanwhile.
+            return
+        finally:
+            os.close(folder)
+
+    def _count(self, folder: int, entry: os.DirEntry[str], depth: int) -> int | None:
+        """Count a file or folder; a folder is opened."""
+        with contextlib.suppress(OSError):
+            found = entry.stat(follow_symlinks=False)
+            if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
+                if (found.st_dev, found.st_ino) in self._seen:
+                    return None
+                self._seen.add((found.st_dev, found.st_ino))
+            self.used_bytes += found.st_blocks * _BLOCK
+            if stat.S_ISDIR(found.st_mode):
+                if depth >= DEEPEST:
+                    self.too_deep = True
+                    return None
+                return os.open(entry.name, _FOLDER, dir_fd=folder)
+        return None
