@@ -136,8 +136,10 @@ def _stand_in_for_gpus() -> None:
     """Have a /dev of one's own, with three GPUs and what they share."""
     syscalls.unshare(syscalls.CLONE_NEWNS)
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
-    usual = {each: os.stat(f"/dev/{each}").st_rdev for each in ("null", "zero", "urandom", "tty")}
+    names = ("null", "zero", "urandom", "tty", "net/tun")
+    usual = {each: os.stat(f"/dev/{each}").st_rdev for each in names if Path("/dev", each).exists()}
     syscalls.mount("none", "/dev", "tmpfs", 0, "mode=755")
+    Path("/dev/net").mkdir()
     for name, number in usual.items():
         make_device(Path("/dev", name), os.major(number), os.minor(number))
     for minor in range(3):
