@@ -220,6 +220,12 @@ MUTATIONS = (
         "",
         "tests/e2e/test_power.py -k sqlite",
     ),
+    Mutation(
+        "there is no reserve for a full disk",
+        "                    keep_reserve(self._store)\n",
+        "",
+        "tests/e2e/test_full_disk.py -k database",
+    ),
 )
 
 

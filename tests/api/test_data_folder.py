@@ -1,12 +1,14 @@
-"""A data folder without its database is not taken for a new one."""
+"""A data folder belongs to a site: its database and the files of its tasks are not left behind."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from bough.errors import Conflict
+from bough.errors import Conflict, Invalid
+from bough.server.data_folder import settle_task_folder
 from bough.server.process import put_together, upgrade_database
 from bough.server.settings import Settings
 from bough.store import people as people_store
@@ -64,3 +66,44 @@ def test_a_first_start_that_was_killed_early_can_be_made_again(tmp_path: Path):
     Path(settings.address).touch()
     with put_together(settings) as running, running.site.store.read() as connection:
         assert ["admin"] == [each.name for each in people_store.list_users(connection)]
+
+
+def told(settings: Settings, folder: Path) -> Settings:
+    """The same server, started with --task-folder."""
+    return msgspec.structs.replace(settings, tasks=folder)
+
+
+def test_the_folder_of_the_tasks_is_remembered_for_later_starts(settings: Settings, tmp_path: Path):
+    assert settings.data / "local" == settings.task_folder
+    with put_together(told(settings, tmp_path / "large")):
+        pass
+    assert tmp_path / "large" == settings.task_folder
+    settle_task_folder(settings)
+    assert tmp_path / "large" == settings.task_folder
+
+
+def test_tasks_that_run_are_not_left_behind_in_another_folder(settings: Settings, tmp_path: Path):
+    (settings.data / "local" / "open").mkdir(parents=True)
+    (settings.data / "local" / "open" / "task-0").touch()
+    with pytest.raises(Conflict, match="has tasks that run, or whose end is not yet recorded"):
+        settle_task_folder(told(settings, tmp_path / "large"))
+    assert settings.data / "local" == settings.task_folder
+
+
+def test_logs_are_moved_with_the_folder_of_the_tasks_and_not_lost(
+    settings: Settings, tmp_path: Path
+):
+    (settings.data / "local" / "attempts" / "task-0").mkdir(parents=True)
+    large = tmp_path / "large"
+    with pytest.raises(Conflict, match="The files of tasks, their logs and results, are in") as one:
+        settle_task_folder(told(settings, large))
+    assert f"move them: mv {settings.data}/local {large}" == one.value.hint
+    (settings.data / "local").rename(large)
+    settle_task_folder(told(settings, large))
+    assert large == settings.task_folder
+
+
+@pytest.mark.parametrize("above", [".", ".."])
+def test_the_data_folder_cannot_be_in_the_folder_of_the_tasks(settings: Settings, above: str):
+    with pytest.raises(Invalid, match="cannot be the folder of the tasks"):
+        settle_task_folder(told(settings, settings.data / above))

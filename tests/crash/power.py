@@ -138,7 +138,7 @@ def lose_often(
 
 def serve(folder: Path, seed: int, losses: int, *, on_postgres: bool) -> None:
     """A server under load, with its tasks; nothing that it has answered is lost."""
-    with _images(folder) as images:
+    with make_images(folder) as images:
         disks = [Disk(images, folder / "data", 96)]
         with _postgres(images, disks) if on_postgres else _nothing() as postgres:
             url = None if postgres is None else postgres.url
@@ -151,7 +151,7 @@ def serve(folder: Path, seed: int, losses: int, *, on_postgres: bool) -> None:
 def supervise(folder: Path, seed: int, losses: int) -> None:
     """Tasks end while no server is there to ask; how they ended, and what they made, is kept."""
     random = Random(seed)
-    with _images(folder) as images:
+    with make_images(folder) as images:
         disk = Disk(images, folder / "disk", 48)
         bench = Bench(disk.path, keep_days=1)
         for turn in range(losses):
@@ -212,7 +212,7 @@ def _lose_without_end(client: Client) -> None:
 
 
 @contextmanager
-def _images(folder: Path) -> Iterator[Path]:
+def make_images(folder: Path) -> Iterator[Path]:
     """A folder in memory for images, so that nothing waits for the disk of this machine."""
     images = folder / "images"
     images.mkdir()

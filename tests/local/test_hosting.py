@@ -201,3 +201,21 @@ def test_a_server_that_is_not_root_runs_tasks_as_itself_and_no_other(folder: Pat
     assert f"{PLAIN} refused" == as_plain_account(serve)
     expected = "Only a server that is root can run tasks as another account (games)."
     assert expected == as_plain_account(refused)
+
+
+def test_a_task_sees_no_files_of_others_where_the_folder_of_the_tasks_is_elsewhere(
+    folder: Path,
+) -> None:
+    sandbox, warnings = choose_sandbox(LocalOptions(folder))
+    if sandbox is None and os.environ.get("CI") != "true":
+        pytest.skip(f"TASKS HAVE NO VIEW OF THEIR OWN HERE: {warnings}")
+    other = folder / "tasks" / "attempts" / "other-0"
+    other.mkdir(parents=True)
+    (other / "log.0").write_text("secret\n")
+    settings = Settings(folder / "data", gpus=1, tasks=folder / "tasks")
+
+    found = outcome(settings, f"cat {other}/log.0 2>/dev/null; ls {other.parent}; echo end")
+
+    assert ["end"] == found[-1:]
+    assert "secret" not in found
+    assert "other-0" not in found

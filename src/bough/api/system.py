@@ -19,11 +19,14 @@ class VersionAnswer(msgspec.Struct, frozen=True):
 class HealthAnswer(msgspec.Struct, frozen=True):
     """Whether the server can answer."""
 
+    #: `ok`, or `degraded` where it answers and cannot do everything.
     status: str
     #: Whether this server decides; among several, one does.
     schedules: bool
     #: Backends that do not answer: nothing starts on their nodes, and their pools are OFFLINE.
     offline: list[str]
+    #: Why it is degraded, in sentences.
+    reasons: list[str]
 
 
 class ServerKeyAnswer(msgspec.Struct, frozen=True):

@@ -51,6 +51,11 @@ def _no_bell() -> None:
     """No loop listens."""
 
 
+def _no_refusal() -> str:
+    """Nothing stands in the way."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Site:
     """Everything that a use case depends on."""
@@ -68,6 +73,8 @@ class Site:
     reaches_stores: bool = True
     #: Whether backends bound the memory and disk of tasks that ask for none.
     bounds_tasks: bool = False
+    #: Why no new work can be accepted now; empty: it can.
+    refusal: Callable[[], str] = _no_refusal
     #: What encrypts credentials.
     credential_keys: CredentialKeys = field(default_factory=CredentialKeys)
     #: Rung after every change that may let something start.

@@ -7,6 +7,7 @@
     socket_holder       the small process that keeps it while no server runs
     data_folder         the data folder: making it, what shows that a site is in it
     backup              the database as a file, and back
+    disk_space          when a disk is nearly full; the reserve of the database
     hosting             which backend the server opens, and the folders that it needs
     connections         how many connections there can be, and how slow one can be
     engine              the scheduler in its thread

@@ -97,6 +97,8 @@ def keep(authenticator: Authenticator, engine: Engine) -> dict[str, Any]:
         "access_version": AccessVersion(authenticator.site),
         # A server takes the key of its data folder.
         "server_key": ServerKey.new(),
+        # A server looks at its disks.
+        "faults": tuple,
         # A server says where it listens as soon as it knows that.
         "public_url": f"http://{LOOPBACK}:{PORT}",
     }

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bough.errors import Conflict, Invalid
-from bough.server.settings import DATABASE_FILE, Settings
+from bough.server.disk_space import give_up_file
+from bough.server.settings import DATABASE_FILE, TASK_FOLDER_FILE, Settings
 from bough.store import Store
 from bough.store.migration import current_revision, require_latest
 
@@ -24,6 +25,7 @@ def make_folder(path: Path) -> None:
 def open_store(settings: Settings) -> Store:
     """Open the database of the site; an empty one is a new site only if nothing is around it."""
     make_folder(settings.data)
+    give_up_file(settings.address)
     store = Store.open(settings.address)
     try:
         traces = traces_of_a_site(settings)
@@ -40,6 +42,40 @@ def open_store(settings: Settings) -> Store:
     return store
 
 
+def settle_task_folder(settings: Settings) -> None:
+    """Remember where the files of tasks are; they are not left behind where they were."""
+    before, now = settings.last_task_folder, settings.task_folder
+    if settings.data.resolve().is_relative_to(now.resolve()):
+        raise Invalid(
+            f"{now} cannot be the folder of the tasks: the data folder is in it.",
+            hint="name a folder of its own for --task-folder",
+        )
+    if before.resolve() == now.resolve():
+        return
+    if _has_any(before / "open"):
+        raise Conflict(
+            f"{before} has tasks that run, or whose end is not yet recorded.",
+            hint=f"start with --task-folder {before}, and wait until they end or cancel them",
+        )
+    if _has_any(before / "attempts") and not _has_any(now / "attempts"):
+        raise Conflict(
+            f"The files of tasks, their logs and results, are in {before}.",
+            hint=f"move them: mv {before} {now}",
+        )
+    _remember(settings.data / TASK_FOLDER_FILE, str(now.resolve()))
+
+
+def _has_any(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _remember(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.new")
+    write_secret(part, text)
+    part.rename(path)
+    sync_folder(path.parent)
+
+
 def is_empty(store: Store) -> bool:
     """Whether nothing was ever migrated into a database."""
     with store.read() as connection:
@@ -50,7 +86,7 @@ def traces_of_a_site(settings: Settings) -> list[str]:
     """What a site leaves in its folder besides the database, once that has something in it."""
     found = [settings.admin_token_file]
     attempts = settings.task_folder / "attempts"
-    if attempts.is_dir() and any(attempts.iterdir()):
+    if _has_any(attempts):
         found.append(attempts)
     return [_below(settings.data, each) for each in found if each.exists()]
 

@@ -45,7 +45,7 @@ def running_lock(settings: Settings) -> Path | None:
         return None
     from bough.backends.local.attempt_folder import Folders  # noqa: PLC0415
 
-    return Folders(_task_folder(settings)).running
+    return Folders(settings.task_folder).running
 
 
 def reaches_stores(settings: Settings) -> bool:
@@ -75,7 +75,7 @@ def _local(
     from bough.backends.local.options import LocalOptions, TaskNetwork  # noqa: PLC0415
 
     options = LocalOptions(
-        folder=_task_folder(settings),
+        folder=settings.task_folder,
         gpus=settings.gpus,
         cpu_milli=settings.cpu_milli,
         memory_bytes=settings.memory_bytes,
@@ -100,10 +100,6 @@ def _local(
         backend.close()
 
 
-def _task_folder(settings: Settings) -> Path:
-    return settings.data / "local"
-
-
 def _task_user(settings: Settings) -> str | None:
     """The account that tasks run as; a server that is not root has only its own."""
     if settings.task_user is not None and settings.as_user:
@@ -117,7 +113,8 @@ def _hidden(settings: Settings) -> tuple[Path, ...]:
     """What no task may see: the server's data, its database, and how its user has logged in."""
     from bough.client.login import login_path  # noqa: PLC0415
 
-    found = [settings.data, settings.credential_key_file, Path(login_path()).parent]
+    found = [settings.data, settings.task_folder, settings.credential_key_file]
+    found.append(Path(login_path()).parent)
     if os.geteuid() == 0:
         found.append(Path(pwd.getpwuid(0).pw_dir))
     database = settings.address

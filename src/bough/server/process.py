@@ -38,7 +38,13 @@ from bough.server.connections import (
     OpenConnections,
     raise_file_limit,
 )
-from bough.server.data_folder import existing_store, open_store, write_secret
+from bough.server.data_folder import (
+    existing_store,
+    open_store,
+    settle_task_folder,
+    write_secret,
+)
+from bough.server.disk_space import DiskSpace
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
 from bough.server.hosting import LOCAL, open_host, reaches_stores, running_lock, runs_images
@@ -61,6 +67,7 @@ class Running(msgspec.Struct, frozen=True):
     application: Litestar
     site: Site
     engine: Engine
+    disks: DiskSpace
     started: Started
 
 
@@ -74,6 +81,7 @@ def serve(settings: Settings) -> None:
             LOG.warning("%s", warning)
         running.application.state.public_url = _public_url(settings, address)
         running.engine.listens_at(running.application.state.public_url)
+        running.disks.start()
         _announce(settings, address, running.started)
         connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
         config = uvicorn.Config(
@@ -92,6 +100,7 @@ def serve(settings: Settings) -> None:
             _Server(config, running.engine).run(sockets=[listening.socket])
         finally:
             listening.close()
+            running.disks.stop()
 
 
 def _public_url(settings: Settings, address: str) -> str:
@@ -144,11 +153,13 @@ def put_together(settings: Settings) -> Iterator[Running]:
     bell = Bell()
     store = open_store(settings)
     clock = SteadyClock.continued(settings.data / "clock")
+    disks = DiskSpace(settings, store)
     site = Site(
         store,
         clock,
         namespace=settings.namespace,
         wake=bell,
+        refusal=disks.refusal,
         runs_images=runs_images(settings),
         reaches_stores=reaches_stores(settings),
         bounds_tasks=settings.backend == LOCAL,
@@ -163,6 +174,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
             keep_secret=keep,
             policy=None if settings.policy is None else str(settings.policy),
         )
+        settle_task_folder(settings)
         with open_host(settings, site.clock.now_ms, bell) as host:
             engine = Engine(site, (host.backend,), bell)
             if settings.example:
@@ -172,10 +184,12 @@ def put_together(settings: Settings) -> Iterator[Running]:
                 authenticator, engine, maximum_body_bytes=settings.maximum_body_bytes
             )
             application.state.server_key = ServerKey.of(settings.data)
+            application.state.faults = disks.faults
             application.state.gauges.begin()
             engine.start()
             try:
-                yield Running(application, site, engine, _warned(started, host.warnings))
+                warnings = (*host.warnings, *disks.faults())
+                yield Running(application, site, engine, disks, _warned(started, warnings))
             finally:
                 engine.stop()
     finally:

@@ -23,6 +23,8 @@ DATABASE_FILE = "bough.db"
 KEY_FILE = "credential-key"
 #: The folder of the files of tasks, in the data folder.
 TASK_FOLDER = "local"
+#: The file that says where that folder is instead, in the data folder.
+TASK_FOLDER_FILE = "task-folder"
 MAXIMUM_BODY_BYTES = 8 << 20
 #: What is kept of the log of one attempt, and for how long after its end.
 LOG_BYTES = 64 << 20
@@ -94,8 +96,16 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def task_folder(self) -> Path:
-        """Where the files of tasks are."""
-        return self.tasks or self.data / TASK_FOLDER
+        """Where the files of tasks are: as told now, or else as told before."""
+        return self.tasks or self.last_task_folder
+
+    @property
+    def last_task_folder(self) -> Path:
+        """Where the files of tasks were when a server was last started here."""
+        try:
+            return Path((self.data / TASK_FOLDER_FILE).read_text().rstrip("\n"))
+        except OSError:
+            return self.data / TASK_FOLDER
 
     @property
     def admin_token_file(self) -> Path:

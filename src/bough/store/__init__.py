@@ -4,6 +4,7 @@
 - write_batches: many writers of one SQLite file with one commit
 - migration: bringing a database up to date; the steps are in `migrations`
 - dump: all rows as a file, and back
+- reserve: room inside the files of SQLite for when the disk is full
 - schema: the tables as they are now
 - rows: rows into model types
 - lease: which of several servers decides

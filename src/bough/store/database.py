@@ -248,6 +248,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # What was answered with success is on the disk.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
+    # Undoing a part of a transaction needs no room on a disk that may be full.
+    cursor.execute("PRAGMA temp_store = MEMORY")
     cursor.close()
 
 

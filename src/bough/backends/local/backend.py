@@ -32,6 +32,7 @@ from bough.backends.local.attempt_state import (
 from bough.backends.local.attempt_view import AttemptView
 from bough.backends.local.detect_gpus import find_gpus
 from bough.backends.local.detect_nodes import find_nodes, number_gpus
+from bough.backends.local.errors import lacks_room
 from bough.backends.local.finished_attempts import FinishedAttempts
 from bough.backends.local.gpu_slots import GpuSlots
 from bough.backends.local.logs.log_reader import PART_BYTES, AttemptLogReader
@@ -181,10 +182,7 @@ class LocalBackend:
                 name = folder_name(attempt)
                 view = self._find(name)
                 if view is None:
-                    end = AttemptEnd(Sight.ENDED.value, self._now_ms())
-                    self._write(
-                        name, Acceptance(attempt, "", self._now_ms(), self._boot), stop_request, end
-                    )
+                    self._end_unknown(name, attempt, stop_request)
                 else:
                     self._request_stop(view, stop_request)
 
@@ -391,6 +389,19 @@ class LocalBackend:
             raise Unavailable(f"{folder.state} cannot be read.")
         view = self._views[name] = AttemptView(folder, state)
         return view
+
+    def _end_unknown(self, name: str, attempt: str, stop_request: StopRequest) -> None:
+        """Never start an attempt; where the disk is full only this server knows of that."""
+        accepted = Acceptance(attempt, "", self._now_ms(), self._boot)
+        end = AttemptEnd(Sight.ENDED.value, self._now_ms())
+        try:
+            self._write(name, accepted, stop_request, end)
+        except OSError as error:
+            if not lacks_room(error):
+                raise
+            # A later server is told again, unless the end is recorded by then.
+            state = AttemptState(accepted, stop_request=stop_request, end=end)
+            self._views[name] = AttemptView(self._folders.of(name), state)
 
     def _write_secrets(self, folder: AttemptFolder, launch: Launch) -> None:
         if launch.secrets:

@@ -15,6 +15,7 @@ import msgspec
 from bough.backends.local.attempt_folder import Folders
 from bough.backends.local.data.locations import results_folder
 from bough.backends.local.data.removal import remove
+from bough.backends.local.errors import lacks_room
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.supervisor.instructions import decode_order
 
@@ -35,11 +36,19 @@ class FinishedAttempts:
         self._thread: threading.Thread | None = None
 
     def add(self, name: str, now_ms: int) -> None:
-        """Add an attempt, on the day on which its end was recorded."""
+        """Add an attempt, on the day on which its end was recorded.
+
+        Where the disk is full it stays as it is, and is added when a later server finds it.
+        """
         day = self._folders.finished / _day(now_ms)
-        day.mkdir(mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
+        try:
+            day.mkdir(mode=0o700, exist_ok=True)
             (self._folders.open / name).rename(day / name)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if not lacks_room(error):
+                raise
 
     def expire(self, now_ms: int) -> int:
         """Begin to delete what is too old, some at a time; how many attempts that were."""

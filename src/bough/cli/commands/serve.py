@@ -161,6 +161,14 @@ key_file_option = click.option(
     help="How long logs and results of finished tasks are kept.",
 )
 @click.option(
+    "--task-folder",
+    "tasks",
+    metavar="DIR",
+    type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
+    help="The folder for the files of tasks, on another disk than the database's, for example. It "
+    "is remembered (default: local in the data folder).",
+)
+@click.option(
     "--data-folder",
     "folders",
     metavar="DIR",

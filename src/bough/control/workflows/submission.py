@@ -21,7 +21,7 @@ from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.read_submission import check_uses
 from bough.control.workflows.submit_warnings import cautions, most_needed
-from bough.errors import Conflict, Invalid, NotFound, Refused
+from bough.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from bough.model.access import Action, Actor
 from bough.model.cluster import Resources
 from bough.model.pool import DefaultLimits, Pool, PoolStatus
@@ -84,6 +84,8 @@ def submit(
             admission.refuse(target, spec, priority)
         return Accepted(None, warnings)
     limits: DefaultLimits | None = None
+    if reason := site.refusal():
+        raise Unavailable(reason)
     with site.store.write() as connection:
         target, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
         fault = admission.refusal(target, spec, priority)

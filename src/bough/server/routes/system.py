@@ -59,7 +59,9 @@ def health(request: Visit) -> HealthAnswer:
     history.last_event(site)
     if not engine.alive or engine.stopping.is_set():
         raise Unavailable("The scheduler does not run.")
-    return HealthAnswer("ok", engine.leads, node_list.offline_backends(site))
+    reasons = list(request.app.state.faults())
+    status = "degraded" if reasons else "ok"
+    return HealthAnswer(status, engine.leads, node_list.offline_backends(site), reasons)
 
 
 @route("GET", "/metrics", Action.METRICS_READ, media_type=MediaType.TEXT)

@@ -1,0 +1,17 @@
+"""A disk is full to the last byte: what is there can be ended and deleted, and it is said why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.crash.crashes import run_with_disks
+
+
+def test_on_a_full_disk_of_the_database_cancel_delete_and_login_work_and_health_is_degraded(
+    tmp_path: Path,
+):
+    run_with_disks("tests.crash.full", "database", tmp_path)
+
+
+def test_a_task_that_fills_the_disk_of_the_tasks_leaves_the_database_alone(tmp_path: Path):
+    run_with_disks("tests.crash.full", "tasks", tmp_path)
