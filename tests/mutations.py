@@ -124,8 +124,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a token that has expired is taken",
-        "        if token.expires_ms <= site.clock.now_ms():\n",
-        "        if token.expires_ms <= 0:\n",
+        "    if token.expires_ms <= site.clock.now_ms():\n",
+        "    if token.expires_ms <= 0:\n",
         "tests/store/test_scenarios_access.py -k token",
     ),
     Mutation(
