@@ -41,6 +41,10 @@ class Candidates:
         self._copy = copy
         self._preemptor = preemptor
         self._rules = preemptor.leaf.preemption
+        #: Whether the preemptor's queue may take from others while it borrows itself.
+        self.reclaims_while_borrowing = (
+            self._rules.borrow_within_cohort is not BorrowWithinCohort.NEVER
+        )
         self._path = copy.path(preemptor.leaf.queue.name)
         self._levels = list(tiers_of(copy, preemptor)) if copy.rules.reclaim else []
 
@@ -72,11 +76,6 @@ class Candidates:
             turns += [unit for unit in others if self._is_exchangeable(claim, unit)]
             yield from (self._part(claim, unit, reach) for unit in turns)
         yield from self._gangs(borrowing=borrowing)
-
-    @property
-    def reclaims_while_borrowing(self) -> bool:
-        """Whether the preemptor's queue may take from others while it borrows itself."""
-        return self._rules.borrow_within_cohort is not BorrowWithinCohort.NEVER
 
     def only_without_borrowing(self, claim: Claim) -> bool:
         """Whether a claim without disadvantage can be taken only if nothing is borrowed then."""
@@ -137,7 +136,7 @@ class Candidates:
         for leaving in (True, False):
             for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
                 charges = claim.charges
-                if self._copy.has_changed(claim):
+                if not claim.counted and self._copy.has_changed(claim):
                     charges = self.charges(claim, self._copy.firm(claim, claim.running))
                 victim = self._victim(claim, claim.running, reach, charges)
                 if claim.elastic:

@@ -90,8 +90,10 @@ def room_to_keep(cycle: Cycle, judgement: Judgement) -> dict[FlavorResource, int
 
 def describe(assignment: FlavorAssignment) -> str:
     """What stands against an assignment, flavor by flavor."""
-    texts = dict.fromkeys(obstacle.sentence for obstacle in assignment.obstacles)
-    return "; ".join(texts) or "no flavor of its queue can be had"
+    if assignment.description is None:
+        texts = dict.fromkeys(obstacle.sentence for obstacle in assignment.obstacles)
+        assignment.description = "; ".join(texts) or "no flavor of its queue can be had"
+    return assignment.description
 
 
 def _start(cycle: Cycle, judgement: Judgement) -> bool:

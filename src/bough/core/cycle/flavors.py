@@ -89,6 +89,7 @@ class FlavorAssignment:
     __slots__ = (
         "admission",
         "charges",
+        "description",
         "height",
         "mode",
         "obstacles",
@@ -106,8 +107,9 @@ class FlavorAssignment:
         self.obstacles: list[Obstacle] = []
         #: Why not, where it fits nowhere.
         self.reason = WaitReason.LIMIT
-        #: Where the usage would be counted, and the same in the words of a plan, once these were
-        #: asked for; see `decide`.
+        #: In words what stands against it, where the usage would be counted, and the same as a
+        #: plan says it, once these were asked for; see `decide`.
+        self.description: str | None = None
         self.charges: tuple[Charge, ...] | None = None
         self.admission: Admission | None = None
 

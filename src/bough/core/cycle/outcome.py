@@ -26,6 +26,8 @@ class Outcome:
         #: both.
         self.evicted: set[str] = set()
         self.served: set[str] = set()
+        #: Of the latter, those of which pods start.
+        self.bound: dict[str, Claim] = {}
         #: Gangs that another one counts on to end, those among them that were told before.
         self.taken: dict[str, Claim] = {}
 
@@ -37,6 +39,7 @@ class Outcome:
     def bind(self, copy: WorkingCopy, claim: Claim, placement: Placement, *, growth: bool) -> None:
         """Pods start where they were placed; or, if room must be freed first, are nominated."""
         self.served.add(claim.name)
+        self.bound[claim.name] = claim
         self.waits.pop(claim.name, None)
         if placement.waits:
             pods = {each.pod: each.node for each in placement.assignments}

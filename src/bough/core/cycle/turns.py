@@ -176,9 +176,7 @@ def share_rest(cycle: Cycle, grower: Grower) -> None:
     """What is left goes to growth: by weight between the queues, within each to the smallest."""
     copy = cycle.copy
     lines = IdleLines(copy, surplus)
-    served = (copy.claims[name] for name in cycle.outcome.served)
-    growing = {**copy.growing, **{claim.name: claim for claim in served if not claim.counted}}
-    for claim in growing.values():
+    for claim in {**copy.growing, **cycle.outcome.bound}.values():
         if not claim.has_optional_pods or not may_grow(cycle, claim):
             continue
         if any(claim.tree.waiting(copy.held(claim))):

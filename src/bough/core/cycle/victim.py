@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import msgspec
 from msgspec.structs import astuple
 
 from bough.core.cycle.claim import Claim
@@ -15,48 +16,30 @@ from bough.model.plan import EvictionRule
 from bough.model.quota import TreeNode
 
 
-class Victim:
+class Victim(msgspec.Struct, eq=False, gc=False):
     """What ends together: a gang, or a part that it can do without."""
 
-    __slots__ = (
-        "_parts",
-        "charges",
-        "claim",
-        "level",
-        "pods",
-        "reach",
-        "rule",
-        "surplus",
-        "unit",
-        "whole",
-    )
+    claim: Claim
+    #: All that a gang or replica holds, some of which may be taken already.
+    pods: tuple[Pod, ...]
+    #: `None`: it is in the preemptor's own queue.
+    reach: Tier | None
+    rule: EvictionRule
+    #: The lowest node of the quota tree that both are below.
+    level: TreeNode
+    #: What it counts in the ledger of everything.
+    charges: Sequence[Charge]
+    #: The part of its gang that it is; `None`: the gang as a whole.
+    unit: Unit | None = None
+    #: Of a whole gang: what it would give back before it is broken.
+    surplus: tuple[Pod, ...] = ()
+    #: The names of its pods, once they were asked for.
+    known_parts: frozenset[str] | None = None
 
-    def __init__(
-        self,
-        claim: Claim,
-        pods: tuple[Pod, ...],
-        reach: Tier | None,
-        rule: EvictionRule,
-        level: TreeNode,
-        charges: Sequence[Charge],
-        unit: Unit | None = None,
-    ) -> None:
-        self.claim = claim
-        #: What it counts in the ledger of everything.
-        self.charges = charges
-        #: All that a gang or replica holds, some of which may be taken already.
-        self.pods = pods
-        #: `None`: it is in the preemptor's own queue.
-        self.reach = reach
-        self.rule = rule
-        #: The lowest node of the quota tree that both are below.
-        self.level = level
-        #: The part of its gang that it is; `None`: the gang as a whole.
-        self.unit = unit
-        self.whole = unit is None
-        #: Of a whole gang: what it would give back before it is broken.
-        self.surplus: tuple[Pod, ...] = ()
-        self._parts: frozenset[str] | None = None
+    @property
+    def whole(self) -> bool:
+        """Whether it is a gang, and not a part of one."""
+        return self.unit is None
 
     @property
     def gang(self) -> str:
@@ -66,9 +49,9 @@ class Victim:
     @property
     def parts(self) -> frozenset[str]:
         """The names of its pods."""
-        if self._parts is None:
-            self._parts = frozenset(pod.name for pod in self.pods)
-        return self._parts
+        if self.known_parts is None:
+            self.known_parts = frozenset(pod.name for pod in self.pods)
+        return self.known_parts
 
     @property
     def own(self) -> bool:
