@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bough.control.pools.pool_config import PoolSetup
 from bough.control.pools.quota_tree import derive
 from bough.control.scheduling.pool_remedies import PoolSource
@@ -10,7 +12,7 @@ from bough.core.explain.remedies import remedies
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.policy import OSMO
-from bough.model.pool import GpuQuota, OfferedNode, Pool
+from bough.model.pool import GpuQuota, OfferedNode, Pool, PoolCohort
 from bough.model.remedy import BePreemptible, Change
 from bough.model.snapshot import Snapshot
 from bough.model.subpool import Subpool, SubpoolState
@@ -100,3 +102,45 @@ def test_what_runs_as_low_has_the_rank_of_low():
     assert [Change("workflow", "new", "priority", "NORMAL", "LOW")] == list(
         source.tell(gang.name, BePreemptible())
     )
+
+
+def test_a_group_is_not_told_to_run_as_low_while_another_of_its_workflow_holds_gpus():
+    first = group("work", 2, "_shared", "n0")
+    second = msgspec.structs.replace(group("work", 2, "_shared"), name="work/second")
+
+    found = told(config(2), first, second)
+
+    assert ["wait until work/group ends", "raise the quota of pool team from 2 to 4"] == found
+
+
+def test_what_runs_without_a_gpu_does_not_keep_a_workflow_from_low():
+    first = group("work", 0, "_shared", "n0")
+    second = msgspec.structs.replace(group("work", 2, "_shared"), name="work/second")
+
+    assert "run it as LOW (it may borrow, and be evicted)" in told(config(0), first, second)
+
+
+def low(name: str, gpus: int) -> Gang:
+    return msgspec.structs.replace(
+        group(name, gpus, "_shared"), priority=Priority.LOW.rank, preemptible=True
+    )
+
+
+def test_a_pool_that_lends_too_little_may_lend_more():
+    lender = Pool("lender", gpu=GpuQuota(8), lending_limit=1)
+    declared = PoolSetup((Pool("team", gpu=GpuQuota(0)), lender), nodes=config(0).nodes)
+
+    found = told(declared, low("new", 4))
+
+    assert "raise the lending limit of pool lender from 1 to 4" in found
+
+
+def test_a_cohort_that_lends_too_little_may_lend_more():
+    cohort = PoolCohort("org", lending_limit=2)
+    lender = Pool("lender", gpu=GpuQuota(8), cohort="org")
+    pools = (Pool("team", gpu=GpuQuota(0)), lender)
+    declared = PoolSetup(pools, cohorts=(cohort,), nodes=config(0).nodes)
+
+    found = told(declared, low("new", 4))
+
+    assert "raise the lending limit of cohort org from 2 to 4" in found

@@ -10,7 +10,7 @@ import pytest
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
 from bough.core.explain.sentences import say_steps
-from bough.core.explain.source import FairSource, Source
+from bough.core.explain.source import Source
 from bough.core.quota.fairtree import capacity_of, fair_tree
 from bough.model.admission import AdmissionRules, StopPolicy
 from bough.model.cluster import Resources, Taint
@@ -37,6 +37,7 @@ from bough.model.remedy import (
 )
 from bough.model.snapshot import Snapshot
 from bough.model.workload import Flavor, LocalQueue
+from bough.tools.remedy_sources import FairSource
 from tests.worlds_explain import GPU, RED, ROOT, gang, held, kueue_world, quota, workload, world
 
 

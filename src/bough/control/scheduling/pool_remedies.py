@@ -1,4 +1,4 @@
-"""Remedies in the words of pools: quotas of pools and subpools, priorities, subpools of one pool.
+"""Remedies in the words of pools: quotas, what is lent, priorities, subpools of one pool.
 
 Remedies change what people set; the quota tree is derived from that, as for every snapshot.
 """
@@ -16,7 +16,7 @@ from bough.core.explain.judge import find_gang
 from bough.core.explain.source import Source
 from bough.model.gang import Gang
 from bough.model.names import SHARED, QueueName, canonical_name
-from bough.model.pool import OfferedNode, Pool
+from bough.model.pool import OfferedNode, Pool, PoolCohort
 from bough.model.quota import FlavorResource, TreeNode
 from bough.model.remedy import (
     AddNodes,
@@ -33,6 +33,7 @@ from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Priority
 
 replace = msgspec.structs.replace
+_LENDING_LIMIT = "the lending limit"
 
 
 class PoolSource(Source):
@@ -77,12 +78,16 @@ class PoolSource(Source):
         return replace(snapshot, cohorts=forest.cohorts, queues=forest.queues)
 
     def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
-        """Whether a pool has a quota, or a maximum, that could be higher."""
+        """Whether a pool has a quota, a maximum or a lending limit that could be higher.
+
+        Of a cohort, its lending limit.
+        """
         del what
         pool, subpool = self._owner(node.name)
-        if pool is None:
-            return False
         if knob is Knob.LENDING:
+            lender = pool or self._cohort(node.name)
+            return lender is not None and lender.lending_limit is not None
+        if pool is None:
             return False
         if knob is Knob.LIMIT:
             return pool.gpu.maximum is not None
@@ -104,6 +109,10 @@ class PoolSource(Source):
         ]
         return [name for name in names if name != gang.queue]
 
+    def can_be_preemptible(self, workload: str) -> bool:
+        """Whether its workflow can be changed."""
+        return self._waits(workload)
+
     def priorities_for(self, workload: str) -> list[RaisePriority]:
         """HIGH, NORMAL and LOW, as far as they are higher."""
         gang = find_gang(self.snapshot, workload)
@@ -119,9 +128,9 @@ class PoolSource(Source):
         return [gang for row in rows for gang in row if gang.name.partition("/")[0] == workflow]
 
     def _waits(self, workload: str) -> bool:
-        """Whether no group of its workflow holds anything; otherwise it cannot be changed."""
+        """Whether no group of its workflow holds GPUs; otherwise it cannot be changed."""
         pods = (pod for gang in self._gangs_beside(workload) for pod in gang.pods)
-        return all(pod.node is None for pod in pods)
+        return all(pod.node is None or not pod.requests.gpus for pod in pods)
 
     def _leaves(self, pool: Pool) -> list[str]:
         """The parts of a pool to which work can be submitted."""
@@ -170,6 +179,10 @@ class PoolSource(Source):
                 )
         for pool, now in zip(self._estate.pools, raised.pools, strict=True):
             yield from _pool_changes(pool, now)
+        for cohort, now in zip(self._estate.cohorts, raised.cohorts, strict=True):
+            if cohort != now:
+                lent = (cohort.lending_limit, now.lending_limit, _LENDING_LIMIT)
+                yield Change("cohort", cohort.name, "lending_limit", *lent)
 
     # What is raised
 
@@ -179,6 +192,8 @@ class PoolSource(Source):
         Every step counts from what is set now, so that it can be told by itself.
         """
         pool, subpool = self._owner(step.node.name)
+        if step.knob is Knob.LENDING:
+            return _lending_more(config, step.by, pool or self._cohort(step.node.name))
         if pool is None:
             return config
         gpu = next(each.gpu for each in config.pools if each.name == pool.name)
@@ -225,6 +240,9 @@ class PoolSource(Source):
         of_pool = self._estate.subpools_of(pool.name)
         return pool, next((each for each in of_pool if each.subpool == name.leaf), None)
 
+    def _cohort(self, name: str) -> PoolCohort | None:
+        return next((each for each in self._estate.cohorts if each.name == name), None)
+
     def _queue(self, pool: str, leaf: str) -> str:
         return str(QueueName(self._namespace, pool, leaf, prefix=self._prefix))
 
@@ -241,10 +259,28 @@ def _rank(priority: Priority) -> int:
     return priority.rank
 
 
+def _lending_more(config: PoolSetup, by: int, lender: Pool | PoolCohort | None) -> PoolSetup:
+    if lender is None:
+        return config
+    more = (lender.lending_limit or 0) + by
+    if isinstance(lender, Pool):
+        pools = (
+            replace(each, lending_limit=more) if each.name == lender.name else each
+            for each in config.pools
+        )
+        return replace(config, pools=tuple(pools))
+    cohorts = (
+        replace(each, lending_limit=more) if each.name == lender.name else each
+        for each in config.cohorts
+    )
+    return replace(config, cohorts=tuple(cohorts))
+
+
 def _pool_changes(pool: Pool, now: Pool) -> Iterable[Change]:
     fields = (
         ("gpu.guarantee", "the quota", pool.gpu.guarantee, now.gpu.guarantee),
         ("gpu.maximum", "the maximum", pool.gpu.maximum, now.gpu.maximum),
+        ("lending_limit", _LENDING_LIMIT, pool.lending_limit, now.lending_limit),
     )
     for field, word, before, after in fields:
         if before != after:

@@ -143,7 +143,9 @@ def _running(patient: Patient) -> Iterator[tuple[tuple[int, int], str]]:
 
 def _run_as_low(patient: Patient) -> Iterator[Remedy]:
     steps = (BePreemptible(),)
-    if patient.gang is not None and not patient.gang.preemptible and patient.starts(steps):
+    if patient.gang is None or patient.gang.preemptible:
+        return
+    if patient.source.can_be_preemptible(patient.name) and patient.starts(steps):
         yield patient.remedy(RemedyKind.RUN_AS_LOW, steps)
 
 

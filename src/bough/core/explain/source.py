@@ -1,25 +1,22 @@
 """What people declared, in which remedies are looked for, and the snapshot that it makes.
 
 A remedy is a change of what people wrote, not of what was derived from it: `Source` takes a
-snapshot's own cohorts and queues for what was written; `FairSource` has queues with quota and limit
-and makes the tree of them anew.
+snapshot's own cohorts and queues for what was written; where the tree is derived from something
+else, a subclass changes that and makes the tree anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from bough.core.explain.change import door_to, new_nodes, take_step
 from bough.core.explain.judge import find_gang
-from bough.core.quota.fairtree import capacity_of, fair_amount, fair_tree, with_amount
 from bough.model.admission import StopPolicy
 from bough.model.amount import write_amount
 from bough.model.cluster import Resources
-from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.quota import (
     Cohort,
     FlavorQuotas,
@@ -101,6 +98,10 @@ class Source:
     def can_uncordon(self, node: str) -> bool:
         """Whether a node that takes no pods could be told to take them."""
         return any(each.name == node and each.cordoned for each in self.snapshot.nodes)
+
+    def can_be_preemptible(self, workload: str) -> bool:  # noqa: ARG002
+        """Whether it could be made to borrow, and be evicted, without ending anything first."""
+        return True
 
     def priorities_for(self, workload: str) -> list[RaisePriority]:
         """The higher priorities that a workload could have, the lowest first.
@@ -247,117 +248,6 @@ class Source:
         return quotas_of(groups).get(what)
 
 
-class FairSource(Source):
-    """Queues with quota and limit as they are written; the tree is made of them and the nodes."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        queues: Iterable[FairQueue],
-        units: Mapping[str, int] | None = None,
-    ) -> None:
-        """units:  by resource, in units of how much it is written, where that is not one."""
-        super().__init__(snapshot)
-        self.units = units or {}
-        self.queues = {queue.name: queue for queue in queues}
-
-    def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
-        """The tree anew; cohorts and queues that are not of these queues are changed themselves."""
-        others = [step for step in steps if not self._concerns(step)]
-        same_nodes = len(snapshot.nodes) == len(self.snapshot.nodes)
-        snapshot = super().declare(snapshot, others)
-        if not self.queues or (same_nodes and len(others) == len(steps)):
-            return snapshot
-        tree = fair_tree(self._declared(steps).values(), capacity_of(snapshot.nodes))
-        names = {each.name for each in (*tree.cohorts, *tree.queues)}
-        return replace(
-            snapshot,
-            cohorts=(*tree.cohorts, *(each for each in snapshot.cohorts if each.name not in names)),
-            queues=(*tree.queues, *(each for each in snapshot.queues if each.name not in names)),
-        )
-
-    def _concerns(self, step: Step) -> bool:
-        """Whether a step changes one of these queues."""
-        match step:
-            case Raise(node=node):
-                return node.name in self.queues
-            case Untangle(name):
-                return name in self.queues
-            case _:
-                return False
-
-    def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
-        """Whether it is one of these queues, and the bound is one that can be higher."""
-        queue = self.queues.get(node.name)
-        if queue is None:
-            return super().can_raise(node, what, knob) and node.name not in self._derived()
-        if knob is Knob.LENDING:
-            return False
-        return _bound(fair_amount(queue, what.resource), knob) is not None
-
-    def tell_raise(self, step: Raise) -> Change:
-        """Quota and limit, each in the unit in which it is written."""
-        queue = self.queues.get(step.node.name)
-        if queue is None:
-            return super().tell_raise(step)
-        resource = step.flavor_resource.resource
-        raised = self._raised(queue, step)
-        before, after = (
-            self.written(resource, _bound(fair_amount(each, resource), step.knob))
-            for each in (queue, raised)
-        )
-        return Change(
-            "queue",
-            queue.name,
-            self.bound_field(resource, step.knob),
-            before,
-            after,
-            f"the {step.knob.value}",
-            resource,
-        )
-
-    def bound_field(self, resource: str, knob: Knob) -> str:
-        """Where a bound is written."""
-        return f"{resource}.{knob.value}"
-
-    def written(self, resource: str, amount: Fraction | None) -> Value:
-        """An amount in the unit in which it is written."""
-        if amount is None:
-            return None
-        amount /= self.units.get(resource, 1)
-        return int(amount) if amount.denominator == 1 else str(float(amount))
-
-    def _derived(self) -> set[str]:
-        """The nodes of the tree that were made of these queues."""
-        if not self.queues:
-            return set()
-        tree = fair_tree(self.queues.values(), capacity_of(self.snapshot.nodes))
-        return {each.name for each in (*tree.cohorts, *tree.queues)}
-
-    def _declared(self, steps: Sequence[Step]) -> dict[str, FairQueue]:
-        queues = dict(self.queues)
-        for step in steps:
-            if isinstance(step, Raise) and step.node.name in queues:
-                queues[step.node.name] = self._raised(queues[step.node.name], step)
-            elif isinstance(step, Untangle) and step.cohort in queues:
-                queues[step.cohort] = replace(queues[step.cohort], parent=None)
-        return queues
-
-    def _raised(self, queue: FairQueue, step: Raise) -> FairQueue:
-        """A queue with more, rounded up to whole units."""
-        resource = step.flavor_resource.resource
-        amount = fair_amount(queue, resource)
-        before = _bound(amount, step.knob) or Fraction(0)
-        unit = self.units.get(resource, 1)
-        after = Fraction(-(-(int(before) + step.by) // unit) * unit)
-        changed = (
-            replace(amount, quota=after)
-            if step.knob is Knob.QUOTA
-            else replace(amount, limit=after)
-        )
-        return with_amount(queue, resource, changed)
-
-
 def amounts_of(resources: Resources) -> Iterator[tuple[str, int]]:
     """What a node has, by the name of each resource."""
     yield "gpu", resources.gpus
@@ -365,10 +255,6 @@ def amounts_of(resources: Resources) -> Iterator[tuple[str, int]]:
     yield "memory", resources.memory_bytes
     yield "pods", resources.pods
     yield from resources.other
-
-
-def _bound(amount: FairAmount, knob: Knob) -> Fraction | None:
-    return amount.quota if knob is Knob.QUOTA else amount.limit
 
 
 def _raiser(step: Raise) -> Callable[[Quota], Quota]:
