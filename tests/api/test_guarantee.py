@@ -249,6 +249,36 @@ def test_an_update_of_a_whole_pool_names_whom_it_strands_and_whom_it_delays(team
     assert 45 == team.get(path)["resources"]["gpu"]["guarantee"]
 
 
+def test_replacing_a_pool_names_whom_it_strands_and_whom_it_delays(team):
+    team.run(60, "team")
+    large, small = team.submit(50, "team"), team.submit(5, "team")
+    team.settle()
+    path = "/api/configs/pool/team"
+    config = team.get(path)
+    smaller = {"backend": config["backend"], "resources": {"gpu": {"guarantee": 45}}}
+
+    planned = team.send("PUT", path, {"configs": smaller}, params={"plan": "true"})
+    several = {"configs": {"team": smaller}}
+    of_all = team.send("PUT", "/api/configs/pool", several, params={"plan": "true"})
+    kept = team.get(path)["resources"]["gpu"]["guarantee"]
+    made = team.send("PUT", path, {"configs": smaller})
+
+    for answer in (planned, of_all, made):
+        assert [(large, "cannot start: team has a quota of 45 GPUs")] == named(answer, "stranded")
+        assert [(small, "waits until 20 GPUs more are free in team, not 15")] == named(
+            answer, "delayed"
+        )
+    assert 45 == planned["resources"]["gpu"]["guarantee"]
+    assert 45 == of_all["configs"]["team"]["resources"]["gpu"]["guarantee"]
+    assert (True, True, False, 100) == (
+        planned["planned"],
+        of_all["planned"],
+        made["planned"],
+        kept,
+    )
+    assert 45 == team.get(path)["resources"]["gpu"]["guarantee"]
+
+
 def test_an_update_of_a_divided_pool_names_those_of_its_shared_part(divided):
     divided.run(8, "team")
     waiting = divided.submit(9, "team")

@@ -345,6 +345,18 @@ class PoolAnswer(PoolDocument, frozen=True, kw_only=True):
     delayed_count: int
 
 
+class PoolsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Pools after a change, or as they would be, and the workflows that the change affects."""
+
+    configs: dict[str, PoolDocument]
+    #: As for one pool.
+    planned: bool
+    stranded: list[AffectedWorkflow]
+    delayed: list[AffectedWorkflow]
+    stranded_count: int
+    delayed_count: int
+
+
 class SubpoolAnswer(PoolAnswer, frozen=True, kw_only=True):
     """A subpool after a change, or as it would be."""
 

@@ -63,10 +63,13 @@ class Pools:
         body = CreatePool(name, dict(config), description)
         return self._transport.send(PoolDocument, "POST", path_of("configs", "pool"), body)
 
-    def put(self, name: str, config: Mapping[str, Json], description: str = "") -> None:
-        """Create a pool, or replace all that is configured for it."""
+    def put(
+        self, name: str, config: Mapping[str, Json], description: str = "", *, plan: bool = False
+    ) -> PoolAnswer:
+        """Create a pool, or replace all that is configured for it; answers as `update` does."""
         body = PutPool(dict(config), description)
-        self._transport.send(None, "PUT", path_of("configs", "pool", name), body)
+        path, query = path_of("configs", "pool", name), given(plan=plan or None)
+        return self._transport.send(PoolAnswer, "PUT", path, body, query)
 
     def update(
         self, name: str, changes: Mapping[str, Json], description: str = "", *, plan: bool = False

@@ -14,6 +14,7 @@ from bough.api.pools import (
     PoolAnswer,
     PoolDocument,
     PoolResources,
+    PoolsAnswer,
     PoolSummary,
     PoolUsage,
     ResourceUsage,
@@ -165,10 +166,25 @@ def pool_answer(change: PoolChange) -> PoolAnswer:
     return PoolAnswer(**fields, planned=change.planned)
 
 
+def pools_answer(change: PoolChange) -> PoolsAnswer:
+    """Pools after a change, or as they would be."""
+    return PoolsAnswer(
+        configs={view.name: show_pool(view) for view in change.views},
+        planned=change.planned,
+        **_affected_fields(change.consequences),
+    )
+
+
 def _answer_fields(view: PoolView, found: Consequences) -> dict[str, Any]:
     shown = show_pool(view)
     return {
         **{name: getattr(shown, name) for name in PoolDocument.__struct_fields__},
+        **_affected_fields(found),
+    }
+
+
+def _affected_fields(found: Consequences) -> dict[str, Any]:
+    return {
         "stranded": found.stranded,
         "delayed": found.delayed,
         "stranded_count": found.stranded_count,

@@ -62,21 +62,25 @@ class PoolChange(msgspec.Struct, frozen=True):
 
 
 def put_pools(
-    site: Site, actor: Actor, configs: Mapping[str, Json], note: Note = NO_NOTE
+    site: Site,
+    actor: Actor,
+    configs: Mapping[str, Json],
+    note: Note = NO_NOTE,
+    *,
+    plan: bool = False,
 ) -> PoolChange:
     """Make pools, or replace what is configured for them; all of them, or none."""
     for name in configs:
         authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
     wanted = [read_pool(name, configs[name]) for name in sorted(configs)]
-    with site.store.write() as connection:
+    with changing(site, plan=plan) as connection:
         before = read_pool_setup(connection)
         for pool in wanted:
             pool_store.lock(connection, pool.name)
         for pool in wanted:
             _put(site, connection, actor, pool, note)
         changed = _finish(site, connection, before, wanted)
-    site.wake()
-    return changed
+    return msgspec.structs.replace(changed, planned=plan)
 
 
 def create_pool(

@@ -18,6 +18,7 @@ from bough.api.pools import (
     PoolList,
     PoolName,
     PoolQuotas,
+    PoolsAnswer,
     PutPool,
     PutPools,
     QueueUsage,
@@ -35,6 +36,7 @@ from bough.server.pool_documents import (
     pool_answer,
     pool_summary,
     pool_usage,
+    pools_answer,
     resource_usage,
     show_pool,
 )
@@ -102,12 +104,18 @@ def list_configs(
 
 
 @route("PUT", "/api/configs/pool", Action.POOL_UPDATE, Scope.BODY)
-def put_configs(request: Visit, data: JSONBody[PutPools]) -> None:
-    """Make pools, or replace what is configured for them; all of them, or none."""
+def put_configs(
+    request: Visit, data: JSONBody[PutPools], plan: FromQuery[bool] = False
+) -> PoolsAnswer:
+    """Make pools, or replace what is configured for them; all of them, or none.
+
+    The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
+    is changed.
+    """
     site, actor = caller(request)
     if not data.configs:
         raise Invalid("Send at least one pool in configs.")
-    pools.put_pools(site, actor, data.configs, _note(data))
+    return pools_answer(pools.put_pools(site, actor, data.configs, _note(data), plan=plan))
 
 
 @route("POST", "/api/configs/pool", Action.POOL_CREATE, Scope.BODY, status=201)
@@ -129,10 +137,20 @@ def get_config(
 
 
 @route("PUT", "/api/configs/pool/{pool:str}", Action.POOL_UPDATE, Scope.POOL)
-def put_config(request: Visit, pool: FromPath[str], data: JSONBody[PutPool]) -> None:
-    """Make a pool, or replace what is configured for it."""
+def put_config(
+    request: Visit,
+    pool: FromPath[str],
+    data: JSONBody[PutPool],
+    plan: FromQuery[bool] = False,
+) -> PoolAnswer:
+    """Make a pool, or replace what is configured for it.
+
+    The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
+    is changed.
+    """
     site, actor = caller(request)
-    pools.put_pools(site, actor, {pool: data.configs}, _note(data))
+    note = _note(data)
+    return pool_answer(pools.put_pools(site, actor, {pool: data.configs}, note, plan=plan))
 
 
 @route("PATCH", "/api/configs/pool/{pool:str}", Action.POOL_UPDATE, Scope.POOL)
