@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from tests.api.served import Served
 
 #: For a machine that is busy with other tests.
 PATIENCE_S = 60
+PATH = "/api/pool/default/workflow"
 
 
 class Obstacle:
@@ -189,6 +191,49 @@ def test_one_user_has_so_many_streams_and_no_more(team: House, monkeypatch: pyte
         assert 200 == team.ask("GET", f"{path}?follow=false").status_code
     monkeypatch.setattr(concurrency_limits, "STREAMS", 0)
     assert [429, 429, 429] == [team.ask("GET", path).status_code for path in paths]
+
+
+def test_bodies_that_one_user_sends_at_once_are_bounded_and_others_send_theirs(tmp_path):
+    part = b" " * (7 << 20)
+
+    def sending(server: Served, token: str) -> socket.socket:
+        host, _, port = server.address.removeprefix("http://").partition(":")
+        made = socket.create_connection((host, int(port)), PATIENCE_S)
+        made.sendall(
+            b"POST /api/pool/default/workflow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            b"Authorization: Bearer %s\r\n"
+            % token.encode()
+            + b"Content-Length: %d\r\n\r\n" % (len(part) + 1)
+            + part
+        )
+        return made
+
+    with Served(tmp_path / "data") as server, ExitStack() as stack:
+        server.ask("POST", "/api/auth/user", json={"id": "other"})
+        server.ask("POST", "/api/auth/user/other/roles", json={"role_name": "osmo-admin"})
+        made = server.ask("POST", "/api/auth/user/other/access_token/x")
+        other = made.json() if isinstance(made.json(), str) else made.json()["token"]
+        greedy = [stack.enter_context(sending(server, server.token)) for _ in range(10)]
+        refused = [each for each in greedy if select.select([each], [], [], 0)[0]]
+        # One of them goes beyond 64 MiB; it is told so when it sends no more for a while.
+        while not refused:
+            refused = select.select(greedy, [], [], PATIENCE_S)[0]
+        assert b"429" == refused[0].recv(4_096).split()[1]
+        modest = stack.enter_context(sending(server, other))
+        modest.sendall(b" ")
+        assert b"400" == modest.recv(4_096).split()[1]
+
+        for each in greedy:
+            each.close()
+        server.until(lambda: server.ask("POST", PATH, json={"file": spec(1)}).status_code == 200)
+
+
+def test_a_body_without_a_user_is_small(house: House):
+    path = "/api/auth/jwt/access_token"
+
+    status, message = house.refused("POST", path, {"token": "x" * 100_000}, user=None)
+
+    assert (400, "The body is larger than 64 KiB, the most without a user.") == (status, message)
 
 
 def test_the_limit_of_streams_holds_exactly_however_many_are_opened_and_closed_at_once(tmp_path):

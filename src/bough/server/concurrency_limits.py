@@ -16,7 +16,7 @@ from anyio import CapacityLimiter, Semaphore, to_thread
 from anyio.lowlevel import RunVar
 from litestar.connection import ASGIConnection
 
-from bough.errors import Throttled
+from bough.errors import Invalid, Throttled
 from bough.model.access import Actor
 
 #: Requests of one user that are served at once, and how many more may wait.
@@ -24,6 +24,10 @@ AT_ONCE = 10
 WAITING = 200
 #: Streams that one user can have open.
 STREAMS = 200
+#: What the bodies of one user's requests have together, until these are answered.
+BODIES_BYTES = 64 << 20
+#: What the body of a request without a user has.
+ANONYMOUS_BODY_BYTES = 64 << 10
 #: Requests without a user that are served at once.
 ANONYMOUS = 8
 
@@ -39,6 +43,7 @@ class _Limits:
     def __init__(self) -> None:
         self.anonymous = CapacityLimiter(ANONYMOUS)
         self.streams: Counter[str] = Counter()
+        self.bodies: Counter[str] = Counter()
         #: Dropped with its last request.
         self._users: WeakValueDictionary[tuple[str, int], Semaphore] = WeakValueDictionary()
 
@@ -63,6 +68,38 @@ async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_O
         raise Throttled(f"{user} waits for {WAITING} answers already; try again.")
     async with own:
         return await to_thread.run_sync(work)
+
+
+class BodyCount:
+    """What was received of one request's body; counted for its user until the request ends."""
+
+    def __init__(self) -> None:
+        self._user = ""
+        self._size = 0
+
+    def add(self, user: str, size: int) -> None:
+        """A part came; refused where the bodies of the user are too much together."""
+        bodies = _limits().bodies
+        if not user and self._size + size > ANONYMOUS_BODY_BYTES:
+            most = f"{ANONYMOUS_BODY_BYTES >> 10} KiB"
+            raise Invalid(f"The body is larger than {most}, the most without a user.")
+        if user and bodies[user] + size > BODIES_BYTES:
+            raise Throttled(
+                f"{user} has sent {BODIES_BYTES >> 20} MiB in requests that are not answered yet; "
+                "send them one after the other."
+            )
+        self._user = user
+        self._size += size
+        if user:
+            bodies[user] += size
+
+    def close(self) -> None:
+        """The request is answered."""
+        if self._user and self._size:
+            bodies = _limits().bodies
+            bodies[self._user] -= self._size
+            if bodies[self._user] <= 0:
+                del bodies[self._user]
 
 
 def count_stream(request: ASGIConnection[Any, Actor, Any, Any]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from anyio import move_on_after
 
 from bough.api.common import ErrorBody
-from bough.server.concurrency_limits import AT_END
+from bough.server.concurrency_limits import AT_END, BodyCount
 
 ACCESS_LOG = logging.getLogger("bough.access")
 
@@ -47,11 +47,17 @@ class Middleware:
         started = perf_counter()
         status = 0
         complete = False
+        body = BodyCount()
+        at_end.callback(body.close)
 
         async def taken() -> Any:
             nonlocal complete
             message = await receive()
             complete = not message.get("more_body", False)
+            if not status:
+                # The guard has run before a body is read; what is refused is not kept.
+                user = getattr(scope.get("user"), "name", "")
+                body.add(user, len(message.get("body", b"")))
             return message
 
         async def watched(message: Any) -> None:
