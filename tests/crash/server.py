@@ -51,6 +51,8 @@ class Server:
         self._command = [
             *(*within, str(PROGRAM), "serve", "--port", str(self.port), "--data", str(self.data)),
             *("--backend", "local", "--gpus", str(gpus), "--namespace", "ns"),
+            # The witness of tasks listens on the loopback of this machine.
+            *("--task-network", "host"),
             *(("--database", database) if database else ()),
             *options,
         ]

@@ -72,7 +72,7 @@ def machine(folder: Path, of: tuple[str, ...]) -> Iterator[Machine]:
     gates.mkdir()
     for path in (folder, gates):
         path.chmod(0o777)
-    options = ("--not-private", "--task-user", "root", "--task-network", "host")
+    options = ("--not-private", "--task-user", "root")
     server = Server(folder, gpus=1, within=clock.within, options=options)
     with serving(server):
         yield Machine(server, clock, gates)

@@ -18,7 +18,7 @@ from bough.model.workflow import WorkflowStatus
 from bough.store import lease as lease_module
 from bough.store.lease import Lease
 from bough.store.settings import counter, raise_counter
-from tests.store.usecases import Scheduler, Store, VirtualBackend
+from tests.store.usecases import Scheduler, Store
 from tests.store.world import World
 
 pytestmark = pytest.mark.postgresql
@@ -52,7 +52,7 @@ for line in sys.stdin:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    for name, seconds in (("BEAT_S", 0.1), ("EXPIRY_S", 1.0), ("MARGIN_S", 0.2)):
+    for name, seconds in (("BEAT_S", 0.1), ("LOOK_S", 0.1), ("EXPIRY_S", 1.0), ("MARGIN_S", 0.2)):
         monkeypatch.setattr(lease_module, name, seconds)
 
 
@@ -164,20 +164,25 @@ def test_what_a_frozen_server_has_begun_to_write_is_taken_from_it(database, stor
             assert 1 == raise_counter(connection, "written")
 
 
-def test_a_leader_whose_lease_was_taken_decides_nothing_more_until_it_leads_again(team):
+def test_a_leader_whose_lease_was_taken_decides_nothing_more_until_it_leads_again(
+    team, monkeypatch
+):
+    monkeypatch.setattr(lease_module, "EXPIRY_S", 600.0)
     workflow = team.submit(5)
-    other = Scheduler(team.site, (VirtualBackend(team.backend.nodes(), team.time.now_ms),))
+    thief = Lease(team.site.store)
     try:
+        assert thief._mark.set(2)
         with team.site.store.write() as connection:
-            connection.execute(sa.text("UPDATE leadership SET number = number + 1"))
+            connection.execute(sa.text("UPDATE leadership SET number = 2"))
+        assert not team.scheduler.cycle().leads
         assert not team.scheduler.cycle().leads
         assert WorkflowStatus.PENDING is team.status(workflow)
-        assert taken_by(other)
-        assert not team.scheduler.cycle().leads
-        other.release()
+        thief.release()
         assert taken_by(team.scheduler)
+        team.settle()
+        assert WorkflowStatus.RUNNING is team.status(workflow)
     finally:
-        other.release()
+        thief.release()
 
 
 def taken_by(scheduler: Scheduler) -> bool:

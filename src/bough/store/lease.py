@@ -34,6 +34,8 @@ from bough.store.schema import LEADERSHIP
 BEAT_S = 3.0
 EXPIRY_S = 10.0
 MARGIN_S = 1.0
+#: How often the others look whether it does.
+LOOK_S = 1.0
 #: After so long without a cycle the loop hangs, and the lease is not kept for it.
 STUCK_S = 120.0
 #: Any number that nothing else in the same PostgreSQL database uses for advisory locks.
@@ -81,6 +83,7 @@ class Lease:
             self._asked_ms = now_ms()
             if self._number is not None and now_ms() < self._until_ms:
                 return True
+            self._start_thread()
             try:
                 if self._number is not None and self._renew():
                     return True
@@ -126,12 +129,15 @@ class Lease:
         self._lose()
         return False
 
-    def _take(self) -> bool:
+    def _look(self) -> tuple[int, int]:
+        """The number of the lease, and for how long the row has stood still."""
         row = self._mark.read()
         if self._seen is None or self._seen[0] != row:
             self._seen = row, now_ms()
-        number = row[0]
-        silent_ms = now_ms() - self._seen[1]
+        return row[0], now_ms() - self._seen[1]
+
+    def _take(self) -> bool:
+        number, silent_ms = self._look()
         if silent_ms < 1_000 * EXPIRY_S and self._mark.is_set(number):
             return False
         before_ms = now_ms()
@@ -143,17 +149,24 @@ class Lease:
             return False
         self._number = number + 1
         self._until_ms = before_ms + int(1_000 * (EXPIRY_S - MARGIN_S))
+        return True
+
+    def _start_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():
             self._stopped.clear()
             self._thread = threading.Thread(target=self._beat, name="lease", daemon=True)
             self._thread.start()
-        return True
 
     def _beat(self) -> None:
-        """Renew the lease for as long as the loop comes by."""
-        while not self._stopped.wait(BEAT_S):
+        """Renew the lease for as long as the loop comes by, or see whether its holder does.
+
+        The loop itself may be held up by what a frozen server has locked.
+        """
+        while not self._stopped.wait(LOOK_S if self._number is None else BEAT_S):
             with self._lock, suppress(SQLAlchemyError, Unavailable, OSError):
-                if now_ms() - self._asked_ms < 1_000 * STUCK_S:
+                if self._number is None:
+                    self._look()
+                elif now_ms() - self._asked_ms < 1_000 * STUCK_S:
                     self._renew()
 
 
