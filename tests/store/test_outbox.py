@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from bough.control.credential_keys import CredentialKeys
 from bough.errors import Unavailable
 from bough.model.access import CredentialType
 from bough.model.cluster import Resources
@@ -175,3 +176,27 @@ def test_data_belongs_to_a_pool_with_its_subpools_through_renames_and_to_no_late
     pools.delete_pool(team.site, team.admin, "other")
     team.pool("other", 10)
     assert identity("other") not in {"", first, other, again}
+
+
+def test_what_uses_a_credential_waits_while_the_server_has_not_its_key_and_others_start(p):
+    ann = p.user("ann", "osmo-p-user")
+    for name in ("store", "hub"):
+        credentials.set_credential(p.site, ann, name, CredentialType.GENERIC, {"key": name})
+    keys = p.site.credential_keys
+    right, keys._keys = keys._keys, CredentialKeys()._keys
+    waits = secretive(p, ann)
+    other = p.submit(1, "p", NORMAL)
+    p.settle()
+
+    assert [other.workflow_id] == [each.workflow_id for each in p.backend.starts]
+    assert Status.RUNNING is p.status(other)
+    assert not p.status(waits).finished
+    (message,) = messages(p)
+    assert waits.workflow_id == message.subject
+
+    keys._keys = right
+    p.time.pass_minutes(10)
+    p.settle()
+    assert Status.RUNNING is p.status(waits)
+    (start,) = (each for each in p.backend.starts if each.workflow_id == waits.workflow_id)
+    assert {"store": {"key": "store"}, "hub": {"key": "hub"}} == start.launches[0].secrets
