@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
+
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import find_hierarchies
 from bough.backends.local.sandbox.limits import parent_name
@@ -70,13 +72,14 @@ class Server:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
     def ready(self) -> bool:
-        """Whether it listens."""
-        with socket.socket() as probe:
-            probe.settimeout(1)
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        """Whether it answers; its address can be connected to all the time."""
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=1).status_code == 200
+        except httpx.HTTPError:
+            return False
 
     def await_ready(self) -> None:
-        """Wait until it listens; say what it printed if it does not."""
+        """Wait until it answers; say what it printed if it does not."""
         deadline = time.monotonic() + PATIENCE_S
         while not self.ready():
             assert self._process is not None
@@ -118,12 +121,13 @@ class Server:
 
     def fork_servers(self) -> list[int]:
         """The processes that fork supervisors: children of the server."""
-        return [pid for pid in children(self.pid) if self._is_of(pid)]
+        return [pid for pid in children(self.pid) if self._is_of(pid) and not _holds_socket(pid)]
 
     def supervisors(self) -> list[int]:
         """The processes that keep tasks: children of a fork server, or orphans."""
         others = {self.pid, *self.fork_servers()}
-        return [pid for pid in self.processes() if pid not in others and self._is_of(pid)]
+        found = (pid for pid in self.processes() if pid not in others and self._is_of(pid))
+        return [pid for pid in found if not _holds_socket(pid)]
 
     def _is_of(self, pid: int) -> bool:
         """Whether a process was started for this folder, or has something of it open."""
@@ -162,6 +166,11 @@ class Server:
     def running(self) -> bool:
         """Whether it was started and not ended."""
         return self._process is not None
+
+
+def _holds_socket(pid: int) -> bool:
+    """Whether it keeps the server's address, and no tasks."""
+    return b"socket_holder.py" in _read(f"/proc/{pid}/cmdline")
 
 
 def free_port() -> int:

@@ -128,8 +128,9 @@ def _about_proxies(settings: Settings) -> tuple[str, ...]:
     """A task can send requests from this machine, too."""
     own = ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")
     return tuple(
-        f"requests from {each} are believed, whichever user they name, and tasks on this "
-        "machine can send such requests: every task can act as any user; run the proxy elsewhere"
+        f"requests from {each} are believed, whichever user they name, and programs of this "
+        "machine, tasks that share its network too, can send such requests: each of them can act "
+        "as any user; run the proxy elsewhere"
         for each in settings.trusted_proxies
         if any(address in each for address in own)
     )
