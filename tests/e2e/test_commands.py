@@ -148,8 +148,8 @@ def test_what_was_used_is_added_up(site: Served):
 
 
 def test_people_have_roles_tokens_and_settings(site: Served):
-    site.done("user", "create", "ann", "--roles", "osmo-team-user", "--roles", "osmo-x-user")
-    site.done("user", "update", "ann", "--remove-roles", "osmo-x-user")
+    site.done("user", "create", "ann", "--roles", "osmo-team-user", "--roles", "osmo-team-admin")
+    site.done("user", "update", "ann", "--remove-roles", "osmo-team-admin")
     assert "osmo-team-user" in site.done("user", "get", "ann")
     assert "ann" in site.done("user", "list", "--roles", "osmo-team-user")
     secret = site.done("token", "set", "laptop", "--user", "ann", "-e", "2999-01-31").strip()

@@ -15,13 +15,14 @@ import sqlalchemy as sa
 from bough.model.pool import GpuQuota, Pool, PoolCohort
 from bough.model.subpool import Subpool, SubpoolState
 from bough.store.rows import convert, read_all, read_first
-from bough.store.schema import COHORTS, DRAIN_MONITORS, POOLS
+from bough.store.schema import COHORTS, DRAIN_MONITORS, EVENTS, POOLS
 
 # What every submission asks is written once: making a statement costs more than running it.
 _NAMED = sa.select(POOLS).where(POOLS.c.name == sa.bindparam("name"))
 _NAMES = sa.select(POOLS.c.uuid, POOLS.c.name).where(
     POOLS.c.parent_pool.is_(None), POOLS.c.uuid.in_(sa.bindparam("uuids", expanding=True))
 )
+_LAST_EVENT = sa.select(sa.func.coalesce(sa.func.max(EVENTS.c.number), 0)).scalar_subquery()
 _TOP = _NAMED.where(POOLS.c.parent_pool.is_(None))
 _LOCKED = _TOP.with_for_update()
 _HELD = _TOP.with_for_update(read=True)
@@ -70,6 +71,12 @@ def names_of(connection: sa.Connection, uuids: Sequence[str]) -> dict[str, str]:
     return {row.uuid: row.name for row in connection.execute(_NAMES, {"uuids": uuids})}
 
 
+def named_after(connection: sa.Connection, names: Iterable[str]) -> dict[str, int]:
+    """The last event of before each pool got its name."""
+    query = sa.select(POOLS.c.name, POOLS.c.named_after).where(POOLS.c.name.in_(tuple(names)))
+    return {row.name: row.named_after for row in connection.execute(query)}
+
+
 def lock(connection: sa.Connection, name: str) -> Pool | None:
     """The top-level pool of a name, locked with its subpools until the transaction ends."""
     found = _one(connection, _LOCKED, name=name)
@@ -110,7 +117,8 @@ def active_quota(connection: sa.Connection, parent: str) -> int:
 
 def insert_pool(connection: sa.Connection, pool: Pool, now_ms: int) -> None:
     """Add a top-level pool."""
-    connection.execute(sa.insert(POOLS).values(created_ms=now_ms, **_values(pool)))
+    named = {"created_ms": now_ms, "named_after": _LAST_EVENT}
+    connection.execute(sa.insert(POOLS).values(**named, **_values(pool)))
 
 
 def update_pool(connection: sa.Connection, pool: Pool) -> None:
@@ -121,7 +129,8 @@ def update_pool(connection: sa.Connection, pool: Pool) -> None:
 
 def rename_pool(connection: sa.Connection, name: str, new_name: str) -> None:
     """Give a top-level pool another name."""
-    connection.execute(sa.update(POOLS).where(POOLS.c.name == name).values(name=new_name))
+    named = {"name": new_name, "named_after": _LAST_EVENT}
+    connection.execute(sa.update(POOLS).where(POOLS.c.name == name).values(**named))
 
 
 def delete_pool(connection: sa.Connection, name: str) -> None:

@@ -24,6 +24,8 @@ POOLS = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     #: Never given again, also where a name is; the pool's data on a machine is kept by it.
     sa.Column("uuid", sa.Text, nullable=False, default=lambda: uuid4().hex, server_default=""),
+    #: The last event of before it got its name: earlier ones are of another pool of that name.
+    sa.Column("named_after", BIG, nullable=False, server_default="0"),
     sa.Column("gpu_guarantee", BIG),
     sa.Column("gpu_maximum", BIG),
     sa.Column("gpu_weight", sa.Integer, nullable=False, server_default="1"),

@@ -171,6 +171,8 @@ def delete_pool(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> bo
         audit(connection, site, actor, "pool:Delete", f"pool/{name}", pool)
         happen(connection, site, EventKind.POOL_CHANGED, name, pool=name, message="deleted")
         setting_store.raise_counter(connection, setting_store.VERSION)
+        # A later pool of that name is another one, and its users may not read these.
+        workflow_store.move(connection, name, f"{name} (deleted)")
     site.wake()
     return True
 

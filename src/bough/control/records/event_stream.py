@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
-from bough.control.people.access import allows, authorise, resource_within
+import sqlalchemy as sa
+
+from bough.control.people.access import allows, authorise, is_admin, resource_within
 from bough.control.site import Site
 from bough.model.access import Action, Actor
 from bough.model.record import StoredEvent
+from bough.store import pools as pool_store
 from bough.store import records as record_store
 
 AT_ONCE = 500
@@ -23,14 +27,31 @@ def follow(site: Site, actor: Actor, number: int) -> tuple[list[StoredEvent], in
     authorise(actor, Action.EVENT_READ, names=site.role_names)
     with site.store.read() as connection:
         found = record_store.events_after(connection, number, limit=AT_ONCE)
-    last = found[-1].number if found else number
-    return [each for each in found if _may_see(site, actor, each)], last
+        seen = visible(site, connection, actor, found)
+    return seen, found[-1].number if found else number
 
 
-def _may_see(site: Site, actor: Actor, event: StoredEvent) -> bool:
-    """Events of a pool need the right to read its workflows; others are for administrators."""
-    resource = None if event.pool is None else resource_within(event.pool)
-    return allows(actor, Action.WORKFLOW_READ, resource, site.role_names)
+def visible(
+    site: Site, connection: sa.Connection, actor: Actor, events: Sequence[StoredEvent]
+) -> list[StoredEvent]:
+    """The events that the actor may see.
+
+    Those of a pool need the right to read its workflows, those of an earlier pool of its name and
+    all others are for administrators.
+    """
+    if is_admin(site, actor):
+        return list(events)
+    first = pool_store.named_after(connection, {each.pool for each in events if each.pool})
+    allowed = {
+        name: allows(actor, Action.WORKFLOW_READ, resource_within(name), site.role_names)
+        for name in first
+    }
+    anything = allows(actor, Action.WORKFLOW_READ, None, site.role_names)
+    return [
+        each
+        for each in events
+        if allowed.get(each.pool or "", anything) and each.number > first.get(each.pool or "", 0)
+    ]
 
 
 class Recent:

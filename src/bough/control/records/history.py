@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bough.control.config import policy, settings
-from bough.control.people.access import allows, authorise, resource_within
+from bough.control.people.access import authorise
 from bough.control.pools import pools
 from bough.control.pools.pools import PoolChange
 from bough.control.recording import NO_NOTE, Note, differences
+from bough.control.records.event_stream import visible
 from bough.control.site import Site
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
@@ -152,15 +153,10 @@ def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> lis
     authorise(actor, Action.EVENT_READ, names=site.role_names)
     with site.store.read() as connection:
         found = record_store.events_after(connection, number, limit=limit)
-    return [each for each in found if _may_see(site, actor, each)]
+        return visible(site, connection, actor, found)
 
 
 def last_event(site: Site) -> int:
     """Where to begin watching."""
     with site.store.read() as connection:
         return record_store.last_event(connection)
-
-
-def _may_see(site: Site, actor: Actor, event: StoredEvent) -> bool:
-    resource = None if event.pool is None else resource_within(event.pool)
-    return allows(actor, Action.WORKFLOW_READ, resource, site.role_names)
