@@ -105,7 +105,7 @@ def test_two_keepers_for_the_same_attempt_run_it_once(bench: Bench) -> None:
     names = [each.attempt.replace("/", "-") for each in launches]
     bench.start(*launches)
     for _ in range(5):
-        bench.backend._fork_server.supervise(names)
+        bench.backend._fork_server.supervise(names, bench.backend._order_lease)
         bench.backend._fork_server.supervise(names[::2])
     for each in launches:
         assert 0 == bench.wait_over(each.attempt).exit_code
