@@ -106,7 +106,7 @@ def test_two_keepers_for_the_same_attempt_run_it_once(bench: Bench) -> None:
     bench.start(*launches)
     for _ in range(5):
         bench.backend._fork_server.supervise(names, bench.backend._order_lease)
-        bench.backend._fork_server.supervise(names[::2])
+        bench.backend._fork_server.supervise(names[::2], bench.backend._order_lease)
     for each in launches:
         assert 0 == bench.wait_over(each.attempt).exit_code
     assert ["ran\n"] * 10 == [path.read_text() for path in bench.marks.glob("ran-*")]
