@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from bough.backends.virtual import VirtualBackend
@@ -257,3 +259,17 @@ def test_a_start_that_cannot_be_made_by_any_waits_and_says_why(both):
     both.finish(name)
     events = both.ask("GET", f"/api/workflow/{name}/events").text
     assert 1 == events.count("and is tried again: No space left on device")
+
+
+def test_a_start_on_a_full_disk_waits_also_while_others_end(both):
+    backend = choosy(both, OSError(errno.ENOSPC, "No space left on device"))
+    name = both.submit(1, "here")
+    for _ in range(5):
+        second = other(both)
+        both.engine._scheduler.cycle()
+        both.settle()
+        assert "RUNNING" == both.status(second)
+    assert "PENDING" == both.status(name)
+    backend.refused = ""
+    both.settle()
+    assert "RUNNING" == both.status(name)

@@ -6,6 +6,7 @@ backend is told, and kept nowhere else.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -211,12 +212,16 @@ class _Delivery:
     def _is_its_own(self, message: OutboxMessage, error: Exception) -> bool:
         """Whether it is this group that cannot be started, and not the backend that cannot start.
 
-        While nothing is taken, only an error says that it is about the group: a full disk, say,
-        concerns all.
+        While nothing is taken, only an error says that it is about the group. A full disk concerns
+        all, also where something is taken: to end a task needs no room.
         """
-        if isinstance(error, _Sealed):
+        if isinstance(error, _Sealed) or _lacks_room(error):
             return False
         return message.backend in self._took or not isinstance(error, (Unavailable, OSError))
+
+
+def _lacks_room(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _is_refused(error: Exception) -> bool:
