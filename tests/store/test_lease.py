@@ -13,12 +13,14 @@ from contextlib import contextmanager
 import pytest
 import sqlalchemy as sa
 
+from bough.control.scheduling import machines
 from bough.errors import NotLeading
+from bough.model.backend import Leadership, Machine, Start
 from bough.model.workflow import WorkflowStatus
 from bough.store import lease as lease_module
 from bough.store.lease import Lease
 from bough.store.settings import counter, raise_counter
-from tests.store.usecases import Scheduler, Store
+from tests.store.usecases import Scheduler, Store, VirtualBackend
 from tests.store.world import World
 
 pytestmark = pytest.mark.postgresql
@@ -233,3 +235,45 @@ def test_no_lease_is_taken_while_a_server_of_an_earlier_version_decides(store, d
     finally:
         earlier.kill()
         earlier.communicate()
+
+
+class OfMachine(VirtualBackend):
+    """A backend of one machine, which refuses orders that come too late."""
+
+    until_ms = 0
+    refused = 0
+
+    @property
+    def machine(self) -> Machine:
+        return Machine("m1", "here")
+
+    def lead(self, leadership: Leadership) -> None:
+        self.until_ms = leadership.until_ms
+
+    def start(self, start: Start) -> None:
+        if lease_module.now_ms() >= self.until_ms:
+            self.refused += 1
+            raise NotLeading
+        super().start(start)
+
+
+def test_orders_of_a_machine_hold_only_until_it_could_be_declared_lost(team, monkeypatch):
+    """What was frozen with an order in its hand is refused, and orders again once it has looked."""
+    backend = OfMachine(team.backend.nodes(), team.time.now_ms)
+    team.scheduler.release()
+    scheduler = Scheduler(team.site, (backend,))
+    try:
+        monkeypatch.setattr(machines, "ORDERS_S", 0.0)
+        workflow = team.submit(5)
+        for _ in range(3):
+            scheduler.cycle()
+        assert backend.refused
+        assert WorkflowStatus.PENDING is team.status(workflow)
+        monkeypatch.setattr(machines, "ORDERS_S", 12.0)
+        for _ in range(3):
+            team.time.pass_minutes(0.1)
+            scheduler.cycle()
+        assert WorkflowStatus.RUNNING is team.status(workflow)
+        assert 0 < backend.until_ms - lease_module.now_ms() < 1_000 * machines.SILENT_S
+    finally:
+        scheduler.release()

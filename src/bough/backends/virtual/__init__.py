@@ -16,7 +16,16 @@ from bough.backends.offered_gpus import (
     MEMORY_PER_GPU,
     STORAGE_PER_GPU,
 )
-from bough.model.backend import Launch, Leadership, LogPart, Observation, Sight, Start, Stop
+from bough.model.backend import (
+    Launch,
+    Leadership,
+    LogPart,
+    Machine,
+    Observation,
+    Sight,
+    Start,
+    Stop,
+)
 from bough.model.pool import OfferedNode
 
 GPUS_PER_NODE = 8
@@ -49,7 +58,7 @@ class VirtualBackend:
         return self._name
 
     @property
-    def machine(self) -> None:
+    def machine(self) -> Machine | None:
         """It belongs to none."""
 
     def nodes(self) -> tuple[OfferedNode, ...]:

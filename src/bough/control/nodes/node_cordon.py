@@ -102,8 +102,9 @@ def declare_lost(site: Site, actor: Actor, name: str, backend: str | None = None
                 f"Node {node.name} cannot be declared lost: backend {node.backend} answers.",
                 hint="drain the node, and what runs there comes again elsewhere",
             )
-        setting_store.raise_counter(connection, setting_store.VERSION)
         there = node_store.list_all(connection, node.backend) if record.machine else [node]
+        node_sync.keep_cordoned(connection, there)
+        setting_store.raise_counter(connection, setting_store.VERSION)
         names = tuple(each.name for each in there)
         held = task_store.holding(connection, node.backend, names)
         lost = DeclaredLost(node.backend, record.place, names, len(held))
@@ -120,7 +121,6 @@ def _forget(
     site: Site, connection: sa.Connection, record: BackendRecord, nodes: list[OfferedNode]
 ) -> None:
     """Nodes are no longer there, and their machine is no longer that of its backend."""
-    node_sync.keep_cordoned(connection, nodes)
     node_store.remove(connection, record.name, [each.name for each in nodes])
     for each in nodes:
         node_happens(connection, site, each.id, "declared lost")

@@ -18,19 +18,23 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from bough.control.nodes import node_sync
-from bough.control.scheduling.backend_watch import BackendWatch
+from bough.control.scheduling.backend_watch import BackendFault, BackendWatch
 from bough.control.site import Site
 from bough.errors import NotLeading
-from bough.model.backend import Backend, Machine, Sight, Stop
+from bough.model.backend import Backend, Leadership, Machine, Sight, Stop
 from bough.model.pool import BackendRecord
 from bough.store import nodes as node_store
 from bough.store import tasks as task_store
+from bough.store.lease import now_ms as since_boot_ms
 
 LOG = logging.getLogger(__name__)
 
 #: How often a machine says that it is there, and how long it may be silent.
 BEAT_MS = 5_000
 SILENT_S = 20.0
+#: For how long its orders hold after it looked: it says that it is there within BEAT_MS, so it
+#: cannot be declared lost before. What was frozen with an order in its hand is refused.
+ORDERS_S = 12.0
 #: Why attempts are ended whose end was recorded before.
 _LOST = "lost"
 _ALIVE = (Sight.STARTING, Sight.RUNNING)
@@ -64,8 +68,25 @@ class MachineWatch(BackendWatch):
     def deliver(self) -> int:
         """The same, as long as this server speaks for it."""
         with self._while_speaking():
+            try:
+                if self.answers:
+                    # A long plan may have come between.
+                    self._sync()
+            except BackendFault as fault:
+                self._fail(fault)
             return super().deliver()
         return 0
+
+    def _sync(self) -> None:
+        """The same; then orders hold for a while."""
+        before_ms, synced_ms = since_boot_ms(), self._synced_ms
+        super()._sync()
+        if self._synced_ms != synced_ms:
+            self._order_from(before_ms)
+
+    def _order_from(self, at_ms: int) -> None:
+        leadership = Leadership(0, at_ms + int(1_000 * ORDERS_S))
+        self.ask(lambda: self.backend.lead(leadership))
 
     @contextmanager
     def _while_speaking(self) -> Iterator[None]:
@@ -146,6 +167,8 @@ class MachineWatch(BackendWatch):
         strays = tuple(task.attempt for task in known if not task.status.holds_node)
         if strays:
             LOG.warning("%d attempts run here that were declared lost; they end", len(strays))
+            # What has ended stays so, whichever server speaks for the machine.
+            self._order_from(since_boot_ms())
             self.ask(lambda: self.backend.stop(Stop(strays, _LOST)))
         return bool(strays)
 
