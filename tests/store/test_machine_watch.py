@@ -7,6 +7,7 @@ import pytest
 from bough.backends.virtual import VirtualBackend
 from bough.control.scheduling.loop import Scheduler
 from bough.model.backend import Machine
+from bough.model.pool import BackendRecord
 from bough.model.workflow import TaskStatus
 from bough.model.workflow import WorkflowStatus as Status
 from bough.store import nodes as node_store
@@ -31,9 +32,11 @@ def owned(world: World, owner: str) -> tuple[Owned, Scheduler]:
     return backend, Scheduler(world.site, (backend,))
 
 
-def record(world: World):
+def record(world: World) -> BackendRecord:
     with world.site.store.read() as connection:
-        return node_store.find_backend(connection, "default")
+        found = node_store.find_backend(connection, "default")
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -99,7 +102,7 @@ def test_tasks_from_before_machines_had_identities_are_left_to_the_one_that_know
         # There is one folder beside the file, and so one server.
         return
     cycles(second)
-    assert "has tasks that b:/folder does not know" in record(world).fault
+    assert "has tasks that b:/folder does not know" in (record(world).fault or "")
     assert None is record(world).machine
     cycles(first)
     assert ("a", None) == (record(world).machine, record(world).fault)

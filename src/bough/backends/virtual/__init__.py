@@ -60,6 +60,7 @@ class VirtualBackend:
     @property
     def machine(self) -> Machine | None:
         """It belongs to none."""
+        return None
 
     def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that it was made with, or given since."""
