@@ -22,7 +22,7 @@ from bough.core.gang.release import (
     surplus_pods,
 )
 from bough.core.gang.tree import pods_of
-from bough.core.quota.account import Charge, charge, credit
+from bough.core.quota.account import Account, Charge, charge, credit
 from bough.errors import Broken
 from bough.model.admission import (
     BorrowWithinCohort,
@@ -31,7 +31,7 @@ from bough.model.admission import (
 )
 from bough.model.gang import Pod
 from bough.model.plan import EvictionRule
-from bough.model.quota import Cohort, FlavorResource, Queue
+from bough.model.quota import Cohort, FlavorResource, Queue, TreeNode
 
 
 class Candidates:
@@ -41,6 +41,8 @@ class Candidates:
         self._copy = copy
         self._preemptor = preemptor
         self._rules = preemptor.leaf.preemption
+        #: By cohort, once it was asked for; see `_below`.
+        self._own_side: dict[TreeNode, list[tuple[Account | None, int]]] = {}
         #: Whether the preemptor's queue may take from others while it borrows itself.
         self.reclaims_while_borrowing = (
             self._rules.borrow_within_cohort is not BorrowWithinCohort.NEVER
@@ -97,7 +99,7 @@ class Candidates:
         reach = victim.reach
         if reach is None:
             return True
-        if self._preemptor.within_quota and not self.is_entitled((victim,)):
+        if self._preemptor.within_quota and not self.is_entitled((reach.inner.node,)):
             return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
             return False
@@ -112,21 +114,24 @@ class Candidates:
         charge(charges)
         return not out_of_reach
 
-    def is_entitled(self, victims: Iterable[Victim]) -> bool:
-        """Whether the preemptor may take from where these are, as usage is now."""
-        preemptor = self._preemptor
-        if not preemptor.within_quota:
-            return True
-        highest = 0
-        for victim in victims:
-            if victim.reach is not None:
-                highest = max(highest, self._path.index(victim.reach.inner.node))
+    def is_entitled(self, cohorts: Iterable[TreeNode]) -> bool:
+        """Whether the preemptor may take from others below these cohorts, as usage is now."""
+        for cohort in cohorts:
+            wanted = self._own_side.get(cohort)
+            if wanted is None:
+                wanted = self._own_side[cohort] = list(self._below(cohort))
+            for account, amount in wanted:
+                left = 0 if account is None else account.balance
+                if left < amount:
+                    return False
+        return True
+
+    def _below(self, cohort: TreeNode) -> Iterator[tuple[Account | None, int]]:
+        """What the preemptor wants, in the accounts of all nodes on its side below a cohort."""
         tree = self._copy.ledgers.total
-        return all(
-            tree.balance(node, what) >= amount
-            for node in self._path[:highest]
-            for what, amount in preemptor.amounts.items()
-        )
+        for node in self._path[: self._path.index(cohort)]:
+            for what, amount in self._preemptor.amounts.items():
+                yield tree.account(node, what), amount
 
     def _elastic(self, *, borrowing: bool) -> Iterator[tuple[Claim, Tier | None]]:
         if self._copy.elastic:

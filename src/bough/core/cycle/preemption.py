@@ -6,6 +6,7 @@ before when it returns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from bough.core.place.result import Placement
 from bough.core.quota.account import Charge, available, charge, credit
 from bough.model.gang import Pod
 from bough.model.gangrules import VictimSearch
+from bough.model.quota import TreeNode
 
 #: How many orders of each kind are tried after the first two; what is needed at all is rare.
 MOST_ORDERS = 8
@@ -82,7 +84,8 @@ class PreemptionSearch:
         self._left: dict[str, Held] = {}
         self._containers: dict[str, list[Victim]] = {}
         self._missing: list[Victim] = []
-        self._taken: dict[Victim, None] = {}
+        #: The lowest cohorts above what is taken and the preemptor, with how many are taken there.
+        self._cohorts: Counter[TreeNode] = Counter()
         self._chooses = copy.rules.victim_search is VictimSearch.FEWEST
         #: What was spared because its queue, or a node above, is within its quota.
         self._spared: list[Victim] = []
@@ -248,7 +251,8 @@ class PreemptionSearch:
 
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
-        self._taken[victim] = None
+        if victim.reach is not None:
+            self._cohorts[victim.reach.inner.node] += 1
         if claim.counted:
             credit(claim.charges)
             return
@@ -267,7 +271,8 @@ class PreemptionSearch:
 
     def _put_back(self, victim: Victim) -> None:
         claim = victim.claim
-        del self._taken[victim]
+        if victim.reach is not None:
+            self._drop_cohort(victim.reach.inner.node)
         if claim.counted:
             charge(claim.charges)
             return
@@ -284,6 +289,11 @@ class PreemptionSearch:
                 containers.remove(victim)
             # What ends as a whole keeps nothing: a part of it cannot stay behind.
             self._missing = [each for each in (*self._missing, victim) if self._is_torn(each)]
+
+    def _drop_cohort(self, cohort: TreeNode) -> None:
+        self._cohorts[cohort] -= 1
+        if not self._cohorts[cohort]:
+            del self._cohorts[cohort]
 
     def _portion(self, victim: Victim) -> Portion:
         """What a victim has that is not taken already; only those of elastic gangs overlap."""
@@ -314,7 +324,7 @@ class PreemptionSearch:
     def _fits(self) -> bool:
         if self._missing:
             return False
-        if self._preemptor.within_quota and not self._candidates.is_entitled(self._taken):
+        if self._preemptor.within_quota and not self._candidates.is_entitled(self._cohorts):
             return False
         borrowing = self._borrowing
         for account, amount in self._charges:

@@ -126,6 +126,9 @@ def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
         if refusal is None or _may_take(cycle, claim, offer):
             tried.entitled.append(offer)
     for offer in tried.entitled if takes_victims(cycle, claim) else ():
+        if offer in tried.placeless and not has_nodes(cycle, claim, offers):
+            # It has quota, and no end of others would make a node larger.
+            continue
         if _free_room(cycle, claim, offer, tried):
             return True
     _wait(cycle, claim, offers, tried)
