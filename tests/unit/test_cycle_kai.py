@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bough.core.cycle.plan import plan
+from bough.core.cycle.preemption import PreemptionSearch
+from bough.core.cycle.victim import Victim
 from bough.model.admission import (
     AdmissionRules,
     Preemption,
@@ -332,3 +334,24 @@ def test_what_an_eviction_leaves_over_goes_to_one_that_was_refused_before_it() -
     assert ["runs"] == evicted(decided)
     assert ["takes", "m0", "m1", "m2"] == nominated(decided)
     assert ["m3"] == list(reasons(decided))
+
+
+# What no end of others would help
+
+
+def test_no_victims_are_looked_for_where_no_node_is_large_enough(monkeypatch: pytest.MonkeyPatch):
+    searched: list[str] = []
+
+    class Counted(PreemptionSearch):
+        def victims(self) -> list[Victim]:
+            searched.append(self._preemptor.standing.name)
+            return super().victims()
+
+    monkeypatch.setattr("bough.core.cycle.start.PreemptionSearch", Counted)
+    large = preemptible(gang("large", "a", gpus=3, at=1), NORMAL)
+    has = gang("has", "b", LOW, gpus=2, on="n")
+    world = cluster([node(name, 2) for name in "nmk"], [queue("a", 6), queue("b", 0)], [has, large])
+
+    decided = decide_kai(world)
+
+    assert ({"large": "place"}, []) == (reasons(decided), searched)
