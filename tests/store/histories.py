@@ -53,6 +53,7 @@ class Moody:
     """Tasks that start, end, fail, vanish and obey when they feel like it."""
 
     name = "default"
+    machine = None
 
     def __init__(self, random: Random, now_ms: Callable[[], int], offered: Iterable[OfferedNode]):
         self.random = random
@@ -64,6 +65,12 @@ class Moody:
 
     def nodes(self) -> tuple[OfferedNode, ...]:
         return self.offered
+
+    def read_log(self, attempt: str, position: int = 0, *, last_lines: int | None = None) -> None:
+        """It writes nothing."""
+
+    def lead(self, leadership: object) -> None:
+        """It obeys every server: a history has one at a time."""
 
     def start(self, start: Start) -> None:
         for launch in start.launches:

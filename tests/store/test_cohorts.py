@@ -166,6 +166,7 @@ def test_cohorts_that_cannot_be(world):
     assert (400, "Cohort nope not found; create it first.") == refusal(
         world.pool, "team", 1, cohort="nope"
     )
+    world.pool("team", 1)
     user = world.user("ann", "osmo-team-admin")
     assert 403 == refusal(cohorts.create_cohort, site, user, "mine", {})[0]
 

@@ -126,6 +126,7 @@ class _Sweep:
         self._moments.sort()
         # Only at a moment's end it is known what was borrowed from it on.
         waiting = iter(self._moments)
+        what: Any
         at_ms, kind, _, what = next(waiting)
         end: tuple[int | None, int, int, Any] = (None, 0, 0, None)
         for now_ms in sorted(self._guaranteed.keys() | {each[0] for each in self._moments}):
