@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from bough.control.nodes import node_sync
 from tests.api.house import House, spec
 
 ELASTIC = """\
@@ -67,7 +68,17 @@ class Tour:
 def visit_all(house: House) -> list[Visited]:
     """Fill an empty site, and ask every route of it, some in several ways."""
     tour = Tour(house)
-    for part in (_system, _pools, _people, _cohorts, _subpools, _workflows, _nodes, _configs):
+    for part in (
+        _system,
+        _pools,
+        _people,
+        _cohorts,
+        _subpools,
+        _workflows,
+        _nodes,
+        _configs,
+        _lost,
+    ):
         part(tour, house)
     return tour.seen
 
@@ -223,6 +234,12 @@ def _nodes(tour: Tour, house: House) -> None:
     house.settle()
     # There is no place for it, whatever its quota.
     tour.ask("GET", "/api/workflow/{workflow}/why", "?remedies=True", workflow="job-1")
+
+
+def _lost(tour: Tour, house: House) -> None:
+    """The last: nothing is where the site was."""
+    node_sync.write_fault(house.site, house.backend.name, "It does not answer.")
+    tour.ask("POST", "/api/node/{node}/declare_lost", node="node-0")
 
 
 def _configs(tour: Tour, house: House) -> None:

@@ -244,4 +244,4 @@ def _configure(world: World, operation: str, parent: str, number: int) -> None:
         node_cordon.set_cordoned(site, admin, "node-0", cordoned=bool(number % 2))
     else:
         world.backend.offer((big_node(60 + number),))
-        node_sync.sync(site, world.backend)
+        node_sync.sync(site, world.backend.name, world.backend.nodes())
