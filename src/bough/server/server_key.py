@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bough.api.system import ServerKeyAnswer
 from bough.errors import Invalid
+from bough.server.data_folder import sync_folder
 
 PRIVATE_FILE = "server-key"
 PUBLIC_FILE = "server-key.pub"
@@ -89,4 +90,6 @@ def _make(path: Path) -> bytes:
         return path.read_bytes()
     finally:
         part.unlink(missing_ok=True)
+    # Clients remember it: it must outlive a loss of power.
+    sync_folder(path.parent)
     return content

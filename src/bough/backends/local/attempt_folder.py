@@ -126,14 +126,32 @@ class Folders:
         return AttemptFolder(self.attempts / name)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
+def write_whole(path: Path, content: bytes, *, durably: bool = False) -> None:
+    """Write a file that only its owner can read, whole or not at all.
+
+    durably:  it is on the disk when this returns, with its folder, which may be new as well.
+    """
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+            if durably:
+                file.flush()
+                os.fsync(descriptor)
         part.rename(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    if durably:
+        for folder in (path.parent, path.parent.parent):
+            _sync_folder(folder)
+
+
+def _sync_folder(path: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

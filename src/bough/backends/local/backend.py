@@ -454,7 +454,8 @@ def _read_machine(folders: Folders) -> Machine:
         found = file.read_text().strip()
     except FileNotFoundError:
         found = uuid.uuid4().hex
-        write_whole(file, f"{found}\n".encode())
+        # The database knows it from now on: a loss of power must not make another machine of it.
+        write_whole(file, f"{found}\n".encode(), durably=True)
     return Machine(found, f"{socket.gethostname()}:{folders.root}")
 
 
