@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from bough.disk import sync_folder
 from bough.errors import Conflict, Invalid, Unavailable
 from bough.model.access import Credential
 
@@ -217,11 +218,7 @@ def _write(path: Path, keys: Sequence[bytes], *, new: bool = False) -> None:
             part.unlink()
         else:
             part.rename(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             part.unlink()

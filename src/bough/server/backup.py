@@ -15,8 +15,9 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.credential_keys import CredentialKeys
+from bough.disk import sync_folder
 from bough.errors import Invalid, Unavailable
-from bough.server.data_folder import existing_store, make_folder, sync_folder
+from bough.server.data_folder import existing_store, make_folder
 from bough.server.settings import Settings
 from bough.store import Store
 from bough.store.dump import DumpHead, MakeHead, Progress, check_dump, load_dump, write_dump

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bough.disk import sync_folder
 from bough.errors import Conflict, Invalid
 from bough.server.disk_space import give_up_file
 from bough.server.settings import DATABASE_FILE, TASK_FOLDER_FILE, Settings
@@ -127,12 +128,3 @@ def write_secret(path: Path, secret: str) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise Invalid(f"{path} cannot be written: {error.strerror}.") from None
-
-
-def sync_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,8 +15,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bough.api.system import ServerKeyAnswer
+from bough.disk import sync_folder
 from bough.errors import Invalid
-from bough.server.data_folder import sync_folder
 
 PRIVATE_FILE = "server-key"
 PUBLIC_FILE = "server-key.pub"

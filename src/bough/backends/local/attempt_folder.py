@@ -24,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from bough.disk import sync_folder
 from bough.errors import Invalid
 
 _ATTEMPT = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,200})/([0-9]{1,9})")
@@ -145,13 +146,4 @@ def write_whole(path: Path, content: bytes, *, durably: bool = False) -> None:
         raise
     if durably:
         for folder in (path.parent, path.parent.parent):
-            _sync_folder(folder)
-
-
-def _sync_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            sync_folder(folder)
