@@ -367,8 +367,8 @@ def test_a_restored_database_may_begin_with_an_earlier_number(bench: Bench) -> N
 def test_a_task_says_whether_it_was_told_to_end_before_it_did(bench: Bench) -> None:
     """So that no times have to be compared, which may be of clocks that were set in between."""
     alone = bench.run_shell("exit 3")
-    told = bench.run_shell("trap 'exit 4' TERM; while :; do sleep 0.01; done")
-    bench.wait_running(told)
+    told = bench.run_shell("trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done")
+    bench.wait_text(told, "ready")
     ended = bench.wait_over(alone)
     assert (3, False) == (ended.exit_code, ended.told)
     bench.stop(alone)

@@ -82,8 +82,8 @@ def serve(settings: Settings) -> None:
         running.application.state.public_url = _public_url(settings, address)
         running.engine.listens_at(running.application.state.public_url)
         running.disks.start()
-        _announce(settings, address, running.started)
         connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
+        _announce(settings, address, running.started)
         config = uvicorn.Config(
             Middleware(running.application),
             http=connections.protocol,
