@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
+from bough.control.people import key_rotation
 from bough.server.stream_access import StreamAccess
+from bough.store.dump import DumpHead, load_dump, write_dump
 from tests.api.house import House, spec
 from tests.api.writing import WritingBackend
 
@@ -53,6 +55,35 @@ def rotate(house):
 def recreate_user(house):
     house.send("DELETE", "/api/auth/user/ann")
     house.user("ann", "osmo-team-user")
+
+
+def rotate_key(house):
+    key_rotation.rotate(house.site)
+
+
+def restore(house, path):
+    """Put back all that was there, as of now."""
+
+    def head(revision: str, numbers: dict[str, int]) -> DumpHead:
+        return DumpHead("1", "", revision, numbers)
+
+    def quiet(_table: str, _rows: int) -> None:
+        pass
+
+    with path.open("wb") as file:
+        write_dump(house.site.store, file, head, quiet)
+    load_dump(house.site.store, path, "restored", replace=True, tell=quiet)
+
+
+def test_passes_end_with_a_rotation_of_the_key_and_with_a_restore(house, tmp_path):
+    for change in (rotate_key, lambda house: restore(house, tmp_path / "dump")):
+        make_pass(house)
+        assert 200 == house.ask("GET", "/api/pool", user="pass").status_code
+
+        change(house)
+
+        assert 401 == house.ask("GET", "/api/pool", user="pass").status_code
+        assert 200 == house.ask("GET", "/api/pool", user="ann").status_code
 
 
 @pytest.mark.parametrize("change", [rotate, recreate_user])

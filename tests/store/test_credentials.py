@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from bough.control.credential_keys import CredentialKeys
-from bough.control.people.credentials import KEY, read_secret, rotate
+from bough.control.people import pass_key
+from bough.control.people.credentials import KEY, read_secret
+from bough.control.people.key_rotation import rotate
 from bough.errors import BoughError
 from bough.model.access import CredentialType
 from bough.store.migration import upgrade
-from bough.store.schema import CREDENTIALS
+from bough.store.schema import CREDENTIALS, SETTINGS
 from tests.store.usecases import Site, Store, credentials, history, setting_store, start
 from tests.store.world import refusal
 
@@ -58,12 +60,13 @@ def read(site: Site, user: str, name: str = "hub") -> str:
     return found["password"]
 
 
-def everything(store: Store) -> bytes:
-    """All bytes that a database has on the disk for credentials."""
+def everything(store: Store, table: str = "credentials") -> bytes:
+    """All bytes that a database has on the disk for credentials, or for another table."""
     if not store.is_sqlite:
         store.run_outside_transactions("CHECKPOINT")
         with store.read() as connection:
-            path = connection.exec_driver_sql("SELECT pg_relation_filepath('credentials')").scalar()
+            where = sa.select(sa.func.pg_relation_filepath(table))
+            path = connection.execute(where).scalar_one()
             query = sa.text("SELECT pg_read_binary_file(:path)")
             return bytes(connection.execute(query, {"path": path}).scalar_one())
     path = Path(store.engine.url.database or "")
@@ -252,3 +255,77 @@ def test_a_key_file_that_others_can_read_or_that_is_none_is_refused(
     path.chmod(mode)
 
     assert (400, message.format(path)) == refusal(keys.ensure, needed=True)
+
+
+def pass_key_of(site: Site) -> bytes:
+    return pass_key.open_key(site, pass_key.sealed_key(site))
+
+
+def settings_of(site: Site) -> dict[str, object]:
+    with site.store.read() as connection:
+        rows = connection.execute(sa.select(SETTINGS)).all()
+    return {row.name: row.value for row in rows}
+
+
+def test_the_key_that_signs_passes_is_nowhere_in_the_database(site, key_file):
+    key = pass_key_of(site)
+
+    assert key == pass_key_of(another(site, key_file))
+    assert key not in everything(site.store, "settings")
+    assert "pass-key" in settings_of(site)
+    # What stands there cannot be made by one who has the database alone.
+    with site.store.write() as connection:
+        forged = CredentialKeys().seal_setting("pass-key", "mine")
+        setting_store.put(connection, "pass-key", forged)
+    assert "is encrypted with the key" in refusal(pass_key_of, site)[1]
+    with site.store.write() as connection:
+        elsewhere = site.credential_keys.seal_setting("another", "mine")
+        setting_store.put(connection, "pass-key", elsewhere)
+    assert (503, "The key that signs passes was changed in the database; it is not used.") == (
+        refusal(pass_key_of, site)
+    )
+
+
+def test_a_key_of_passes_that_was_stored_in_clear_is_forgotten_and_not_used_again(site):
+    with site.store.write() as connection:
+        setting_store.put(connection, "signing-key", "in every backup")
+
+    assert () == start(site).warnings
+
+    assert "signing-key" not in settings_of(site)
+    assert b"in every backup" != pass_key_of(site)
+
+
+def test_a_rotation_ends_passes_and_later_ones_are_signed_by_all_servers(site, ann, key_file):
+    put(site, ann)
+    before = pass_key_of(site)
+
+    rotate(another(site, key_file))
+
+    assert before != pass_key_of(site)
+    assert pass_key_of(site) == pass_key_of(another(site, key_file))
+    # Also where there is no credential, and so no key that counts yet.
+    credentials.delete_credential(site, ann, "hub")
+    with site.store.write() as connection:
+        setting_store.remove(connection, KEY, "pass-key")
+    rotate(another(site, key_file))
+    assert pass_key_of(site) == pass_key_of(another(site, key_file))
+
+
+def test_a_server_with_another_key_says_that_it_cannot_sign_and_a_lone_one_makes_a_new_key(
+    site, key_file
+):
+    before = pass_key_of(site)
+    other = another(site, key_file.with_name("another-key"))
+
+    warnings = start(other).warnings
+
+    if site.store.is_sqlite:
+        assert () == warnings
+        assert before != pass_key_of(other)
+    else:
+        (text,) = warnings
+        assert text.startswith("Passes are neither made nor accepted here. The key that signs")
+        assert "use the same key file (--key-file) on all servers of a database" in text
+        assert before == pass_key_of(site)
+        assert 503 == refusal(pass_key_of, other)[0]

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bough.control.credential_keys import CredentialKeys
 from bough.control.scheduling.apply_plan import apply
 from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.core.cycle.plan import plan
@@ -38,10 +39,10 @@ from tests.store.usecases import (
     authenticate,
     node_sync,
     observations,
+    pass_key,
     pool_store,
     pools,
     query,
-    signing_key,
     start,
     submit,
     subpool_drain,
@@ -442,7 +443,10 @@ def test_two_servers_may_start_at_once(databases):
     secrets = [each.admin_token for each in started if each.admin_token is not None]
     assert 1 == len(secrets)
     assert "admin" == authenticate(Site(stores[0]), secrets[0]).name
-    assert 1 == len({signing_key(Site(store)) for store in stores})
+    keys = CredentialKeys()
+    sites = [Site(store, credential_keys=keys) for store in stores]
+    sealed = at_once(*(partial(pass_key.sealed_key, site) for site in sites))
+    assert 1 == len({pass_key.open_key(sites[0], each) for each in sealed})
     for store in stores:
         store.close()
 

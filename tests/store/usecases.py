@@ -9,9 +9,8 @@ from bough.backends.virtual import VirtualBackend
 from bough.control.config import policy, settings
 from bough.control.config.policy import Written
 from bough.control.nodes import node_cordon, node_list, node_sync
-from bough.control.people import access, credentials, profiles, tokens, users
+from bough.control.people import access, credentials, pass_key, profiles, tokens, users
 from bough.control.people.access import authenticate
-from bough.control.people.tokens import signing_key
 from bough.control.pools import cohorts, pools, quotas, subpool_drain, subpools
 from bough.control.recording import Note
 from bough.control.records import history
@@ -60,6 +59,7 @@ __all__ = [
     "node_list",
     "node_sync",
     "observations",
+    "pass_key",
     "policy",
     "pool_store",
     "pools",
@@ -72,7 +72,6 @@ __all__ = [
     "setting_store",
     "settings",
     "show_pool",
-    "signing_key",
     "start",
     "submit",
     "subpool_drain",

@@ -16,7 +16,7 @@ Modules beside them:
 - recording: audit, history and event of a change
 - fields: numbers and durations as people send them
 - gangs: groups of workflows as gangs of the core
-- credential_keys: the keys that encrypt credentials, in a file
+- credential_keys: the keys that encrypt credentials and the key of passes, in a file
 - site: store, clock, fresh identities, the bell of the loop
 - clock: time that does not jump when the machine's clock is set
 

@@ -1,8 +1,9 @@
-"""The keys that encrypt credentials: in a file of their own, never in the database.
+"""The keys that encrypt credentials and the key of passes: in a file, never in the database.
 
 The file has one key on each line, in base64. The first one encrypts; the others are there while a
 rotation is under way, and only decrypt. A ciphertext names its key by an identity, and is bound to
-the user, name and type of its credential: moved to another row it cannot be decrypted.
+what it is: that of a credential to its user, name and type. Moved to another row it cannot be
+decrypted.
 """
 
 from __future__ import annotations
@@ -119,39 +120,62 @@ class CredentialKeys:
 
     def seal(self, credential: Credential, payload: dict[str, str]) -> str:
         """Encrypt what is secret of a credential."""
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
-
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        text = AESGCM(self._keys[0]).encrypt(nonce, msgspec.json.encode(payload), _row(credential))
-        return f"{_FORM}:{self.current}:{base64.b64encode(nonce + text).decode()}"
+        return self._seal(msgspec.json.encode(payload), _row(credential))
 
     def open(self, credential: Credential, sealed: str) -> dict[str, str]:
         """Decrypt it."""
+        whose = f"Credential {credential.name} of {credential.user}"
+        plain = self._open(whose, sealed, _row(credential))
+        if plain is None:
+            raise Unavailable(
+                f"{whose} was changed in the database, or belongs to another user or name; "
+                "it is not used.",
+                hint="set it again",
+            )
+        return msgspec.json.decode(plain, type=dict[str, str])
+
+    def seal_setting(self, name: str, secret: str) -> str:
+        """Encrypt a setting of the site that is secret."""
+        return self._seal(secret.encode(), _setting(name))
+
+    def open_setting(self, name: str, what: str, sealed: str) -> str:
+        """Decrypt it; `what` it is, for people."""
+        plain = self._open(what, sealed, _setting(name))
+        if plain is None:
+            raise Unavailable(
+                f"{what} was changed in the database; it is not used.",
+                hint="make a new one: bough admin rotate-key",
+            )
+        return plain.decode()
+
+    def _seal(self, plain: bytes, bound_to: bytes) -> str:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        text = AESGCM(self._keys[0]).encrypt(nonce, plain, bound_to)
+        return f"{_FORM}:{self.current}:{base64.b64encode(nonce + text).decode()}"
+
+    def _open(self, what: str, sealed: str, bound_to: bytes) -> bytes | None:
+        """Decrypt something; `None`: it is not what this server, or another one, encrypted."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
-        whose = f"Credential {credential.name} of {credential.user}"
         form, _, rest = sealed.partition(":")
         identity, _, text = rest.partition(":")
         if form != _FORM:
-            raise Unavailable(f"{whose} is encrypted in a form that this version does not know.")
+            raise Unavailable(f"{what} is encrypted in a form that this version does not know.")
         if not self.knows(identity):
             raise Unavailable(
-                f"{whose} is encrypted with the key {identity}, which is not in the key file "
+                f"{what} is encrypted with the key {identity}, which is not in the key file "
                 f"{self.path}.",
                 hint="use the same key file (--key-file) on all servers of a database",
             )
         key = next(each for each in self._keys if _identity(each) == identity)
         try:
             both = base64.b64decode(text)
-            plain = AESGCM(key).decrypt(both[:_NONCE_BYTES], both[_NONCE_BYTES:], _row(credential))
+            return AESGCM(key).decrypt(both[:_NONCE_BYTES], both[_NONCE_BYTES:], bound_to)
         except (InvalidTag, ValueError):
-            raise Unavailable(
-                f"{whose} was changed in the database, or belongs to another user or name; "
-                "it is not used.",
-                hint="set it again",
-            ) from None
-        return msgspec.json.decode(plain, type=dict[str, str])
+            return None
 
 
 def _row(credential: Credential) -> bytes:
@@ -159,6 +183,10 @@ def _row(credential: Credential) -> bytes:
     return msgspec.json.encode(
         ("credential", credential.user, credential.name, credential.type.value)
     )
+
+
+def _setting(name: str) -> bytes:
+    return msgspec.json.encode(("setting", name))
 
 
 def _identity(key: bytes) -> str:

@@ -8,8 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from bough.control.config.policy import start_with, stored_faults
-from bough.control.people import credentials
+from bough.control.people import pass_key
 from bough.control.people.administrators import ensure_admin, expiry_faults
+from bough.control.people.key_rotation import encrypt_stored
 from bough.control.people.role_bindings import stored_role_faults
 from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import read_pool_setup, unallocated
@@ -55,7 +56,7 @@ def start(
     configured before.
     """
     revision = upgrade(site.store)
-    about_credentials = credentials.encrypt_stored(site)
+    about_keys = (*encrypt_stored(site), *pass_key.check(site))
     if policy is not None:
         start_with(site, policy)
     if default_pool:
@@ -64,7 +65,7 @@ def start(
     about_roles = (*expiry_faults(site), *stored_role_faults(site))
     return Started(
         revision=revision,
-        warnings=(*about_credentials, *faults(site), *stored_faults(site), *about_roles),
+        warnings=(*about_keys, *faults(site), *stored_faults(site), *about_roles),
         admin_token=admin_token,
         archived=tuple(subpool_drain.rearm_drains(site)),
     )

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from litestar.connection import ASGIConnection
 
-from bough.control.people import access, tokens
+from bough.control.people import access, pass_key
 from bough.control.site import Site
 from bough.errors import Unauthenticated
 from bough.model.access import ANONYMOUS, Actor
@@ -60,7 +60,8 @@ class Authenticator:
     def __init__(self, site: Site, trusted_proxies: tuple[Network, ...] = ()) -> None:
         self.site = site
         self._trusted = trusted_proxies
-        self._key: bytes | None = None
+        #: The key that signs passes, as it is stored and as it is.
+        self._key = ("", b"")
 
     def identify(self, connection: Connection) -> Actor:
         """The user; anonymous where the request names none."""
@@ -116,9 +117,13 @@ class Authenticator:
         )
 
     def _signature(self, signed: str) -> str:
-        if self._key is None:
-            self._key = tokens.signing_key(self.site).encode()
-        return _encoded(hmac.digest(self._key, signed.encode(), hashlib.sha256))
+        sealed, key = self._key
+        found = pass_key.sealed_key(self.site)
+        if sealed != found:
+            # It is the first time, or another one was made since.
+            key = pass_key.open_key(self.site, found)
+            self._key = (found, key)
+        return _encoded(hmac.digest(key, signed.encode(), hashlib.sha256))
 
 
 def origin_of(connection: Connection) -> str:

@@ -23,7 +23,7 @@ from litestar import Litestar
 
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
-from bough.control.people.credentials import Rotation, rotate
+from bough.control.people.key_rotation import Rotation, rotate
 from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.control.startup import Started, start

@@ -151,6 +151,8 @@ def load_dump(store: Store, path: Path, mark: str, *, replace: bool, tell: Progr
         migrate(connection)
         _put_back(connection, kept)
         settings.raise_counter_to(connection, settings.VERSION, version + 1)
+        # Passes that were made since, or by tokens that were deleted since, end.
+        settings.remove(connection, settings.PASS_KEY, settings.CLEAR_PASS_KEY)
         settings.put(connection, RESTORED, mark)
     return head
 

@@ -15,6 +15,9 @@ from bough.store.schema import COUNTERS, EVENTS, SETTINGS
 
 VERSION = "version"
 ACCESS = "access"
+#: The key that signs passes, encrypted; and as earlier versions stored it.
+PASS_KEY = "pass-key"  # noqa: S105 - a name
+CLEAR_PASS_KEY = "signing-key"  # noqa: S105 - a name
 
 # What every submission asks is written once: making a statement costs more than running it.
 _NAME = sa.bindparam("name")
@@ -50,6 +53,11 @@ def put(connection: sa.Connection, name: str, value: Json) -> None:
     )
     if not updated.rowcount:
         connection.execute(sa.insert(SETTINGS).values(name=name, value=value))
+
+
+def remove(connection: sa.Connection, *names: str) -> None:
+    """Have some settings as if they had never been set."""
+    connection.execute(sa.delete(SETTINGS).where(SETTINGS.c.name.in_(names)))
 
 
 def claim(connection: sa.Connection, name: str, value: Json) -> Json:

@@ -26,7 +26,8 @@ def admin() -> None:
 def rotate_key(data: str, database: str | None, key_file: str | None, format_type: str) -> None:
     """Encrypt all credentials with a new key, and forget the old one.
 
-    Servers may run meanwhile. Copy the key file to the other servers on the same database.
+    Passes are signed with a new key, too, so those from before end. Servers may run meanwhile. Copy
+    the key file to the other servers on the same database.
     """
     path = None if key_file is None else Path(key_file)
     settings = server("settings").Settings(data=Path(data), database=database, key_file=path)

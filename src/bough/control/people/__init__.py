@@ -7,6 +7,8 @@
 - tokens: personal access tokens: shown once, kept as a hash
 - profiles: the profile of one user
 - credentials: the credentials of users, encrypted
+- pass_key: the key that signs passes, encrypted
+- key_rotation: everything that is encrypted, with a new key
 
 In: requests. Out: rows, actors, refusals.
 """

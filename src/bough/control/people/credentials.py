@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.people.access import authorise
-from bough.control.recording import SYSTEM_ACTOR, audit
+from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import Invalid, NotFound, Unavailable
 from bough.model.access import Action, Actor, Credential, CredentialType
@@ -24,18 +24,6 @@ from bough.store.rows import convert
 
 #: The setting with the identity of the key.
 KEY = "credential_key"
-_NOT_WIPED = (
-    "The credentials are encrypted now, but free space in the database's files may still have "
-    "them as they were stored before; run VACUUM FULL credentials on PostgreSQL, VACUUM on SQLite"
-)
-
-
-class Rotation(msgspec.Struct, frozen=True):
-    """What a rotation of the key did."""
-
-    #: The identity of the new key.
-    key: str
-    credentials: int
 
 
 def list_credentials(site: Site, actor: Actor) -> list[Credential]:
@@ -61,7 +49,7 @@ def set_credential(
         raise Invalid(f"Credential {name}: every key and every value must be text.") from None
     credential = describe(actor.name, name, kind, secret, site.clock.now_ms())
     with site.store.write() as connection:
-        _use_key(connection, site)
+        use_key(connection, site)
         credential_store.put(connection, credential, site.credential_keys.seal(credential, secret))
         subject = f"credential/{actor.name}/{name}"
         audit(connection, site, actor, Action.CREDENTIAL_UPDATE, subject, None, credential)
@@ -99,71 +87,7 @@ def describe(
     return Credential(user, name, kind, tuple(sorted(secret)), now_ms, opens)
 
 
-def encrypt_stored(site: Site) -> tuple[str, ...]:
-    """At the start: have a key, and encrypt with it what is stored otherwise; warnings.
-
-    That is what an earlier version stored in clear, and what a rotation left undone.
-    """
-    keys = site.credential_keys
-    with site.store.read() as connection:
-        known = setting_store.get(connection, KEY)
-    keys.ensure(needed=known is not None)
-    if known is not None and not keys.knows(known):
-        raise _wrong_key(site, known)
-    with site.store.write() as connection:
-        clear = credential_store.any_clear(connection)
-        if not clear and known in {None, keys.current}:
-            return ()
-        _seal_all(connection, site)
-    if clear:
-        try:
-            credential_store.wipe(site.store)
-        except Unavailable as error:
-            return (f"{_NOT_WIPED} ({error.message})",)
-    return ()
-
-
-def rotate(site: Site) -> Rotation:
-    """Encrypt everything with a new key, and forget the one before.
-
-    Servers may run meanwhile: they read the key file again. It has both keys until the database
-    has what the new one encrypts, so it can be interrupted at any moment, and done again.
-    """
-    keys = site.credential_keys
-    keys.ensure(needed=True)
-    with keys.alone():
-        return _rotate(site)
-
-
-def _rotate(site: Site) -> Rotation:
-    keys = site.credential_keys
-    keys.load()
-    with site.store.read() as connection:
-        known = setting_store.get(connection, KEY)
-    if known is not None and not keys.knows(known):
-        raise _wrong_key(site, known)
-    keys.add()
-    with site.store.write() as connection:
-        count = _seal_all(connection, site)
-        subject = f"credential-key/{keys.current}"
-        audit(connection, site, SYSTEM_ACTOR, "credentials:RotateKey", subject, None, None)
-    keys.drop_older()
-    return Rotation(keys.current, count)
-
-
-def _seal_all(connection: sa.Connection, site: Site) -> int:
-    """Encrypt every credential with the current key; how many there are."""
-    keys = site.credential_keys
-    # First, so that nothing is written with another key meanwhile.
-    setting_store.put(connection, KEY, keys.current)
-    found = credential_store.all_stored(connection)
-    for each in found:
-        secret = each.clear if each.sealed is None else keys.open(each.credential, each.sealed)
-        credential_store.put(connection, each.credential, keys.seal(each.credential, secret))
-    return len(found)
-
-
-def _use_key(connection: sa.Connection, site: Site) -> None:
+def use_key(connection: sa.Connection, site: Site) -> None:
     """Before something is encrypted: the database names this server's key, and is locked for it."""
     keys = site.credential_keys
     known = setting_store.claim(connection, KEY, keys.current)
@@ -171,10 +95,11 @@ def _use_key(connection: sa.Connection, site: Site) -> None:
         # A rotation may have changed the file.
         keys.load()
     if known != keys.current:
-        raise _wrong_key(site, known)
+        raise wrong_key(site, known)
 
 
-def _wrong_key(site: Site, known: str) -> Unavailable:
+def wrong_key(site: Site, known: str) -> Unavailable:
+    """The refusal where the database names a key that is not in the file."""
     path = site.credential_keys.path
     return Unavailable(
         f"The credentials in the database are encrypted with the key {known}, which is not in "

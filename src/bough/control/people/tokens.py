@@ -23,11 +23,9 @@ from bough.errors import Conflict, Forbidden, Invalid, NotFound
 from bough.model.access import Action, Actor, Token
 from bough.model.names import plain_name_fault
 from bough.store import people as people_store
-from bough.store import settings as setting_store
 
 #: A token that is not told when to expire.
 DEFAULT_DAYS = 31
-_SIGNING_KEY = "signing-key"
 
 
 class NewToken(msgspec.Struct, frozen=True):
@@ -122,25 +120,6 @@ def _given(site: Site, connection: sa.Connection, user: str) -> dict[str, str]:
     stored = sorted(each.role for each in people_store.assignments(connection, user))
     present = PresentNames.of(site, connection, stored)
     return {present.shown(each): each for each in stored}
-
-
-def signing_key(site: Site) -> str:
-    """The key that this site signs with; made when it is first needed."""
-    key = _read_key(site)
-    if key is None:
-        try:
-            with site.store.write() as connection:
-                setting_store.put(connection, _SIGNING_KEY, site.ids.secret())
-        except Conflict:
-            # Another server was faster.
-            pass
-        key = _read_key(site)
-    return key or ""
-
-
-def _read_key(site: Site) -> str | None:
-    with site.store.read() as connection:
-        return setting_store.get(connection, _SIGNING_KEY)
 
 
 def _authorise(site: Site, actor: Actor, action: Action, user: str | None) -> str:
