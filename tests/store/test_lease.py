@@ -28,6 +28,7 @@ pytestmark = pytest.mark.postgresql
 #: A holder in a process of its own: it writes for as long as it can, and says how that goes.
 HOLDER = """
 import sys
+import sqlalchemy as sa
 from bough.errors import BoughError
 from bough.store import Store, lease
 from bough.store.settings import raise_counter
@@ -41,9 +42,23 @@ for line in sys.stdin:
         if line == "write\\n":
             with checked.write() as connection:
                 raise_counter(connection, "written")
-        elif line == "hold\\n":
+        elif line.startswith("hold"):
             writing = checked.write()
-            raise_counter(writing.__enter__(), "written")
+            connection = writing.__enter__()
+            raise_counter(connection, "written")
+            driver = connection.connection.driver_connection
+            if line == "hold after a batch\\n":
+                rows = [{"n": f"{number}"} for number in range(3)]
+                statement = sa.text("UPDATE counters SET value = value WHERE name = :n")
+                connection.execute(statement, rows)
+            elif line == "hold within a batch\\n":
+                batch = driver.pipeline()
+                batch.__enter__()
+                driver.execute("UPDATE counters SET value = value")
+                driver.pgconn.send_flush_request()
+                driver.pgconn.flush()
+            elif line == "hold without reading\\n":
+                driver.pgconn.send_query(b"SELECT repeat('x', 1000000) FROM generate_series(1, 99)")
         elif line == "order\\n":
             held.leadership()
         print("done", flush=True)
@@ -154,10 +169,13 @@ def test_a_server_that_is_frozen_alone_goes_on_under_its_number(database, store)
         assert 1 == written(store)
 
 
-def test_what_a_frozen_server_has_begun_to_write_is_taken_from_it(database, store, lease):
+@pytest.mark.parametrize("moment", ["", " after a batch", " within a batch", " without reading"])
+def test_what_a_frozen_server_has_begun_to_write_is_taken_from_it(moment, database, store, lease):
     """PostgreSQL ends its transaction; SQLite has one file, and waits for it."""
+    if moment and store.is_sqlite:
+        return
     with holder(database) as frozen:
-        assert "done" == frozen.ask("hold")
+        assert "done" == frozen.ask(f"hold{moment}")
         frozen.freeze()
         if store.is_sqlite:
             frozen.process.kill()

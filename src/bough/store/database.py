@@ -38,8 +38,18 @@ _SYNCHRONOUS = (
     "WHERE current_setting('synchronous_commit') = 'off'"
 )
 #: A server that is frozen while it writes has rows locked. PostgreSQL takes them from it, before
-#: another server may decide in its place.
+#: another server may decide in its place; and servers see to it that it does (`END_FROZEN`).
 _NOT_IDLE = "SET LOCAL idle_in_transaction_session_timeout = '8s'"
+#: PostgreSQL's own timeout does not run within a batch of statements, nor after one until the next
+#: statement, nor while an answer is not taken. So what writes and has waited for its server for as
+#: long is ended by another one, by the clock of the database alone.
+END_FROZEN = sa.text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND usename = current_user "
+    "AND application_name = current_setting('application_name') "
+    "AND backend_xid IS NOT NULL AND wait_event_type = 'Client' "
+    "AND state_change < clock_timestamp() - interval '8s'"
+)
 _RETRY_S = 0.005
 _WRITES = "bough_writes"
 _USED = "bough_used"
@@ -175,7 +185,10 @@ def _make(address: sa.URL) -> sa.Engine:
     }
     if address.drivername.startswith("postgresql"):
         driver = address.set(drivername="postgresql+psycopg")
-        engine = sa.create_engine(driver, pool_size=10, max_overflow=20, **options)
+        known_as = {"fallback_application_name": "bough"}
+        engine = sa.create_engine(
+            driver, connect_args=known_as, pool_size=10, max_overflow=20, **options
+        )
         event.listen(engine, "connect", _commit_to_disk)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _try_if_idle)

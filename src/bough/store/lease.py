@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bough.errors import NotLeading, Unavailable
 from bough.model.backend import Leadership
-from bough.store.database import Store
+from bough.store.database import END_FROZEN, Store
 from bough.store.schema import LEADERSHIP
 
 #: How often the holder says that it is there; how long it may be silent; how much sooner it counts
@@ -164,6 +164,7 @@ class Lease:
         """
         while not self._stopped.wait(LOOK_S if self._number is None else BEAT_S):
             with self._lock, suppress(SQLAlchemyError, Unavailable, OSError):
+                self._mark.end_frozen()
                 if self._number is None:
                     self._look()
                 elif now_ms() - self._asked_ms < 1_000 * STUCK_S:
@@ -200,6 +201,10 @@ class _Mark(Protocol):
 
     def change(self, statement: sa.Update, values: dict[str, int | str]) -> bool:
         """Change the row; whether it was as the statement expects."""
+        ...
+
+    def end_frozen(self) -> None:
+        """Take from servers that are frozen while they write what they have locked."""
         ...
 
 
@@ -245,6 +250,9 @@ class _ConnectionMark:
 
     def change(self, statement: sa.Update, values: dict[str, int | str]) -> bool:
         return self._execute(statement, values).rowcount == 1
+
+    def end_frozen(self) -> None:
+        self._execute(END_FROZEN)
 
     def _is_earlier_version_there(self) -> bool:
         if self._ask(sa.func.pg_try_advisory_lock(_EARLIER_LOCK)):
@@ -313,6 +321,9 @@ class _FileMark:
     def change(self, statement: sa.Update, values: dict[str, int | str]) -> bool:
         with self._store.write() as connection:
             return connection.execute(statement, values).rowcount == 1
+
+    def end_frozen(self) -> None:
+        """The file stays locked until the process goes on, or ends."""
 
     def _open(self) -> int:
         if self._file is None:
