@@ -1,9 +1,48 @@
-"""What is on the disk, and not only on its way there, when a call returns."""
+"""Files that are whole or not there, and on the disk when a call returns."""
 
 from __future__ import annotations
 
 import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+
+def write_whole(path: Path, content: bytes, *, replace: bool = True, durably: bool = True) -> None:
+    """Write a file that only its owner can read, whole or not at all; see `whole_file`."""
+    with whole_file(path, replace=replace, durably=durably) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: Path, *, replace: bool = True, durably: bool = True) -> Iterator[BinaryIO]:
+    """A file to write that only its owner can read; it gets its name when all of it is written.
+
+    replace:  where a file of the name exists, it is replaced; else that is a `FileExistsError`.
+    durably:  the file and its name are on the disk when this ends.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            if durably:
+                file.flush()
+                os.fsync(descriptor)
+        if replace:
+            part.rename(path)
+        else:
+            # A link replaces nothing, also where another process makes the file at this moment.
+            os.link(part, path)
+            part.unlink()
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    if durably:
+        sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.disk import sync_folder
+from bough.disk import write_whole
 from bough.errors import Conflict, Invalid, Unavailable
 from bough.model.access import Credential
 
@@ -231,23 +231,11 @@ def _key(path: Path, number: int, text: bytes) -> bytes:
 
 def _write(path: Path, keys: Sequence[bytes], *, new: bool = False) -> None:
     """Write the file, whole and on the disk when this returns; a new one replaces no other."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    content = b"".join(base64.b64encode(each) + b"\n" for each in keys)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(b"".join(base64.b64encode(each) + b"\n" for each in keys))
-            file.flush()
-            os.fsync(descriptor)
-        if new:
-            # Another server may be making it at this moment; then that one counts.
-            with suppress(FileExistsError):
-                os.link(part, path)
-            part.unlink()
-        else:
-            part.rename(path)
-        sync_folder(path.parent)
+        # Another server may be making it at this moment; then that one counts.
+        with suppress(FileExistsError):
+            write_whole(path, content, replace=not new)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
         raise Unavailable(f"The key file {path} cannot be written: {error.strerror}.") from None

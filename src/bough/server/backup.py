@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.credential_keys import CredentialKeys
-from bough.disk import sync_folder
+from bough.disk import whole_file
 from bough.errors import Invalid, Unavailable
 from bough.server.data_folder import existing_store, make_folder
 from bough.server.settings import Settings
@@ -69,26 +69,15 @@ def restore(settings: Settings, path: Path, *, replace: bool, tell: Progress) ->
 
 def _write(store: Store, path: Path, head: MakeHead, tell: Progress) -> int:
     """Write beside the file, and give it its name when all of it is on the disk."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         if os.path.lexists(path):
-            raise Invalid(f"{path} exists; name another file, or remove it.")
-        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _MODE)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                rows = write_dump(store, file, head, tell)
-                file.flush()
-                os.fsync(descriptor)
-            # Not by renaming: another one of this name may have been made meanwhile.
-            os.link(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-        sync_folder(path.parent)
+            raise FileExistsError
+        with whole_file(path, replace=False) as file:
+            return write_dump(store, file, head, tell)
     except FileExistsError:
         raise Invalid(f"{path} exists; name another file, or remove it.") from None
     except OSError as error:
         raise Unavailable(f"{path} cannot be written: {error.strerror or error}.") from None
-    return rows
 
 
 def _describe(path: Path, rows: int) -> Backup:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bough.disk import sync_folder
+from bough.disk import write_whole
 from bough.errors import Conflict, Invalid
 from bough.server.disk_space import give_up_file
 from bough.server.settings import DATABASE_FILE, TASK_FOLDER_FILE, Settings
@@ -63,18 +62,11 @@ def settle_task_folder(settings: Settings) -> None:
             f"The files of tasks, their logs and results, are in {before}.",
             hint=f"move them: mv {before} {now}",
         )
-    _remember(settings.data / TASK_FOLDER_FILE, str(now.resolve()))
+    write_secret(settings.data / TASK_FOLDER_FILE, str(now.resolve()))
 
 
 def _has_any(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
-
-
-def _remember(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.new")
-    write_secret(part, text)
-    part.rename(path)
-    sync_folder(path.parent)
 
 
 def is_empty(store: Store) -> bool:
@@ -114,17 +106,11 @@ def existing_store(settings: Settings) -> Iterator[Store]:
 
 
 def write_secret(path: Path, secret: str) -> None:
-    """Write a secret so that only its owner can read it, from the first moment on.
+    """Write a secret, whole, so that only its owner can ever read it.
 
     It is on the disk before the database knows of it: it is shown nowhere else.
     """
     try:
-        path.unlink(missing_ok=True)
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secret + "\n")
-            file.flush()
-            os.fsync(descriptor)
-        sync_folder(path.parent)
+        write_whole(path, f"{secret}\n".encode())
     except OSError as error:
         raise Invalid(f"{path} cannot be written: {error.strerror}.") from None

@@ -8,14 +8,12 @@ beside it, for people to compare.
 from __future__ import annotations
 
 import base64
-import os
-import secrets
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bough.api.system import ServerKeyAnswer
-from bough.disk import sync_folder
+from bough.disk import write_whole
 from bough.errors import Invalid
 
 PRIVATE_FILE = "server-key"
@@ -78,18 +76,9 @@ class ServerKey:
 def _make(path: Path) -> bytes:
     """Make a key, whole or not at all; one that appeared meanwhile is used instead."""
     content = base64.b64encode(Ed25519PrivateKey.generate().private_bytes_raw()) + b"\n"
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, path)
+        # Clients remember it: it must outlive a loss of power.
+        write_whole(path, content, replace=False)
     except FileExistsError:
         return path.read_bytes()
-    finally:
-        part.unlink(missing_ok=True)
-    # Clients remember it: it must outlive a loss of power.
-    sync_folder(path.parent)
     return content

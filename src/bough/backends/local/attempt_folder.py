@@ -19,12 +19,10 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from pathlib import Path
 
 import msgspec
 
-from bough.disk import sync_folder
 from bough.errors import Invalid
 
 _ATTEMPT = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,200})/([0-9]{1,9})")
@@ -125,25 +123,3 @@ class Folders:
     def of(self, name: str) -> AttemptFolder:
         """The files of an attempt, by the name of its folder."""
         return AttemptFolder(self.attempts / name)
-
-
-def write_whole(path: Path, content: bytes, *, durably: bool = False) -> None:
-    """Write a file that only its owner can read, whole or not at all.
-
-    durably:  it is on the disk when this returns, with its folder, which may be new as well.
-    """
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            if durably:
-                file.flush()
-                os.fsync(descriptor)
-        part.rename(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    if durably:
-        for folder in (path.parent, path.parent.parent):
-            sync_folder(folder)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bough.backends.local.attempt_folder import AttemptFolder, Folders, folder_name, write_whole
+from bough.backends.local.attempt_folder import AttemptFolder, Folders, folder_name
 from bough.backends.local.attempt_state import (
     Acceptance,
     AttemptEnd,
@@ -51,6 +51,7 @@ from bough.backends.local.supervisor.group_network import GroupAddress, forget_g
 from bough.backends.local.supervisor.instructions import Setup, StartOrder, decode_order, encode
 from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
+from bough.disk import sync_folder, write_whole
 from bough.errors import Invalid, NotLeading, Unavailable
 from bough.model.backend import (
     Launch,
@@ -381,7 +382,9 @@ class LocalBackend:
         self._mark(name)
         if order is not None:
             plain = msgspec.structs.replace(order.launch, secrets={})
-            write_whole(folder.launch, encode(msgspec.structs.replace(order, launch=plain)))
+            write_whole(
+                folder.launch, encode(msgspec.structs.replace(order, launch=plain)), durably=False
+            )
             self._write_secrets(folder, order.launch)
         create_state(folder.state, accepted, *more)
         state = read_state(folder.state)
@@ -405,7 +408,7 @@ class LocalBackend:
 
     def _write_secrets(self, folder: AttemptFolder, launch: Launch) -> None:
         if launch.secrets:
-            write_whole(folder.secrets, msgspec.json.encode(launch.secrets))
+            write_whole(folder.secrets, msgspec.json.encode(launch.secrets), durably=False)
 
     def _mark(self, name: str) -> None:
         flags = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
@@ -455,7 +458,8 @@ def _read_machine(folders: Folders) -> Machine:
     except FileNotFoundError:
         found = uuid.uuid4().hex
         # The database knows it from now on: a loss of power must not make another machine of it.
-        write_whole(file, f"{found}\n".encode(), durably=True)
+        write_whole(file, f"{found}\n".encode())
+        sync_folder(folders.root.parent)
     return Machine(found, f"{socket.gethostname()}:{folders.root}")
 
 

@@ -11,7 +11,8 @@ import time
 
 import msgspec
 
-from bough.backends.local.attempt_folder import Folders, write_whole
+from bough.backends.local.attempt_folder import Folders
+from bough.disk import write_whole
 from bough.errors import NotLeading
 from bough.model.backend import Leadership
 
@@ -68,4 +69,4 @@ def _read(folders: Folders) -> tuple[int, int]:
 
 
 def _write(folders: Folders, lease: OrderLease) -> None:
-    write_whole(folders.leader, f"{lease.opening} {lease.number}\n".encode())
+    write_whole(folders.leader, f"{lease.opening} {lease.number}\n".encode(), durably=False)

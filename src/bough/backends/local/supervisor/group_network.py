@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.attempt_folder import Folders, write_whole
+from bough.backends.local.attempt_folder import Folders
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.network import (
     Namespaces,
@@ -29,6 +29,7 @@ from bough.backends.local.sandbox.network import (
     open_way_out,
 )
 from bough.backends.local.supervisor.processes import find_process
+from bough.disk import write_whole
 from bough.errors import Unavailable
 
 #: How often a way out is made again, so that a broken one is not made for ever.
@@ -127,7 +128,7 @@ def hold_network(
             *network.namespaces,
             hold,
         )
-        write_whole(path, msgspec.json.encode(record))
+        write_whole(path, msgspec.json.encode(record), durably=False)
     return network
 
 

@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 import msgspec
 
-from bough.backends.local.attempt_folder import AttemptFolder, write_whole
+from bough.backends.local.attempt_folder import AttemptFolder
 from bough.backends.local.attempt_state import (
     Acceptance,
     AttemptEnd,
@@ -35,6 +35,7 @@ from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.instructions import StartOrder
 from bough.backends.local.supervisor.processes import find_process, is_left
 from bough.backends.local.supervisor.ptrace import release, seize
+from bough.disk import write_whole
 from bough.model.backend import Sight
 from bough.model.workflow import ExitCode
 
@@ -142,7 +143,7 @@ class SupervisedTask:
 
     def enclose(self, group: Cgroup, limits: TaskLimits) -> None:
         """Set limits; the group is written down first, to be found if the supervisor dies."""
-        write_whole(self.folder.group, msgspec.json.encode(group))
+        write_whole(self.folder.group, msgspec.json.encode(group), durably=False)
         self.group = group
         make_group(group, limits)
 
@@ -153,7 +154,7 @@ class SupervisedTask:
         self.command = command
         if command.clean_up:
             # For a server that finds it without a supervisor.
-            write_whole(self.folder.cleaning, msgspec.json.encode(command.clean_up))
+            write_whole(self.folder.cleaning, msgspec.json.encode(command.clean_up), durably=False)
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
         for reading, writing in pipes:
             os.set_blocking(reading, False)
