@@ -6,6 +6,28 @@ import msgspec
 
 from bough.api.common import Json
 
+# What is sent
+
+
+class PutConfigs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A configuration as a whole: settings, a pool, a platform, or pools by name.
+
+    What is left out of each gets its default; pools that are not named stay as they are.
+    """
+
+    configs: dict[str, Json]
+    description: str = ""
+    tags: list[str] = []
+
+
+class PatchConfigs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Fields of the settings or of a pool to change; objects are merged, `null` removes."""
+
+    configs_dict: dict[str, Json]
+    description: str = ""
+    tags: list[str] = []
+
+
 # Settings and policy
 
 
@@ -23,22 +45,6 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
     termination_grace: str
     default_exec_timeout: str
     default_queue_timeout: str
-
-
-class PatchSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Fields of the workflow configuration to change."""
-
-    configs_dict: dict[str, Json]
-    description: str = ""
-    tags: list[str] = []
-
-
-class PutSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The whole workflow configuration; what is left out gets its default."""
-
-    configs: dict[str, Json]
-    description: str = ""
-    tags: list[str] = []
 
 
 class PatchPolicy(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -181,35 +181,11 @@ class PoolList(msgspec.Struct, frozen=True):
     node_sets: list[NodeSetNames]
 
 
-class PutPools(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Pools to create or to replace; others stay."""
-
-    configs: dict[str, Json]
-    description: str = ""
-    tags: list[str] = []
-
-
-class PutPool(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A pool, or a platform, to create or to replace."""
-
-    configs: dict[str, Json]
-    description: str = ""
-    tags: list[str] = []
-
-
 class CreatePool(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pool to create."""
 
     name: str
     configs: dict[str, Json] = {}
-    description: str = ""
-    tags: list[str] = []
-
-
-class PatchPool(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Fields of a pool to change; objects are merged, `null` removes."""
-
-    configs_dict: dict[str, Json]
     description: str = ""
     tags: list[str] = []
 
@@ -240,28 +216,9 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     total_free: str
 
 
-class PoolUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool or subpool with what it uses."""
+class PoolUsage(PoolSummary, frozen=True, kw_only=True, omit_defaults=False):
+    """A pool or subpool with what it uses; fields that do not concern it are `null`."""
 
-    name: str
-    description: str
-    status: str
-    download_type: str | None
-    enable_maintenance: bool
-    backend: str
-    default_platform: str | None
-    default_exec_timeout: str
-    default_queue_timeout: str
-    max_exec_timeout: str
-    max_queue_timeout: str
-    default_exit_actions: dict[str, str]
-    resources: PoolResources
-    topology_keys: list[TopologyLevel]
-    platforms: dict[str, PlatformSummary]
-    #: `None` for a pool that is no subpool.
-    parent_pool: str | None
-    subpool_name: str | None
-    subpool_state: str | None
     resource_usage: ResourceUsage
     #: What a pool has together with its subpools, where it is divided.
     quota_total: str | None
@@ -269,10 +226,6 @@ class PoolUsage(msgspec.Struct, frozen=True, kw_only=True):
     can_start: str
     can_start_note: str
     drain: DrainReport | None
-    #: Why it is OFFLINE.
-    offline: str | None
-    #: Whose workflows a user of the pool may cancel: `any` or `own`.
-    cancel: str | None = None
 
 
 class NodeSetUsage(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from bough.api.configs import (
     ConfigDiff,
     ConfigHistory,
     ConfigRevision,
+    PatchConfigs,
     PatchPolicy,
-    PatchSettings,
     Rollback,
 )
 from bough.client.addresses import given, path_of
@@ -45,7 +45,7 @@ class Configs:
             return self._transport.send_json("PUT", path, changes)
         if kind == "COHORT":
             return self._transport.send_json("PATCH", path, changes)
-        body = PatchSettings(dict(changes), description)
+        body = PatchConfigs(dict(changes), description)
         return self._transport.send_json("PATCH", path, body)
 
     def update_policy(self, text: str, file_name: str = "", description: str = "") -> Json:

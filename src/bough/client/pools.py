@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bough.api.common import Json
-from bough.api.configs import ConfigHistory, ConfigRevision
+from bough.api.configs import ConfigHistory, ConfigRevision, PatchConfigs, PutConfigs
 from bough.api.pools import (
     CohortAnswer,
     CohortConfig,
     CreatePool,
     CreateSubpool,
-    PatchPool,
     PoolAnswer,
     PoolDocument,
     PoolDocuments,
     PoolList,
     PoolQuotas,
-    PutPool,
     QueueUsage,
     RenamePool,
     SubpoolAnswer,
@@ -67,7 +65,7 @@ class Pools:
         self, name: str, config: Mapping[str, Json], description: str = "", *, plan: bool = False
     ) -> PoolAnswer:
         """Create a pool, or replace all that is configured for it; answers as `update` does."""
-        body = PutPool(dict(config), description)
+        body = PutConfigs(dict(config), description)
         path, query = path_of("configs", "pool", name), given(plan=plan or None)
         return self._transport.send(PoolAnswer, "PUT", path, body, query)
 
@@ -79,7 +77,7 @@ class Pools:
         The answer names the workflows that cannot start any more, or only later; with `plan`, a
         change is only tried.
         """
-        body = PatchPool(dict(changes), description)
+        body = PatchConfigs(dict(changes), description)
         path, query = path_of("configs", "pool", name), given(plan=plan or None)
         return self._transport.send(PoolAnswer, "PATCH", path, body, query)
 

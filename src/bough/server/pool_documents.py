@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from bough.api.pools import (
     GpuShare,
     PlatformConfig,
@@ -112,28 +114,8 @@ def pool_summary(view: PoolView) -> PoolSummary:
 
 def pool_usage(row: PoolRow) -> PoolUsage:
     """A pool or subpool with what it uses, and what can really start."""
-    pool, subpool = row.pool, row.subpool
     return PoolUsage(
-        name=row.name,
-        description=pool.description,
-        status=row.status,
-        offline=row.offline,
-        download_type=pool.download_type,
-        enable_maintenance=pool.enable_maintenance,
-        backend=pool.backend,
-        default_platform=pool.default_platform,
-        default_exec_timeout=pool.default_exec_timeout,
-        default_queue_timeout=pool.default_queue_timeout,
-        max_exec_timeout=pool.max_exec_timeout,
-        max_queue_timeout=pool.max_queue_timeout,
-        default_exit_actions=pool.default_exit_actions,
-        resources=_resources(pool, subpool),
-        topology_keys=_topology(pool),
-        platforms=_platforms(pool),
-        cancel=pool.cancel,
-        parent_pool=None if subpool is None else subpool.parent,
-        subpool_name=None if subpool is None else subpool.subpool,
-        subpool_state=None if subpool is None else subpool.state,
+        **msgspec.structs.asdict(pool_summary(row)),
         resource_usage=resource_usage(row.usage),
         quota_total=None if row.quota_total is None else str(row.quota_total),
         can_start=str(row.can_start),

@@ -19,6 +19,7 @@ from bough.control.pools.pool_config import (
     status_of,
     unallocated,
 )
+from bough.control.pools.pools import PoolView
 from bough.control.pools.quota_tree import QueueRow, derive
 from bough.control.pools.startable import CanStart, startable
 from bough.control.pools.subpool_drain import drain_of
@@ -27,7 +28,7 @@ from bough.errors import NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import NodeId
 from bough.model.pool import OfferedNode, Pool, PoolStatus
-from bough.model.subpool import Subpool, SubpoolState
+from bough.model.subpool import SubpoolState
 from bough.model.workflow import TaskStatus
 from bough.store import nodes as node_store
 from bough.store import tasks as task_store
@@ -49,23 +50,15 @@ class Usage(msgspec.Struct, frozen=True):
     total_free: int
 
 
-class PoolRow(msgspec.Struct, frozen=True):
+class PoolRow(PoolView, frozen=True, kw_only=True):
     """A pool, or a subpool, with its numbers."""
 
-    name: str
-    pool: Pool
-    status: PoolStatus
     usage: Usage
-    subpool: Subpool | None = None
     #: What the pool has together with its subpools, where it is divided.
     quota_total: int | None = None
     #: GPUs of HIGH and NORMAL that can really start now, and why not all that is left on paper.
     can_start: int = 0
     can_start_note: str = ""
-    #: What keeps a subpool that is being deleted from being archived.
-    drain: DrainReport | None = None
-    #: Why it is OFFLINE.
-    offline: str | None = None
 
 
 class NodeSet(msgspec.Struct, frozen=True):
@@ -157,16 +150,17 @@ def _rows(
     for pool in members:
         subpools = [each for each in config.subpools_of(pool.name) if each.visible]
         left = unallocated(pool, subpools)
+        quota = capacity if left is None else left
         yield PoolRow(
             pool.name,
             pool,
             statuses[pool.name],
-            _usage(running.get(pool.name, []), capacity if left is None else left, capacity, free),
+            usage=_usage(running.get(pool.name, []), quota, capacity, free),
             quota_total=pool.gpu.guarantee if subpools else None,
         )
         for each in subpools:
             usage = _usage(running.get(each.name, []), each.counted, capacity, free)
-            yield PoolRow(each.name, pool, statuses[pool.name], usage, each)
+            yield PoolRow(each.name, pool, statuses[pool.name], each, usage=usage)
 
 
 def _completed(

@@ -10,10 +10,10 @@ from litestar.params import FromPath, JSONBody
 
 from bough.api.common import Json
 from bough.api.configs import (
+    PatchConfigs,
     PatchPolicy,
-    PatchSettings,
+    PutConfigs,
     PutPolicy,
-    PutSettings,
     ServiceAnswer,
     SettingsAnswer,
 )
@@ -37,7 +37,7 @@ def get_settings(request: Visit) -> SettingsAnswer:
 
 
 @route("PUT", "/api/configs/workflow", Action.CONFIG_UPDATE)
-def put_settings(request: Visit, data: JSONBody[PutSettings]) -> SettingsAnswer:
+def put_settings(request: Visit, data: JSONBody[PutConfigs]) -> SettingsAnswer:
     """Replace it; what is not sent is as it was at first."""
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
@@ -46,7 +46,7 @@ def put_settings(request: Visit, data: JSONBody[PutSettings]) -> SettingsAnswer:
 
 
 @route("PATCH", "/api/configs/workflow", Action.CONFIG_UPDATE)
-def patch_settings(request: Visit, data: JSONBody[PatchSettings]) -> SettingsAnswer:
+def patch_settings(request: Visit, data: JSONBody[PatchConfigs]) -> SettingsAnswer:
     """Change some of it."""
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))

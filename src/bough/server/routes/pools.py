@@ -6,11 +6,11 @@ import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.api.common import Json
+from bough.api.configs import PatchConfigs, PutConfigs
 from bough.api.pools import (
     CreatePool,
     NodeSetNames,
     NodeSetUsage,
-    PatchPool,
     PlatformConfig,
     PoolAnswer,
     PoolDocument,
@@ -19,8 +19,6 @@ from bough.api.pools import (
     PoolName,
     PoolQuotas,
     PoolsAnswer,
-    PutPool,
-    PutPools,
     QueueUsage,
     RenamePool,
 )
@@ -105,7 +103,7 @@ def list_configs(
 
 @route("PUT", "/api/configs/pool", Action.POOL_UPDATE, Scope.BODY)
 def put_configs(
-    request: Visit, data: JSONBody[PutPools], plan: FromQuery[bool] = False
+    request: Visit, data: JSONBody[PutConfigs], plan: FromQuery[bool] = False
 ) -> PoolsAnswer:
     """Make pools, or replace what is configured for them; all of them, or none.
 
@@ -140,7 +138,7 @@ def get_config(
 def put_config(
     request: Visit,
     pool: FromPath[str],
-    data: JSONBody[PutPool],
+    data: JSONBody[PutConfigs],
     plan: FromQuery[bool] = False,
 ) -> PoolAnswer:
     """Make a pool, or replace what is configured for it.
@@ -157,7 +155,7 @@ def put_config(
 def patch_config(
     request: Visit,
     pool: FromPath[str],
-    data: JSONBody[PatchPool],
+    data: JSONBody[PatchConfigs],
     plan: FromQuery[bool] = False,
 ) -> PoolAnswer:
     """Change some fields of a pool.
@@ -199,7 +197,7 @@ def get_platform(request: Visit, pool: FromPath[str], platform: FromPath[str]) -
 
 @route("PUT", _PLATFORM, Action.POOL_UPDATE, Scope.POOL)
 def put_platform(
-    request: Visit, pool: FromPath[str], platform: FromPath[str], data: JSONBody[PutPool]
+    request: Visit, pool: FromPath[str], platform: FromPath[str], data: JSONBody[PutConfigs]
 ) -> None:
     """Give a pool a platform, or replace it."""
     site, actor = caller(request)
@@ -237,7 +235,7 @@ def _platform(pool: Pool, name: str) -> Platform:
     return pool.platforms[name]
 
 
-def _note(data: PutPools | PutPool | CreatePool | PatchPool | RenamePool) -> Note:
+def _note(data: PutConfigs | PatchConfigs | CreatePool | RenamePool) -> Note:
     return Note(data.description, tuple(data.tags))
 
 
