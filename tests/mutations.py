@@ -214,11 +214,46 @@ MUTATIONS = (
         "tests/local/test_power.py",
     ),
     Mutation(
-        "the first token does not wait for the disk",
-        "            file.flush()\n            os.fsync(descriptor)\n"
-        "        sync_folder(path.parent)\n",
+        "secrets and keys do not wait for the disk",
+        "                file.flush()\n                os.fsync(descriptor)\n",
+        "                pass\n",
+        "tests/local/test_power.py",
+    ),
+    Mutation(
+        "the names of secrets and keys do not wait for the disk",
+        "    if durably:\n        sync_folder(path.parent)\n",
         "",
-        "tests/e2e/test_power.py -k sqlite",
+        "tests/local/test_power.py",
+    ),
+    Mutation(
+        "the identity of a machine does not wait for the disk",
+        '        write_whole(file, f"{found}\\n".encode())\n',
+        '        write_whole(file, f"{found}\\n".encode(), durably=False)\n',
+        "tests/local/test_power.py",
+    ),
+    Mutation(
+        "orders of an earlier lease are followed",
+        "not order.expired and (order.opening, order.number) >= _read(folders)",
+        "not order.expired",
+        "tests/local/test_backend.py -k order",
+    ),
+    Mutation(
+        "a server that has lost its lease goes on writing",
+        'connection.execute(_STAYS_MINE, {"mine": number}).first() is None',
+        "False",
+        "tests/store/test_lease.py -k sqlite",
+    ),
+    Mutation(
+        "credentials are stored as they are sent",
+        "AESGCM(self._keys[0]).encrypt(nonce, msgspec.json.encode(payload), _row(credential))",
+        "msgspec.json.encode(payload)",
+        "tests/store/test_credentials.py -k sqlite",
+    ),
+    Mutation(
+        "a credential can be given to another user in the database",
+        '("credential", credential.user, credential.name, credential.type.value)',
+        '("credential", credential.name, credential.type.value)',
+        "tests/store/test_credentials.py -k sqlite",
     ),
     Mutation(
         "there is no reserve for a full disk",

@@ -1,4 +1,4 @@
-"""`python -m tests.crash.full KIND FOLDER`: a server on a small disk that is full.
+"""`python -m tests.crash.full KIND FOLDER [SEED]`: a server on a small disk that becomes full.
 
 Run in a mount namespace of its own (`unshare --mount`). The disk is a small ext4 image.
 """
@@ -6,17 +6,41 @@ Run in a mount namespace of its own (`unshare --mount`). The disk is a small ext
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bough.client import Client
 from bough.errors import Unavailable
-from tests.crash.crashes import make_pool, serving
-from tests.crash.load import POOL
+from tests.crash.crashes import Scene, make_pool, scene, serving
+from tests.crash.jobs import GroupPlan, Job, TaskPlan
+from tests.crash.laws import FOLLOWED_OR_LOST
+from tests.crash.load import POOL, Answer
 from tests.crash.power import Disk, make_images
 from tests.crash.server import Server, until
 
 #: More than can run, so that some wait.
 JOBS = 40
+#: How long the load goes on before the disk is full, while it is, and after that.
+PART_S = 4.0
+
+
+@contextmanager
+def small_disk(path: Path, size_mib: int) -> Iterator[Path]:
+    """A disk that a server has for itself."""
+    with make_images(path.parent) as images:
+        yield Disk(images, path, size_mib).path
+
+
+@contextmanager
+def serving_pool(server: Server) -> Iterator[Client]:
+    """A server that is ready and has a pool; it ends well, and its log has no traceback."""
+    with serving(server):
+        make_pool(server)
+        yield server.client()
+        assert 0 == server.stop()
+        assert "Traceback" not in server.log.read_text(), server.log.read_text()
 
 
 def fill(path: Path) -> None:
@@ -52,17 +76,14 @@ def refusal(client: Client, name: str) -> str:
 
 def full_database(folder: Path) -> None:
     """All that is on the disk goes on, ends and can be deleted; nothing new is accepted."""
-    with make_images(folder) as images:
-        disk = Disk(images, folder / "data", 160)
+    with small_disk(folder / "data", 160) as disk:
         server = Server(folder, gpus=16)
-        with serving(server):
-            make_pool(server)
-            client = server.client()
+        with serving_pool(server) as client:
             names = [submit(client, f"job-{number}") for number in range(JOBS)]
             until(lambda: client.workflows.get(names[0]).status == "RUNNING", "one runs")
-            until((disk.path / "reserve").exists, "there is a reserve")
+            until((disk / "reserve").exists, "there is a reserve")
             assert "ok" == client.health().status
-            fill(disk.path / "filler")
+            fill(disk / "filler")
             for _ in range(3):
                 assert "no new work is accepted" in refusal(client, "new")
                 health = server.client().health()
@@ -71,18 +92,16 @@ def full_database(folder: Path) -> None:
             _end_and_delete(server, names)
             # A server that ends gives its log's room back, which something else takes.
             assert 0 == server.stop()
-            fill(disk.path / "more")
+            fill(disk / "more")
             server.start()
             server.await_ready()
-            client = server.client()
+            again = server.client()
             _end_and_delete(server, names[JOBS // 2 :])
             for each in ("filler", "more"):
-                (disk.path / each).unlink()
-            until(lambda: client.health().status == "ok", "there is room again")
-            name = submit(client, "after", "exit 0")
-            until(lambda: client.workflows.get(name).status == "COMPLETED", "it runs")
-            assert 0 == server.stop()
-            assert "Traceback" not in server.log.read_text(), server.log.read_text()
+                (disk / each).unlink()
+            until(lambda: again.health().status == "ok", "there is room again")
+            name = submit(again, "after", "exit 0")
+            until(lambda: again.workflows.get(name).status == "COMPLETED", "it runs")
 
 
 def _end_and_delete(server: Server, names: list[str]) -> None:
@@ -104,12 +123,9 @@ def _end_and_delete(server: Server, names: list[str]) -> None:
 
 def full_tasks(folder: Path) -> None:
     """A task fills the disk of the tasks; the database is elsewhere, and everything goes on."""
-    with make_images(folder) as images:
-        disk = Disk(images, folder / "tasks", 64)
-        server = Server(folder, gpus=16, options=("--task-folder", str(disk.path / "files")))
-        with serving(server):
-            make_pool(server)
-            client = server.client()
+    with small_disk(folder / "tasks", 64) as disk:
+        server = Server(folder, gpus=16, options=("--task-folder", str(disk / "files")))
+        with serving_pool(server) as client:
             hog = submit(client, "hog", "cat /dev/zero > fill 2>/dev/null; sleep 1000")
             until(lambda: client.health().status == "degraded", "the disk is full")
             (reason,) = client.health().reasons
@@ -120,9 +136,30 @@ def full_tasks(folder: Path) -> None:
             until(lambda: client.workflows.get(waits).status == "COMPLETED", "there is room again")
             until(lambda: client.health().status == "ok", "that is said")
             assert not (server.data / "local").exists()
-            assert 0 == server.stop()
-            assert "Traceback" not in server.log.read_text(), server.log.read_text()
+
+
+def full_under_load(folder: Path, seed: int) -> None:
+    """Nothing is accepted that cannot be kept, and with more room everything goes on."""
+    with small_disk(folder / "data", 24) as disk, scene(folder, seed) as now:
+        with now.load.running():
+            time.sleep(PART_S)
+            fill(disk / "filler")
+            # A little can still be written where something else was before.
+            until(lambda: _submit_alone(now, "full").status == 503, "it is refused")
+            time.sleep(PART_S)
+            (disk / "filler").unlink()
+            until(lambda: _submit_alone(now, "room").kind == "done", "there is room again")
+            time.sleep(PART_S)
+        now.settle(FOLLOWED_OR_LOST, lines_may_be_lost=True)
+
+
+def _submit_alone(now: Scene, name: str) -> Answer:
+    job = Job(name, POOL, "NORMAL", (GroupPlan("one", (TaskPlan("main"),)),))
+    number = sum(each.startswith(name) for each in now.load.jobs)
+    job = job._replace(name=f"{name}-{number}")
+    return now.load.submit(now.server.client(), job)
 
 
 if __name__ == "__main__":
-    {"database": full_database, "tasks": full_tasks}[sys.argv[1]](Path(sys.argv[2]))
+    main = {"database": full_database, "tasks": full_tasks, "load": full_under_load}
+    main[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))

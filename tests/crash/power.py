@@ -154,6 +154,11 @@ def supervise(folder: Path, seed: int, losses: int) -> None:
     with make_images(folder) as images:
         disk = Disk(images, folder / "disk", 48)
         bench = Bench(disk.path, keep_days=1)
+        with disk.copied(folder / "found") as found:
+            # The database knows the machine by it as soon as the folder is open.
+            kept = found / bench.options.folder.name / "machine"
+            assert kept.exists(), "the identity of the machine is lost"
+            assert [bench.backend.machine.id] == kept.read_text().split()
         for turn in range(losses):
             disk.sync()
             # Those that make nothing are alone: bringing results to the disk takes logs along.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.crashes import crash, run_with_disks, scene, seed_of_this_run
+from tests.crash.crashes import crash, scene, seed_of_this_run
 from tests.crash.laws import FOLLOWED_OR_LOST
 from tests.crash.postgres import durable_postgres
 
@@ -70,7 +70,3 @@ def test_keepers_and_wardens_that_are_killed_under_load_lose_nothing(tmp_path: P
                     with suppress(ProcessLookupError):
                         os.kill(now.random.choice(found), signal.SIGKILL)
         now.settle(FOLLOWED_OR_LOST)
-
-
-def test_a_full_disk_takes_nothing_on_and_loses_nothing(tmp_path: Path):
-    run_with_disks("tests.crash.disk", tmp_path, seed_of_this_run())
