@@ -120,13 +120,13 @@ MUTATIONS = (
         "tokens are kept as they are",
         "    return hashlib.sha256(secret.encode()).hexdigest()\n",
         "    return secret\n",
-        "tests/store/test_scenarios_access.py -k token",
+        "tests/store/test_people.py -k token",
     ),
     Mutation(
         "a token that has expired is taken",
         "    if token.expires_ms <= site.clock.now_ms():\n",
         "    if token.expires_ms <= 0:\n",
-        "tests/store/test_scenarios_access.py -k token",
+        "tests/store/test_people.py -k token",
     ),
     Mutation(
         "what was told is told again",

@@ -19,6 +19,9 @@ from bough.server.middleware import Middleware
 from bough.store import Store
 from tests.store.world import Time, big_node
 
+SUBPOOLS = "/api/configs/pool/team/subpool"
+SUBMIT = "/api/pool/{}/workflow?priority={}"
+
 
 class StillEngine(Engine):
     """An engine whose cycles are made by the test."""
@@ -199,3 +202,29 @@ class House:
 
         admin = Actor("root", ("osmo-admin", "osmo-default"))
         return query.get_workflow(self.site, admin, name).groups[0].queue
+
+
+def statuses(house: House, *names: str) -> list[str]:
+    return [house.status(name) for name in names]
+
+
+def delete(house: House, name: str, pool: str = "team", **options: object) -> dict[str, object]:
+    return house.send("DELETE", f"/api/configs/pool/{pool}/subpool/{name}", **options)
+
+
+def resize(house: House, name: str, quota: int, **options: object) -> dict[str, object]:
+    return house.send(
+        "PATCH", f"/api/configs/pool/team/subpool/{name}", {"quota": quota}, **options
+    )
+
+
+def full(divided: House) -> tuple[str, str]:
+    """Everything in use, 30 waiting in a, and a deleted: what runs in a, and what waits."""
+    for pool, gpus in (("team--b", 40), ("team--c", 20), ("team", 10)):
+        divided.run(gpus, pool)
+    running = divided.run(30, "team--a")
+    waiting = divided.submit(30, "team--a")
+    divided.settle()
+    delete(divided, "a")
+    divided.settle()
+    return running, waiting

@@ -54,11 +54,12 @@ def test_few_requests_of_one_user_are_worked_on_at_once():
     obstacle = Obstacle()
 
     async def run() -> list[str]:
+        answered: list[str] = []
         async with anyio.create_task_group() as group:
             for _ in range(3 * AT_ONCE):
                 group.start_soon(run_limited, "greedy", obstacle)
             await anyio.to_thread.run_sync(obstacle.expect, AT_ONCE)
-            answered = [await run_limited(user, user.upper) for user in ("other", "")]
+            answered += [await run_limited(user, user.upper) for user in ("other", "")]
             obstacle.gone.set()
         return answered
 
@@ -70,11 +71,12 @@ def test_those_who_do_not_say_who_they_are_keep_nobody_waiting():
     obstacle = Obstacle()
 
     async def run() -> str:
+        answered = ""
         async with anyio.create_task_group() as group:
             for _ in range(100):
                 group.start_soon(run_limited, "", obstacle)
             await anyio.to_thread.run_sync(obstacle.expect, ANONYMOUS)
-            answered = await run_limited("somebody", lambda: "answered")
+            answered = await run_limited("known", lambda: "answered")
             obstacle.gone.set()
         return answered
 

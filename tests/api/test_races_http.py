@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.house import spec
+from tests.api.house import SUBPOOLS, spec
 from tests.api.served import Served
 from tests.store.databases import KINDS
 from tests.store.racers import at_once
@@ -18,7 +18,6 @@ from tests.store.racers import at_once
 ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "16"))
 #: Deletes and submissions that race at the same time, each pair for a subpool of its own.
 PAIRS = 4
-SUBPOOLS = "/api/configs/pool/team/subpool"
 
 
 class Caller:

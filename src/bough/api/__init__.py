@@ -10,7 +10,7 @@ from them as well.
     why          why a workflow waits: certificates and remedies
     nodes        nodes, backends and GPU-hours
     people       users, roles, tokens, credentials, the profile, logging in
-    configs      settings, policy, history and audit
+    configs      configuration as it is sent; settings, policy, history and audit
     system       version, health, key and events
     files        answers of the commands that read files and need no server
 
