@@ -144,7 +144,8 @@ def full_under_load(folder: Path, seed: int) -> None:
     disk = folder / "data"
     disk.mkdir()
     # Where a folder needs no room: a task that prints and makes nothing must end well.
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]
+    subprocess.run(mount, check=True)
     with scene(folder, seed) as now:
         with now.load.running():
             time.sleep(PART_S)
