@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
+from bough.control.fair_turns import FairTurns
 from bough.control.workflows import rendering
-from bough.control.workflows.rendering import FairTurns
 from bough.errors import Throttled, Unavailable
 from bough.server import concurrency_limits
 from bough.server.concurrency_limits import ANONYMOUS, AT_ONCE, STREAMS, WAITING, run_limited
@@ -177,7 +177,7 @@ def test_users_have_their_turns_one_after_the_other_whatever_they_wait_with():
 
 
 def test_who_waits_too_long_for_a_turn_is_told_so_and_keeps_no_place():
-    turns = FairTurns(1, 1)
+    turns = FairTurns(1, 1, "Too many templates; try again.")
     with turns.turn("one", 0):
         with pytest.raises(Unavailable, match="Too many templates"), turns.turn("two", 0.01):
             pass

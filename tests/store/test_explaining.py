@@ -6,7 +6,7 @@ from bough.model.record import EventKind
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from tests.policies import written
 from tests.store.backends import grudging
-from tests.store.usecases import Explainer, Written, policy, query
+from tests.store.usecases import Written, new_explainer, policy, query
 from tests.store.world import World, one_group
 
 HIGH, LOW = Priority.HIGH, Priority.LOW
@@ -22,7 +22,7 @@ def reasons(world: World, workflow) -> list[object]:
 
 
 def explained(world: World, workflow):
-    return Explainer(world.site).explain(world.admin, workflow.workflow_id)
+    return new_explainer(world.site).explain(world.admin, workflow.workflow_id)
 
 
 def many(count: int, gpus: int = 1) -> WorkflowSpec:
@@ -175,7 +175,7 @@ def test_events_about_waiting_make_no_new_plan(team):
     team.submit(50)
     team.settle()
 
-    assert not team.scheduler._builder.look()
+    assert not team.scheduler.live.builder.look()
 
 
 # Alike

@@ -203,7 +203,7 @@ def test_the_same_end_is_noted_once(slow):
 def test_what_is_cancelled_while_a_plan_is_made_waits_for_nothing(slow):
     submit(slow)
     waiting = later(slow, 1, "p", NORMAL)
-    view = slow.scheduler._builder.take()
+    view = slow.scheduler.live.builder.take()
     decided = plan(view.snapshot, OSMO)
     assert [f"{waiting.workflow_id}/group"] == [each.workload for each in decided.waits]
     query.cancel(slow.site, slow.admin, waiting.workflow_id)

@@ -12,7 +12,15 @@ from bough.model.record import SYSTEM, ConfigType
 from bough.model.workflow import Priority, WorkflowStatus
 from tests.policies import dotted, said, written
 from tests.store.backends import grudging
-from tests.store.usecases import Explainer, Note, Scheduler, Written, history, policy, setting_store
+from tests.store.usecases import (
+    Note,
+    Scheduler,
+    Written,
+    history,
+    new_explainer,
+    policy,
+    setting_store,
+)
 from tests.store.world import World
 
 PENDING, RUNNING = WorkflowStatus.PENDING, WorkflowStatus.RUNNING
@@ -47,7 +55,7 @@ def test_a_change_counts_from_the_next_cycle_on(team):
 
 def test_a_change_counts_on_the_other_server_of_the_database(team):
     low = team.run(100, priority=Priority.LOW)
-    asked = Explainer(team.site)
+    asked = new_explainer(team.site)
     other = team.restarted()
     other.settle()
     change(team, reclaim=False, preempt=False)
@@ -70,7 +78,7 @@ def test_remedies_are_tried_by_the_policy_that_counts(team):
     first = team.submit(60)
     second = team.submit(30)
     team.settle()
-    explainer = Explainer(team.site)
+    explainer = new_explainer(team.site)
 
     (group,) = explainer.explain(team.admin, second.workflow_id, with_remedies=True).groups
 
@@ -81,18 +89,18 @@ def test_remedies_are_tried_by_the_policy_that_counts(team):
 def test_a_plan_that_was_made_by_the_policy_before_is_discarded(team, monkeypatch):
     low = team.run(100, priority=Priority.LOW)
     team.submit(10)
-    from bough.control.scheduling import loop
+    from bough.control.scheduling import live_plan
 
-    planned = loop.plan
+    planned = live_plan.plan
 
     def meanwhile(*arguments):
-        monkeypatch.setattr(loop, "plan", planned)
+        monkeypatch.setattr(live_plan, "plan", planned)
         found = planned(*arguments)
         assert found.evictions
         change(team, reclaim=False, preempt=False)
         return found
 
-    monkeypatch.setattr(loop, "plan", meanwhile)
+    monkeypatch.setattr(live_plan, "plan", meanwhile)
     team.settle()
 
     assert RUNNING is team.status(low)

@@ -123,7 +123,7 @@ def test_scenario_014_a_gang_of_a_subpool_refers_to_the_topology_of_its_pool(wor
     group = one_group(4, 2, constraint=TopologyConstraint(required="rack"))
     world.submit(4, "team--a", spec=WorkflowSpec("racked", (group,)))
 
-    snapshot = world.scheduler._builder.take().snapshot
+    snapshot = world.scheduler.live.builder.take().snapshot
 
     (topology,) = snapshot.topologies
     assert "osmo-pool-ns-team-topology" == topology.name

@@ -15,7 +15,16 @@ from bough.errors import Conflict, Invalid, NotFound
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
 from bough.store.migration import upgrade
 from bough.store.schema import WORKFLOWS
-from tests.store.usecases import Explainer, Store, node_cordon, node_sync, pools, query, task_store
+from tests.store.usecases import (
+    Explainer,
+    Store,
+    new_explainer,
+    node_cordon,
+    node_sync,
+    pools,
+    query,
+    task_store,
+)
 from tests.store.world import World, big_node, job
 
 pytestmark = pytest.mark.postgresql
@@ -39,7 +48,7 @@ OPERATIONS = st.lists(
 
 def same_pictures(world: World, kept: SnapshotBuilder | None = None) -> bool:
     """Whether a builder that remembers sees what a new one sees; by default the scheduler's own."""
-    now = (kept or world.scheduler._builder).take()
+    now = (kept or world.scheduler.live.builder).take()
     fresh = SnapshotBuilder(world.site).take()
     assert fresh.snapshot == now.snapshot
     assert _seen(fresh) == _seen(now)
@@ -53,7 +62,7 @@ def same_explanations(world: World, kept: Explainer) -> bool:
     """Whether a builder that remembers says why work waits as a new one does."""
     waiting = query.Filter(statuses=(WorkflowStatus.PENDING,))
     for each in query.list_workflows(world.site, world.admin, waiting).workflows[:3]:
-        fresh = Explainer(world.site).explain(world.admin, each.workflow_id)
+        fresh = new_explainer(world.site).explain(world.admin, each.workflow_id)
         assert fresh == kept.explain(world.admin, each.workflow_id)
     return True
 
@@ -187,7 +196,7 @@ def test_any_sequence_leaves_the_picture_that_a_new_one_would_be(template, opera
     path.write_bytes(template.read_bytes())
     store = Store.open(path)
     world = World(store)
-    explainer = Explainer(world.site)
+    explainer = new_explainer(world.site)
     try:
         for operation in operations:
             try:

@@ -342,12 +342,12 @@ def test_nobody_keeps_a_claim_to_room_that_is_not_made_any_more(slow):
     gang(slow, LOW, tasks=1, gpus=8)
     normal = later(slow, 8, "p", NORMAL)
     slow.settle()
-    assert slow.scheduler._builder.take().snapshot.progress
+    assert slow.scheduler.live.builder.take().snapshot.progress
 
     query.cancel(slow.site, slow.admin, normal.workflow_id)
     slow.settle()
 
-    assert {} == slow.scheduler._builder.take().snapshot.progress
+    assert {} == slow.scheduler.live.builder.take().snapshot.progress
 
 
 def test_what_an_elastic_gang_gives_back_is_no_failure(slow):

@@ -18,6 +18,7 @@ from bough.control.records.event_stream import Recent
 from bough.control.records.usage import HOUR_MS, By, get_usage
 from bough.control.scheduling import timeouts
 from bough.control.scheduling.explanation import Explainer
+from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.site import Site
 from bough.control.startup import start
@@ -55,6 +56,7 @@ __all__ = [
     "get_usage",
     "get_workflow",
     "history",
+    "new_explainer",
     "node_cordon",
     "node_list",
     "node_sync",
@@ -82,3 +84,8 @@ __all__ = [
     "tokens",
     "users",
 ]
+
+
+def new_explainer(site: Site) -> Explainer:
+    """One that takes views for itself, where no loop does."""
+    return Explainer(site, LivePlan(site).ask)

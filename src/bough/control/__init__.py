@@ -14,6 +14,7 @@ Modules beside them:
 
 - startup: what a server does first
 - recording: audit, history and event of a change
+- fair_turns: turns for what few can do at one time
 - fields: numbers and durations as people send them
 - gangs: groups of workflows as gangs of the core
 - credential_keys: the keys that encrypt credentials and the key of passes, in a file

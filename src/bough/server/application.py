@@ -93,7 +93,7 @@ def keep(authenticator: Authenticator, engine: Engine) -> dict[str, Any]:
         "authenticator": authenticator,
         "engine": engine,
         "gauges": Gauges(authenticator.site, engine),
-        "explainer": Explainer(authenticator.site),
+        "explainer": Explainer(authenticator.site, engine.ask),
         "access_version": AccessVersion(authenticator.site),
         # A server takes the key of its data folder.
         "server_key": ServerKey.new(),

@@ -10,6 +10,7 @@ from time import perf_counter
 import msgspec
 
 from bough.control.records.event_stream import Recent
+from bough.control.scheduling.live_plan import Answers, Question
 from bough.control.scheduling.loop import TICK_S, Bell, CycleResult, Scheduler
 from bough.control.site import Site
 from bough.model.backend import Backend
@@ -51,7 +52,7 @@ class Engine:
         self.recent = Recent(site)
         self._bell = bell
         self._tick_s = tick_s
-        self._scheduler = _Counted(site, self.backends.values(), self)
+        self._scheduler = _Counted(site, self.backends.values(), bell, self)
         self._notices = Notices(site.store, self._hear)
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
@@ -78,6 +79,10 @@ class Engine:
     def alive(self) -> bool:
         """Whether the thread is there at all."""
         return self._thread.is_alive()
+
+    def ask(self, question: Question) -> Answers:
+        """What the plan of now says about gangs."""
+        return self._scheduler.live.ask(question)
 
     def count(self, cycle: CycleResult, seconds: float) -> None:
         """Add up what a cycle did."""
@@ -116,8 +121,8 @@ class Engine:
 class _Counted(Scheduler):
     """A scheduler that says what each cycle did."""
 
-    def __init__(self, site: Site, backends: Iterable[Backend], engine: Engine) -> None:
-        super().__init__(site, backends)
+    def __init__(self, site: Site, backends: Iterable[Backend], ring: Bell, engine: Engine) -> None:
+        super().__init__(site, backends, ring)
         self._engine = engine
 
     def cycle(self) -> CycleResult:

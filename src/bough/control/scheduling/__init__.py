@@ -9,7 +9,8 @@
 - outbox: sends decisions to the backends, again until they have them
 - after_restore: forgetting what was true before a restore of the database
 - timeouts: groups that wait or run for longer than their workflow allows
-- explanation: why a workflow waits, shown by planning; nothing of it is applied
+- live_plan: the loop's view and the memo of its plan, which questions are answered from
+- explanation: why a workflow waits, by asking the live plan; nothing of it is applied
 - pool_remedies: what would help, in the words of pools
 
 In: rows of the store, observations of backends. Out: rows, events, outbox messages.

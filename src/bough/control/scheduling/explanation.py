@@ -1,16 +1,14 @@
 """Why a workflow waits, shown by planning: the certificate, and on request what would help.
 
-The plan is made from what the store says now, by the server's policy, and nothing of it is applied.
-One question at a time, so that many questions do not keep the scheduler from its work. What is the
-same for many groups is told once. What runs is explained, too: since when, where, and by which
-right.
+The plan is that of what the store says now, by the server's policy (`live_plan`); nothing is
+applied for a question. What is the same for many groups is told once. What runs is explained, too:
+since when, where, and by which right.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -19,30 +17,16 @@ from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.gangs import gang_name
 from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools.pool_config import read_pool_setup
-from bough.control.pools.queue_names import PoolWords
-from bough.control.scheduling.pool_remedies import PoolSource
-from bough.control.scheduling.snapshot import SnapshotBuilder, SnapshotView
+from bough.control.scheduling.live_plan import Answers, GangAnswer, Question
 from bough.control.site import Site
 from bough.control.workflows import query
 from bough.control.workflows.preemptions import PreemptionRecord
 from bough.control.workflows.query import Why, WorkflowView
-from bough.core.cycle.memo import Memo
-from bough.core.explain.certificate import certificate
-from bough.core.explain.growth import explain_growth
-from bough.core.explain.remedies import remedies
-from bough.errors import Throttled
-from bough.formats.certificates import certificate_answer, remedy_list
 from bough.model.access import Action, Actor
-from bough.model.reason import WaitReason
-from bough.model.snapshot import Snapshot
-from bough.model.words import OBJECT_WORDS, Words
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
 from bough.store import nodes as node_store
 from bough.store import records as record_store
 
-#: How long a question waits for its turn, and how many plans are made to find remedies.
-TURN_S = 20
-MOST_PLANS = 20
 #: So many groups or nodes are named in a sentence.
 NAMED = 3
 
@@ -94,17 +78,12 @@ class WorkflowExplanation(msgspec.Struct, frozen=True):
 
 
 class Explainer:
-    """Answers all questions that one server is asked.
+    """Answers the questions that a server is asked."""
 
-    What was read and made for one is kept for the next, so that only what has changed since is read
-    and made again.
-    """
-
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, ask: Callable[[Question], Answers]) -> None:
+        """ask:  asks the plan of now (`live_plan`), wherever that is."""
         self._site = site
-        self._turn = threading.Lock()
-        self._builder: SnapshotBuilder | None = None
-        self._memo = Memo()
+        self._ask = ask
 
     def explain(
         self, actor: Actor, name: str, *, with_remedies: bool = False, queues: bool = False
@@ -117,12 +96,20 @@ class Explainer:
         if queues:
             authorise(actor, Action.QUEUE_LIST, names=site.role_names)
         view = query.get_workflow(site, actor, name)
-        waits = _told_once(view, query.why(site, actor, name))
+        waits = _told_once(view, query.reasons_of(view.groups))
         runs = self._with_troubles(view, _running(view))
-        if any(_is_planned(each) for each in waits) or any(each.waiting_tasks for each in runs):
-            gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
-            words = OBJECT_WORDS if queues else PoolWords(site)
-            waits, runs = self._plan(gangs, waits, runs, words, actor if with_remedies else None)
+        gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
+        question = Question(
+            actor.name,
+            waiting=tuple(gangs[each.group] for each in waits if _is_planned(each)),
+            growing=tuple(gangs[each.groups[0]] for each in runs if each.waiting_tasks),
+            queues=queues,
+            pools=self._open_pools(actor) if with_remedies else None,
+        )
+        if question.waiting or question.growing:
+            found = self._ask(question)
+            waits = [_explained(each, found.get(gangs[each.group])) for each in waits]
+            runs = [_growing(each, found.get(gangs[each.groups[0]])) for each in runs]
         return WorkflowExplanation(view.workflow, tuple(waits), tuple(runs))
 
     def _with_troubles(self, view: WorkflowView, runs: list[Runs]) -> list[Runs]:
@@ -146,94 +133,37 @@ class Explainer:
             found.append(msgspec.structs.replace(each, message=message))
         return found
 
-    def _plan(
-        self,
-        gangs: dict[str, str],
-        waits: list[Explained],
-        runs: list[Runs],
-        words: Words,
-        asker: Actor | None,
-    ) -> tuple[list[Explained], list[Runs]]:
-        """The same, with what a plan of now says about each group that is in a queue.
-
-        asker:  the one that wants remedies; `None`: no one does.
-        """
-        if not self._turn.acquire(timeout=TURN_S):
-            raise Throttled("Too many ask why their work waits; try again.")
-        try:
-            snapshot_view = self._take()
-            return [
-                self._explained(snapshot_view, gangs[each.group], each, words, asker)
-                if _is_planned(each)
-                else each
-                for each in waits
-            ], [
-                self._growing(snapshot_view, gangs[each.groups[0]], each, words)
-                if each.waiting_tasks
-                else each
-                for each in runs
-            ]
-        except BaseException:
-            # Nothing is kept that may be half done.
-            self._builder = None
-            raise
-        finally:
-            self._turn.release()
-
-    def _take(self) -> SnapshotView:
-        if self._builder is None:
-            self._builder, self._memo = SnapshotBuilder(self._site), Memo()
-        self._builder.reread_nominated()
-        return self._builder.take()
-
-    def _source(self, snapshot: Snapshot, asker: Actor) -> PoolSource:
-        site, action = self._site, Action.WORKFLOW_CREATE
-        with site.store.read() as connection:
+    def _open_pools(self, actor: Actor) -> frozenset[str]:
+        """The pools that an actor may submit to."""
+        names = self._site.role_names
+        with self._site.store.read() as connection:
             config = read_pool_setup(connection)
-        allowed = {
+        return frozenset(
             pool.name
             for pool in config.pools
-            if allows(asker, action, resource_of(pool), site.role_names)
-        }
-        return PoolSource(snapshot, config, site.namespace, site.prefix, allowed)
-
-    def _explained(
-        self,
-        snapshot_view: SnapshotView,
-        gang: str,
-        wait: Explained,
-        words: Words,
-        asker: Actor | None,
-    ) -> Explained:
-        snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
-        entry = snapshot_view.entries.get(gang)
-        if entry is not None and entry.pool in snapshot_view.offline:
-            # Whatever a plan says of it, nothing can start there.
-            offline, reason = snapshot_view.offline[entry.pool], WaitReason.BACKEND.value
-            return msgspec.structs.replace(wait, reason=reason, message=offline)
-        found = certificate(snapshot, policy, gang, self._memo, words)
-        helpful: RemedyList | None = None
-        if asker is not None:
-            source = self._source(snapshot, asker)
-            searched = remedies(snapshot, policy, gang, most_plans=MOST_PLANS, source=source)
-            helpful = remedy_list(searched, words)
-        return msgspec.structs.replace(
-            wait,
-            reason=wait.reason if found is None else found.reason,
-            message=wait.message if found is None else found.sentence,
-            certificate=certificate_answer(found, words),
-            remedies=helpful,
+            if allows(actor, Action.WORKFLOW_CREATE, resource_of(pool), names)
         )
 
-    def _growing(self, snapshot_view: SnapshotView, gang: str, runs: Runs, words: Words) -> Runs:
-        """An elastic group of which some tasks wait, with what a plan says about these."""
-        snapshot, policy = snapshot_view.snapshot, snapshot_view.policy
-        wanted = explain_growth(snapshot, policy, gang, words=words)
-        if wanted is None:
-            return runs
-        message = f"{runs.message}: {wanted.sentence}"
-        told = certificate_answer(wanted.certificate, words)
-        return msgspec.structs.replace(runs, message=message, certificate=told)
+
+def _explained(wait: Explained, found: GangAnswer | None) -> Explained:
+    """The same, with what a plan says about it."""
+    if found is None:
+        return wait
+    return msgspec.structs.replace(
+        wait,
+        reason=found.reason,
+        message=found.sentence,
+        certificate=found.certificate,
+        remedies=found.remedies,
+    )
+
+
+def _growing(runs: Runs, found: GangAnswer | None) -> Runs:
+    """An elastic group of which some tasks wait, with what a plan says about these."""
+    if found is None:
+        return runs
+    message = f"{runs.message}: {found.sentence}"
+    return msgspec.structs.replace(runs, message=message, certificate=found.certificate)
 
 
 def _is_planned(wait: Explained) -> bool:

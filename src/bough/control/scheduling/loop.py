@@ -9,21 +9,17 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from time import monotonic, perf_counter_ns, thread_time
+from time import monotonic, thread_time
 
 import msgspec
 
 from bough.control.pools import subpool_drain
-from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling import after_restore, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
 from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
+from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.machines import MachineWatch, OtherMachines
-from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.control.site import Site
-from bough.core.cycle.memo import Memo
-from bough.core.cycle.plan import plan
-from bough.core.explain.evictions import excess_texts
 from bough.errors import BoughError, NotLeading
 from bough.model.backend import Backend
 from bough.store.lease import Lease
@@ -78,7 +74,10 @@ class Bell:
 class Scheduler:
     """Decides, as long as it holds the lease."""
 
-    def __init__(self, site: Site, backends: Iterable[Backend]) -> None:
+    def __init__(
+        self, site: Site, backends: Iterable[Backend], ring: Callable[[], None] = lambda: None
+    ) -> None:
+        """ring:  rings the bell of the loop."""
         self._lease = Lease(site.store)
         self._plain_site = site
         #: Nothing that the loop writes is kept unless this server leads.
@@ -91,8 +90,8 @@ class Scheduler:
             if each.machine is not None
         ]
         self._watch()
-        self._builder = SnapshotBuilder(site)
-        self._memo = Memo()
+        #: Questions are answered from it, by any thread.
+        self.live = LivePlan(site, ring)
         self._leads = False
         #: The last restore of the database that this server knows of.
         self._restore = ""
@@ -119,11 +118,12 @@ class Scheduler:
                 done = self.cycle()
                 again = done.applied.changed
                 self._failed = False
+                self.live.followed = done.leads
                 if rung and not done.leads and pass_on is not None:
                     pass_on()
             except Exception as error:
                 # Whatever it is: a server that no longer schedules is worse than one that tries.
-                again = False
+                again = self.live.followed = False
                 self._recover(error)
             pause_s = min(PACE * (thread_time() - had_s), LONGEST_PAUSE_S)
             earliest_s = monotonic() + pause_s
@@ -167,8 +167,7 @@ class Scheduler:
         self._forget()
 
     def _forget(self) -> None:
-        self._builder = SnapshotBuilder(self._site)
-        self._memo = Memo()
+        self.live.reset()
         self._idle = None
         self._watch()
 
@@ -191,6 +190,7 @@ class Scheduler:
 
     def release(self) -> None:
         """Let another server decide."""
+        self.live.followed = False
         self._lease.release()
         self._leads = False
 
@@ -207,7 +207,7 @@ class Scheduler:
 
     def _decide(self) -> CycleResult:
         now_ms = self._site.clock.now_ms()
-        news = self._builder.look()
+        news = self.live.look()
         idle = self._idle
         if not news and idle is not None and now_ms - self._planned_ms < REPLAN_MS:
             return idle
@@ -220,16 +220,12 @@ class Scheduler:
         applied = Applied(stale=True)
         planned_us = waiting = 0
         for _ in range(TRIES):
-            view = self._builder.take()
-            started = perf_counter_ns()
-            decided = plan(view.snapshot, view.policy, self._memo)
-            planned_us = (perf_counter_ns() - started) // 1_000
-            decided = msgspec.structs.replace(decided, version=view.snapshot.version)
-            waiting = len(decided.waits)
-            excesses = excess_texts(self._memo, decided, PoolWords(self._site))
-            applied = apply(self._site, view, decided, excesses)
+            decided = self.live.decide()
+            made, planned_us = decided.plan, decided.planned_us
+            waiting = len(made.waits)
+            applied = apply(self._site, decided.view, made, decided.excesses)
             if not applied.stale:
-                if decided.binds or decided.evictions:
-                    self._builder.expect(decided.version + 1)
+                if made.binds or made.evictions:
+                    self.live.expect(made.version + 1)
                 break
         return CycleResult(leads=True, applied=applied, waiting=waiting, planned_us=planned_us)

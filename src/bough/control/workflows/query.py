@@ -5,7 +5,7 @@ What a role may do with a workflow in a subpool follows from the pool.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -120,7 +120,11 @@ def why(site: Site, actor: Actor, name: str) -> list[Why]:
     """Why each group that waits does."""
     with site.store.read() as connection:
         workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
-        groups = task_store.groups_of(connection, (workflow.uuid,))
+        return reasons_of(task_store.groups_of(connection, (workflow.uuid,)))
+
+
+def reasons_of(groups: Iterable[Group]) -> list[Why]:
+    """The same of groups that were read."""
     found: list[Why] = []
     for group in groups:
         if group.status is TaskStatus.WAITING:

@@ -13,15 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from bough.control.fair_turns import FairTurns
 from bough.errors import Invalid, Unavailable
 from bough.formats.workflow.templates import Template, is_template, read_template, read_variables
 
@@ -49,55 +47,7 @@ _LIMITS = {
 }
 
 
-class FairTurns:
-    """Lets a few work at one time; users who wait have their turns one after the other."""
-
-    def __init__(self, at_once: int = AT_ONCE, of_one_user: int = OF_ONE_USER) -> None:
-        self._at_once = at_once
-        self._of_one_user = of_one_user
-        self._changed = threading.Condition()
-        #: The users who wait, the next one first, and what each of them waits with.
-        self._waiting: dict[str, deque[object]] = {}
-        self._at_work: Counter[str] = Counter()
-
-    @contextmanager
-    def turn(self, user: str, wait_s: float) -> Iterator[None]:
-        """Wait for a turn of a user, and have it."""
-        with self._changed:
-            if not self._wait(user, wait_s):
-                raise Unavailable("Too many templates are being rendered; try again.")
-            self._at_work[user] += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._at_work[user] -= 1
-                if not self._at_work[user]:
-                    del self._at_work[user]
-                self._changed.notify_all()
-
-    def _wait(self, user: str, wait_s: float) -> bool:
-        own = object()
-        self._waiting.setdefault(user, deque()).append(own)
-        try:
-            return self._changed.wait_for(lambda: self._next() is own, wait_s)
-        finally:
-            # Those who wait longer than others come before the user's next turn.
-            left = self._waiting.pop(user)
-            left.remove(own)
-            if left:
-                self._waiting[user] = left
-            self._changed.notify_all()
-
-    def _next(self) -> object:
-        if self._at_work.total() < self._at_once:
-            for user, waiting in self._waiting.items():
-                if self._at_work[user] < self._of_one_user:
-                    return waiting[0]
-        return None
-
-
-_TURNS = FairTurns()
+_TURNS = FairTurns(AT_ONCE, OF_ONE_USER, "Too many templates are being rendered; try again.")
 
 
 class Rendered(msgspec.Struct, frozen=True):

@@ -6,8 +6,7 @@ gang has its turn. What would help costs more, and is asked for by itself.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from functools import cached_property
 
 import msgspec
 
@@ -21,7 +20,7 @@ from bough.core.explain.judge import Decision, Judge, verdict_of
 from bough.core.explain.sentences import name_some
 from bough.core.explain.waiting import Played, begin, explain_wait
 from bough.model.certificate import Certificate, Verdict
-from bough.model.plan import Wait
+from bough.model.plan import Plan, Wait
 from bough.model.policy import Judging, Policy
 from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
@@ -41,48 +40,95 @@ def certificate(
 
     A memo makes it faster, as it does a plan, and never changes what is said.
     """
-    decision = None
-    if policy.judging is Judging.TOGETHER:
-        decision = Judge(snapshot, policy, workload).decide(snapshot)
-        snapshot, memo = decision.snapshot, None
-    with _played(snapshot, policy, memo, words) as played:
-        return _certificate(played, workload, decision)
+    with ExplainedCycle(snapshot, policy, memo) as cycle:
+        return cycle.certificate(workload, words)
+
+
+class ExplainedCycle:
+    """A cycle that was played and stays so: many certificates for the price of one.
+
+    The memo is its own until it is closed.
+    """
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, memo: Memo | None = None) -> None:
+        self._snapshot = snapshot
+        self._policy = policy
+        self._memo = Memo() if memo is None else memo
+        self._mark: int | None = None
+
+    def __enter__(self) -> ExplainedCycle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def certificate(self, workload: str, words: Words = OBJECT_WORDS) -> Certificate | None:
+        """Why a gang waits, or that it does not; `None` where there is no such gang."""
+        if self._policy.judging is Judging.TOGETHER:
+            # Each gang is looked at in the cycle that is about it.
+            decision = Judge(self._snapshot, self._policy, workload).decide(self._snapshot)
+            told = _play(decision.snapshot, self._policy, words)
+            return _certificate(told, workload, decision)
+        with self._memo.dropped_on_error():
+            told = self._told
+            return _certificate(replace(told, played=Played(told.played.cycle, words)), workload)
+
+    @property
+    def plan(self) -> Plan:
+        """What the cycle decided."""
+        return self._told.plan
+
+    def close(self) -> None:
+        """Undo the cycle, so that the memo can be used again."""
+        if self._mark is not None and self._memo.copy is not None:
+            self._memo.copy.undo(self._mark)
+        self._mark = None
+
+    @cached_property
+    def _told(self) -> _Told:
+        copy = self._memo.refresh(self._snapshot, self._policy)
+        self._mark = copy.mark()
+        with self._memo.dropped_on_error():
+            return _Told.of(Played(run(copy), OBJECT_WORDS))
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """A cycle that was played, its plan, and the reasons that this has."""
+
+    played: Played
+    plan: Plan
+    waits: Waits
+
+    @classmethod
+    def of(cls, played: Played) -> _Told:
+        copy = played.cycle.copy
+        plan = played.cycle.outcome.plan(copy.snapshot.version)
+        return cls(played, plan, Waits(copy.snapshot, copy.policy, plan))
 
 
 def certificates_of_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Certificate]:
     """Why each gang waits that does, in the order of the plan, for the price of one cycle."""
-    with _played(snapshot, policy, None, OBJECT_WORDS) as played:
-        plan = played.cycle.outcome.plan(snapshot.version)
-        waits = Waits(snapshot, policy, plan)
-        skipped = {each.workload for each in (*plan.admits, *plan.nominations)}
-        return {
-            wait.workload: explain_wait(played, wait, waits)
-            for wait in waits.every()
-            if wait.workload not in skipped
-        }
+    told = _play(snapshot, policy, OBJECT_WORDS)
+    plan, waits = told.plan, told.waits
+    skipped = {each.workload for each in (*plan.admits, *plan.nominations)}
+    return {
+        wait.workload: explain_wait(told.played, wait, waits)
+        for wait in waits.every()
+        if wait.workload not in skipped
+    }
 
 
-@contextmanager
-def _played(
-    snapshot: Snapshot, policy: Policy, memo: Memo | None, words: Words
-) -> Generator[Played]:
-    """Play a cycle, and undo it after it was looked at, so that a memo can be used again."""
-    memo = Memo() if memo is None else memo
-    copy = memo.refresh(snapshot, policy)
-    mark = copy.mark()
-    with memo.dropped_on_error():
-        yield Played(run(copy), words)
-    copy.undo(mark)
+def _play(snapshot: Snapshot, policy: Policy, words: Words) -> _Told:
+    """Play a cycle that is thrown away afterwards."""
+    return _Told.of(Played(run(Memo().refresh(snapshot, policy)), words))
 
 
-def _certificate(played: Played, name: str, decision: Decision | None) -> Certificate | None:
+def _certificate(told: _Told, name: str, decision: Decision | None = None) -> Certificate | None:
+    played, plan, waits = told.played, told.plan, told.waits
     cycle = played.cycle
     claim = cycle.copy.claims.get(name)
     if claim is None:
         return None
-    snapshot, policy = cycle.copy.snapshot, cycle.copy.policy
-    plan = cycle.outcome.plan(snapshot.version)
-    waits = Waits(snapshot, policy, plan)
     wait = decision.wait if decision is not None else waits.of(claim.gang)
     wait = wait or _wait_of_absent(claim)
     verdict = verdict_of(plan, name, claim.gang, wait)

@@ -28,7 +28,14 @@ class QuotaLack(NamedTuple):
 class Patient:
     """A workload that waits, and how many more plans may be made for it."""
 
-    def __init__(self, source: Source, policy: Policy, name: str, most_plans: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        policy: Policy,
+        name: str,
+        most_plans: int,
+        go_on: Callable[[], bool],
+    ) -> None:
         self.source = source
         self.snapshot = source.snapshot
         self.policy = policy
@@ -39,6 +46,7 @@ class Patient:
         #: Whether it is decided by quota alone.
         self.counted = self.gang is not None and bool(self.gang.pod_sets)
         self._most_plans = most_plans
+        self._go_on = go_on
         self._until = 0
         #: Whether the search for the present kind came to its bound.
         self.gave_up = False
@@ -55,7 +63,7 @@ class Patient:
 
     def decide(self, steps: Sequence[Step]) -> Decision | None:
         """What becomes of it after some steps; `None` once there were too many plans."""
-        if self.judge.plans >= self._until:
+        if self.judge.plans >= self._until or not self._go_on():
             self.gave_up = True
             return None
         return self.judge.decide(self.source.apply(self.name, steps))

@@ -64,12 +64,14 @@ def remedies(
     *,
     most_plans: int = MOST_PLANS,
     source: Source | None = None,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Remedies:
     """What would help a workload that waits, the cheapest first; nothing for one that does not.
 
     source:  what the snapshot was made of; without it, its own cohorts and queues.
+    go_on:  asked before each plan; once it says no, what was found so far is all.
     """
-    patient = Patient(source or Source(snapshot), policy, workload, most_plans)
+    patient = Patient(source or Source(snapshot), policy, workload, most_plans, go_on)
     if patient.gang is None:
         return Remedies()
     decision = patient.judge.decide(snapshot)
