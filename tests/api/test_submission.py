@@ -12,6 +12,7 @@ import yaml
 from bough.control.workflows import query
 from bough.formats.yaml.quantity import parse_quantity
 from bough.model.access import Actor
+from bough.model.backend import BackendAbilities
 from tests.api.house import House
 
 PATH = "/api/pool/team/workflow"
@@ -243,11 +244,16 @@ def test_the_number_of_tasks_is_a_setting(team: House):
 # Warnings
 
 
+def able(team: House, abilities: BackendAbilities) -> None:
+    """Let the only backend be able to do this."""
+    object.__setattr__(team.site, "abilities", {"default": abilities})
+
+
 def test_an_image_that_nobody_runs_is_told(team: House):
     text = "workflow: {name: x, tasks: [{name: a, image: ubuntu}, {name: b, image: ubuntu}]}"
     assert [] == send(team, text)["warnings"]
 
-    object.__setattr__(team.site, "runs_images", False)
+    able(team, BackendAbilities(runs_images=False))
     answer = send(team, text)
     warning = (
         "The image of a and 1 more tasks is not used: this server runs commands on its own machine."
@@ -264,7 +270,7 @@ def test_urls_of_stores_say_where_their_data_is_kept(team: House):
     )
     assert [] == send(team, text)["warnings"]
 
-    object.__setattr__(team.site, "reaches_stores", False)
+    able(team, BackendAbilities(reaches_stores=False))
     answer = send(team, text)
     warning = (
         "The data of s3://bucket/in and 1 more URLs is kept on this server's own machine, for this "
@@ -279,7 +285,7 @@ def test_urls_of_stores_say_where_their_data_is_kept(team: House):
 def test_what_bounds_tasks_that_ask_for_no_memory_or_disk_is_shown(team: House):
     gpu = "workflow: {name: x, resources: {default: {gpu: 1%s}}, tasks: [{name: a, image: i}]}"
     assert send(team, gpu % "")["default_limits"] is None
-    object.__setattr__(team.site, "bounds_tasks", True)
+    able(team, BackendAbilities(bounds_tasks=True))
     (node,) = team.backend.nodes()
     assert node.gpus
     assert node.memory_bytes

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.model.access import RoleNames
+from bough.model.backend import BackendAbilities
 from bough.model.names import SHARED, QueueName
 from bough.store import Store
 
@@ -67,12 +68,8 @@ class Site:
     namespace: str = "default"
     #: What the names of queues and roles begin with.
     prefix: str = "osmo"
-    #: Whether backends run the images that tasks name; if not, the submitter gets a warning.
-    runs_images: bool = True
-    #: Whether backends reach the stores that URLs name; if not, the submitter gets a warning.
-    reaches_stores: bool = True
-    #: Whether backends bound the memory and disk of tasks that ask for none.
-    bounds_tasks: bool = False
+    #: What backends can do for tasks, by their names; of others nothing special is known.
+    abilities: Mapping[str, BackendAbilities] = field(default_factory=dict)
     #: Why no new work can be accepted now; empty: it can.
     refusal: Callable[[], str] = _no_refusal
     #: What encrypts credentials.
@@ -84,6 +81,10 @@ class Site:
     def role_names(self) -> RoleNames:
         """How the roles that come with the product are called."""
         return RoleNames(self.prefix)
+
+    def abilities_of(self, backend: str) -> BackendAbilities:
+        """What a backend can do for tasks."""
+        return self.abilities.get(backend, BackendAbilities())
 
     def pool_queue(self, pool: str) -> str:
         """The inner node that a pool is."""

@@ -119,6 +119,17 @@ class LogPart(NamedTuple):
     start: int = 0
 
 
+class BackendAbilities(msgspec.Struct, frozen=True):
+    """What a backend can do for tasks, as far as those who submit must know."""
+
+    #: Whether it runs the images that tasks name.
+    runs_images: bool = True
+    #: Whether it reaches the stores that URLs name.
+    reaches_stores: bool = True
+    #: Whether it bounds the memory and disk of tasks that ask for none.
+    bounds_tasks: bool = False
+
+
 class Machine(msgspec.Struct, frozen=True):
     """The machine and the folder that a backend belongs to."""
 

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from bough.errors import BoughError
+from bough.server.backend_file import has_local
 from bough.server.settings import Settings
 from bough.store import Store
 from bough.store.reserve import RESERVE_BYTES, keep_reserve
@@ -39,7 +40,7 @@ class DiskSpace:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._store = store
         self._database = _folder_of(store)
-        self._tasks = settings.task_folder if settings.backend == "local" else None
+        self._tasks = settings.task_folder if has_local(settings) else None
         self._full = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="disk", daemon=True)

@@ -9,7 +9,7 @@ import ipaddress
 import os
 import pwd
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,14 @@ from bough.formats.yaml.documents import read_documents
 from bough.model.backend import Backend
 from bough.model.cluster import Node
 from bough.model.pool import OfferedNode
+from bough.server.backend_file import (
+    BackendSettings,
+    VirtualSettings,
+    chosen_backends,
+    has_local,
+)
 from bough.server.settings import TASK_USER, Settings
 
-LOCAL = "local"
-VIRTUAL = "virtual"
 #: How nice the server's session is to others, from -20 to 19.
 GO_FIRST = "-10"
 
@@ -34,42 +38,44 @@ class Host(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def runs_images(settings: Settings) -> bool:
-    """Whether tasks run in their images; where nothing runs, none is missed."""
-    return settings.backend != LOCAL or settings.container_runner is not None
-
-
 def running_lock(settings: Settings) -> Path | None:
     """The file that is locked while tasks run on this machine; `None`: none ever do."""
-    if settings.backend != LOCAL:
+    if not has_local(settings):
         return None
     from bough.backends.local.attempt_folder import Folders  # noqa: PLC0415
 
     return Folders(settings.task_folder).running
 
 
-def reaches_stores(settings: Settings) -> bool:
-    """Whether URLs lead to the stores they name; where nothing runs, none is missed."""
-    return settings.backend != LOCAL
+@contextmanager
+def open_hosts(
+    settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
+) -> Iterator[tuple[Host, ...]]:
+    """Have all backends, and let go of them afterwards; what they run goes on."""
+    with ExitStack() as opened:
+        yield tuple(
+            opened.enter_context(_open(settings, each, now_ms, wake))
+            for each in chosen_backends(settings)
+        )
 
 
 @contextmanager
-def open_host(
-    settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
+def _open(
+    settings: Settings,
+    chosen: BackendSettings,
+    now_ms: Callable[[], int],
+    wake: Callable[[], None],
 ) -> Iterator[Host]:
-    """Have a backend, and let go of it afterwards; what it runs goes on."""
-    if settings.backend == LOCAL:
-        with _local(settings, now_ms, wake) as host:
-            yield host
-    elif settings.backend == VIRTUAL:
-        yield _virtual(settings, now_ms)
+    if isinstance(chosen.options, VirtualSettings):
+        yield _virtual(settings, chosen.name, chosen.options, now_ms)
     else:
-        raise Invalid(f"There is no backend {settings.backend!r}; there are: local, virtual.")
+        with _local(settings, chosen.name, now_ms, wake) as host:
+            yield host
 
 
 @contextmanager
 def _local(
-    settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
+    settings: Settings, name: str, now_ms: Callable[[], int], wake: Callable[[], None]
 ) -> Iterator[Host]:
     from bough.backends.local.backend import LocalBackend  # noqa: PLC0415
     from bough.backends.local.options import LocalOptions, TaskNetwork  # noqa: PLC0415
@@ -93,7 +99,7 @@ def _local(
         data_folders=settings.data_folders,
     )
     _go_first()
-    backend = LocalBackend(options, now_ms, wake)
+    backend = LocalBackend(options, now_ms, wake, name)
     try:
         yield Host(backend, (*backend.warnings, *_about_proxies(settings)))
     finally:
@@ -149,15 +155,17 @@ def _go_first() -> None:
         Path("/proc/self/autogroup").write_text(GO_FIRST)
 
 
-def _virtual(settings: Settings, now_ms: Callable[[], int]) -> Host:
+def _virtual(
+    settings: Settings, name: str, options: VirtualSettings, now_ms: Callable[[], int]
+) -> Host:
     from bough.backends.virtual import VirtualBackend, make_nodes  # noqa: PLC0415
 
     sizes = (settings.cpu_milli, settings.memory_bytes, settings.storage_bytes)
-    if any(each is not None for each in sizes):
+    if settings.backends is None and any(each is not None for each in sizes):
         raise Invalid("--cpus, --memory and --storage are for the backend local; use --nodes.")
-    told = settings.nodes
-    nodes = make_nodes(settings.gpus) if told is None else _offered(told)
-    return Host(VirtualBackend(nodes, now_ms))
+    told = options.nodes
+    nodes = make_nodes(options.gpus) if told is None else _offered(told)
+    return Host(VirtualBackend(nodes, now_ms, name))
 
 
 def _offered(path: Path) -> tuple[OfferedNode, ...]:

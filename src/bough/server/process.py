@@ -31,6 +31,7 @@ from bough.errors import Invalid
 from bough.model.names import plain_name_fault
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
+from bough.server.backend_file import chosen_backends
 from bough.server.connections import (
     ACCEPTED_AT_ONCE,
     BACKLOG,
@@ -47,7 +48,7 @@ from bough.server.data_folder import (
 from bough.server.disk_space import DiskSpace
 from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
-from bough.server.hosting import LOCAL, open_host, reaches_stores, running_lock, runs_images
+from bough.server.hosting import open_hosts, running_lock
 from bough.server.listening import Listening, shown
 from bough.server.middleware import Middleware
 from bough.server.server_key import ServerKey
@@ -160,9 +161,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         namespace=settings.namespace,
         wake=bell,
         refusal=disks.refusal,
-        runs_images=runs_images(settings),
-        reaches_stores=reaches_stores(settings),
-        bounds_tasks=settings.backend == LOCAL,
+        abilities={each.name: each.abilities(settings) for each in chosen_backends(settings)},
         credential_keys=CredentialKeys(settings.credential_key_file),
     )
     try:
@@ -175,10 +174,10 @@ def put_together(settings: Settings) -> Iterator[Running]:
             policy=None if settings.policy is None else str(settings.policy),
         )
         settle_task_folder(settings)
-        with open_host(settings, site.clock.now_ms, bell) as host:
-            engine = Engine(site, (host.backend,), bell)
+        with open_hosts(settings, site.clock.now_ms, bell) as hosts:
+            engine = Engine(site, [host.backend for host in hosts], bell)
             if settings.example:
-                make_example(site, sum(each.gpus for each in host.backend.nodes() or ()))
+                make_example(site, sum(each.gpus for each in hosts[0].backend.nodes() or ()))
             authenticator = Authenticator(site, settings.trusted_proxies)
             application = make_application(
                 authenticator, engine, maximum_body_bytes=settings.maximum_body_bytes
@@ -188,7 +187,8 @@ def put_together(settings: Settings) -> Iterator[Running]:
             application.state.gauges.begin()
             engine.start()
             try:
-                warnings = (*host.warnings, *disks.faults())
+                told = (warning for host in hosts for warning in host.warnings)
+                warnings = (*told, *disks.faults())
                 yield Running(application, site, engine, disks, _warned(started, warnings))
             finally:
                 engine.stop()

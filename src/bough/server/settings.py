@@ -50,6 +50,8 @@ class Settings(msgspec.Struct, frozen=True):
     #: What links to this server begin with; `None`: where it listens.
     public_url: str | None = None
     backend: str = "local"
+    #: A file with several backends, instead of one kind.
+    backends: Path | None = None
     #: `None`: those that are found, or a few to try it out.
     gpus: int | None = None
     #: CPUs, memory and disk to offer; `None`: what the machine has.

@@ -66,6 +66,12 @@ key_file_option = click.option(
     help="Run tasks as processes of this machine, or only let them hold GPUs.",
 )
 @click.option(
+    "--backends",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="A file with several backends instead, each with a name, a kind and options.",
+)
+@click.option(
     "--gpus",
     type=click.IntRange(0, 1_000_000),
     help="GPUs to offer (default: those that nvidia-smi finds; 8 if it finds none).",
@@ -180,8 +186,6 @@ def serve(
     data: str,
     public_url: str | None,
     key_file: str | None,
-    nodes: str | None,
-    policy: str | None,
     trusted: tuple[str, ...],
     folders: tuple[str, ...],
     **options: Any,
@@ -190,17 +194,17 @@ def serve(
 
     The first start writes a token for the first administrator to admin-token in the data folder.
     """
+    files = {each: options.pop(each) for each in ("nodes", "backends", "policy")}
     sizes = {each: options.pop(each) for each in ("cpus", "memory", "storage")}
     for each in ("gpus", *sizes):
-        if nodes is not None and (sizes | options)[each] is not None:
+        if files["nodes"] is not None and (sizes | options)[each] is not None:
             raise click.UsageError(f"--{each} and --nodes exclude each other.")
     known = server("settings")
     settings = known.Settings(
         data=Path(data),
         public_url=None if public_url is None else known.check_public_url(public_url),
         key_file=None if key_file is None else Path(key_file),
-        nodes=None if nodes is None else Path(nodes),
-        policy=None if policy is None else Path(policy),
+        **{name: None if path is None else Path(path) for name, path in files.items()},
         trusted_proxies=tuple(map(_network, trusted)),
         data_folders=tuple(map(Path, folders)),
         cpu_milli=known.read_size("--cpus", "cpu", sizes["cpus"]),

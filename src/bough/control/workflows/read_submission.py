@@ -10,9 +10,7 @@ from bough.control.site import Site
 from bough.control.workflows.query import get_spec, get_workflow
 from bough.control.workflows.rendering import Rendered, render
 from bough.control.workflows.specs import (
-    image_warnings,
     read_spec,
-    store_warnings,
     with_environment,
     with_environment_of,
 )
@@ -142,7 +140,5 @@ def _read(
         maximum_tasks=settings.max_num_tasks,
         uploading=uploading,
     )
-    images = image_warnings(spec, runs_images=site.runs_images)
-    stores = store_warnings(spec, reaches_stores=site.reaches_stores)
-    warnings = (*rendered.warnings, *spec.warnings, *images, *stores)
+    warnings = (*rendered.warnings, *spec.warnings)
     return msgspec.structs.replace(spec, warnings=warnings)

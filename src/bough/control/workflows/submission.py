@@ -20,6 +20,7 @@ from bough.control.workflows import admission
 from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.read_submission import check_uses
+from bough.control.workflows.specs import image_warnings, store_warnings
 from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from bough.model.access import Action, Actor
@@ -153,7 +154,13 @@ def _enter(
     admission.check_form(spec, settings)
     _check_user(connection, actor, settings)
     largest = _largest(connection, target, spec)
-    warnings = (*spec.warnings, *cautions(spec, target.pool, settings, largest))
+    able = site.abilities_of(target.pool.backend)
+    warnings = (
+        *spec.warnings,
+        *image_warnings(spec, runs_images=able.runs_images),
+        *store_warnings(spec, reaches_stores=able.reaches_stores),
+        *cautions(spec, target.pool, settings, largest),
+    )
     return target, settings, (*warnings, *_warnings(site, connection, target))
 
 
@@ -170,9 +177,10 @@ def _default_limits(
 ) -> DefaultLimits | None:
     """What bounds tasks that ask for no memory or disk, on the node that gives the least."""
     tasks = [task for group in spec.groups for task in group.tasks]
-    if not site.bounds_tasks or all(t.requests.memory_bytes and t.storage_bytes for t in tasks):
-        return None
     backend = target.pool.backend
+    bounded = site.abilities_of(backend).bounds_tasks
+    if not bounded or all(t.requests.memory_bytes and t.storage_bytes for t in tasks):
+        return None
     nodes = [each for each in node_store.list_all(connection) if each.backend == backend]
     found = [each.default_limits(1) for each in nodes]
     if not found:

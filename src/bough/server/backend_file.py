@@ -1,0 +1,145 @@
+"""Which backends a server has, by their names: one by `--backend`, or several by `--backends FILE`.
+
+    backends:
+    - {name: default, kind: local}
+    - {name: lab, kind: virtual, options: {gpus: 64}}
+
+Pools say by `backend` which of them runs their workflows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bough.errors import Invalid
+from bough.formats.yaml.documents import read_file
+from bough.formats.yaml.fields import suggest
+from bough.model.backend import BackendAbilities
+from bough.model.names import plain_name_fault
+from bough.server.settings import Settings
+
+LOCAL = "local"
+VIRTUAL = "virtual"
+KINDS = (LOCAL, VIRTUAL)
+#: What pools refer to that say nothing else, and a single backend is called.
+DEFAULT = "default"
+
+
+class VirtualSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What can be said of a backend on which nothing runs."""
+
+    gpus: int | None = None
+    #: A file with Nodes, instead of a number of GPUs.
+    nodes: Path | None = None
+
+
+class LocalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of this machine everything is said by the options of the command."""
+
+
+#: What can be said of each kind, under `options`.
+_SHAPES: dict[str, type[VirtualSettings | LocalSettings]] = {
+    LOCAL: LocalSettings,
+    VIRTUAL: VirtualSettings,
+}
+
+
+class BackendSettings(msgspec.Struct, frozen=True):
+    """One backend."""
+
+    name: str
+    kind: str
+    options: VirtualSettings | LocalSettings
+
+    def abilities(self, settings: Settings) -> BackendAbilities:
+        """What it can do for tasks, as far as a submitter must know."""
+        if self.kind != LOCAL:
+            return BackendAbilities()
+        return BackendAbilities(
+            runs_images=settings.container_runner is not None,
+            reaches_stores=False,
+            bounds_tasks=True,
+        )
+
+
+def chosen_backends(settings: Settings) -> tuple[BackendSettings, ...]:
+    """The backends of a server."""
+    if settings.backends is not None:
+        return _read(settings.backends)
+    kind = _check_kind("--backend", settings.backend)
+    if kind == LOCAL:
+        return (BackendSettings(DEFAULT, kind, LocalSettings()),)
+    return (BackendSettings(DEFAULT, kind, VirtualSettings(settings.gpus, settings.nodes)),)
+
+
+def has_local(settings: Settings) -> bool:
+    """Whether tasks run on this machine."""
+    return any(each.kind == LOCAL for each in chosen_backends(settings))
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    kind: str
+    options: dict[str, Any] = {}
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    backends: tuple[_Entry, ...]
+
+
+def _read(path: Path) -> tuple[BackendSettings, ...]:
+    documents = read_file(str(path))
+    if len(documents) != 1:
+        raise Invalid(f"{path}: one document with backends is expected, not {len(documents)}.")
+    try:
+        file = msgspec.convert(documents[0].value, _File)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{path}: {error}.") from None
+    if not file.backends:
+        raise Invalid(f"{path}: backends: at least one is needed.")
+    found = tuple(_backend(path, number, each) for number, each in enumerate(file.backends))
+    names = [each.name for each in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise Invalid(f"{path}: backends: there are several of the name {name}.")
+    if sum(each.kind == LOCAL for each in found) > 1:
+        raise Invalid(f"{path}: backends: only one can be {LOCAL}, as there is one machine.")
+    return found
+
+
+def _backend(path: Path, number: int, entry: _Entry) -> BackendSettings:
+    where = f"{path}: backends[{number}]"
+    fault = plain_name_fault(f"{where}.name", entry.name)
+    if fault is not None:
+        raise Invalid(fault)
+    kind = _check_kind(f"{where}.kind", entry.kind)
+    try:
+        options = msgspec.convert(entry.options, _SHAPES[kind], dec_hook=_path)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{where}.options: {error}.") from None
+    if isinstance(options, VirtualSettings):
+        if options.gpus is not None and options.gpus < 0:
+            raise Invalid(f"{where}.options.gpus: {options.gpus} must not be less than 0.")
+        if options.nodes is not None:
+            # Paths in the file are relative to its folder.
+            nodes = path.parent / options.nodes
+            options = msgspec.structs.replace(options, nodes=nodes)
+    return BackendSettings(entry.name, kind, options)
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError
+
+
+def _check_kind(where: str, kind: str) -> str:
+    if kind not in KINDS:
+        hint = suggest(kind, list(KINDS))
+        raise Invalid(
+            f"{where}: there is no backend {kind!r}; there are: {', '.join(KINDS)}{hint}."
+        )
+    return kind
