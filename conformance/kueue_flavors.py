@@ -115,8 +115,6 @@ def answer_partial(case: dict[str, Any]) -> dict[str, Any]:
 
 def _question(case: dict[str, Any]) -> FlavorQuestion:
     data = case["input"]
-    if data.get("fair_sharing"):
-        raise UnsupportedError("fair sharing")
     if data.get("replaces_slice"):
         raise UnsupportedError("elastic workload slices")
     if data.get("topologies"):

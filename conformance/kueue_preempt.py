@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from bough.core.cycle.candidates import Candidates
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.givers import Givers, Row
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing, standing_of
 from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import (
@@ -19,7 +22,8 @@ from bough.model.admission import (
     ReclaimWithinCohort,
 )
 from bough.model.gang import LONG_AGO
-from bough.model.policy import Policy
+from bough.model.plan import EvictionRule
+from bough.model.policy import KUEUE_FAIR, Policy
 from bough.model.quota import Cohort, FlavorQuotas, FlavorResource, Queue, Quota, ResourceGroup
 from bough.model.snapshot import Snapshot
 from bough.model.workload import Admission, Assignment, PodSet, Workload
@@ -35,8 +39,6 @@ def answer_victims(case: dict[str, Any]) -> dict[str, Any]:
     """The victims of a newcomer whose flavors are given."""
     data = case["input"]
     try:
-        if data.get("fair_sharing"):
-            raise UnsupportedError("fair sharing")
         policy = policy_of(case)
         incoming = workload_of(data["incoming"])
         running = [workload_of(each) for each in data["workloads"]]
@@ -79,6 +81,41 @@ def answer_order(case: dict[str, Any]) -> dict[str, Any]:
     standing = Standing(-highest, LONG_AGO, "", "")
     found = _everyone(copy, own, standing)
     return {"actual": {"order": [key.partition("/")[2] for key in found]}}
+
+
+def answer_givers(case: dict[str, Any]) -> dict[str, Any]:
+    """Which queues are asked to give, one after the other, where nothing that they give counts."""
+    data = case["input"]
+    own = data["preemptor_cluster_queue"]
+    copy = _working_copy(
+        [cohort_of(each) for each in data["cohorts"]],
+        [queue_of(each) for each in data["cluster_queues"]],
+        [workload_of(each) for each in data["workloads"]],
+        KUEUE_FAIR,
+    )
+    givers = Givers(copy, Preemptor(copy.forest.leaves[own], Standing(0, LONG_AGO, "", ""), {}, ()))
+    rows = {
+        queue: Row(
+            iter([_given(copy, queue, each) for _, each in copy.forest.leaves[queue].running])
+        )
+        for queue in data["candidate_cluster_queues"]
+    }
+    contest = givers.contest(rows)
+    actions = iter(data["actions"] or ())
+    visited: list[str] = []
+    while (queue := contest.next()) is not None:
+        visited.append(queue)
+        if next(actions, "pop") == "drop":
+            rows[queue].close()
+        else:
+            rows[queue].pop()
+        givers.settle(contest, queue)
+    return {"actual": {"visit_order": visited}}
+
+
+def _given(copy: WorkingCopy, queue: str, claim: Claim) -> Victim:
+    root = copy.path(queue)[-1]
+    return Victim(claim, (), None, EvictionRule.FAIR_SHARE, root, claim.charges)
 
 
 def answer_policy(case: dict[str, Any]) -> dict[str, Any]:
@@ -176,6 +213,7 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "preempt_fair": answer_victims,
     "random_preempt_classic": answer_victims,
     "random_preempt_fair": answer_victims,
+    "preempt_fair_order": answer_givers,
     "preempt_order": answer_order,
     "preempt_policy": answer_policy,
 }

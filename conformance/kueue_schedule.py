@@ -25,6 +25,7 @@ REASONS = {
     EvictionRule.PREEMPT: "InClusterQueue",
     EvictionRule.RECLAIM: "InCohortReclamation",
     EvictionRule.RECLAIM_WHILE_BORROWING: "InCohortReclaimWhileBorrowing",
+    EvictionRule.FAIR_SHARE: "InCohortFairSharing",
     EvictionRule.DRAIN: "ClusterQueueStopped",
 }
 
@@ -54,8 +55,6 @@ def answer_schedule(case: dict[str, Any]) -> dict[str, Any]:
 
 def snapshot_of(data: dict[str, Any]) -> Snapshot:
     """The state of a case at the time 0, which is its now."""
-    if data.get("fair_sharing"):
-        raise UnsupportedError("fair sharing")
     if "admission_fair_sharing" in data:
         raise UnsupportedError("admission fair sharing")
     if data.get("extra_objects"):

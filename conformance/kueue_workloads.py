@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 
 from bough.model.cluster import Taint, TaintEffect, Toleration
-from bough.model.policy import KUEUE, OrderKey, Policy, RequeuingTimestamp
+from bough.model.policy import (
+    KUEUE,
+    KUEUE_FAIR,
+    OrderKey,
+    Policy,
+    RequeuingTimestamp,
+    ShareRule,
+)
 from bough.model.workload import (
     Admission,
     Assignment,
@@ -34,6 +41,8 @@ FIELDS = {
 #: Gates that are translated otherwise, that decide nothing here, or that belong to features whose
 #: use is refused where it is seen.
 NEUTRAL = {
+    "FairSharingPreemptWithinNominal",
+    "FairSharingPrioritizeNonBorrowing",
     "PrioritizePreemptorWorkloads",
     "PrioritySortingWithinCohort",
     "ElasticJobsViaWorkloadSlices",
@@ -41,6 +50,16 @@ NEUTRAL = {
     "TASBalancedPlacement",
     "TASRecomputeAssignmentWithinSchedulingCycle",
     "TopologyAwareScheduling",
+}
+#: Gates without which a criterion of the order is not looked at.
+ORDERS = {
+    "PrioritySortingWithinCohort": OrderKey.PRIORITY,
+    "FairSharingPrioritizeNonBorrowing": OrderKey.WITHIN_QUOTA,
+}
+#: How Kueue calls the rules by which shares are compared.
+STRATEGIES = {
+    "LessThanOrEqualToFinalShare": ShareRule.FINAL_SHARE,
+    "LessThanInitialShare": ShareRule.INITIAL_SHARE,
 }
 SLICE_ANNOTATION = "kueue.x-k8s.io/workload-slice-replacement-for"
 
@@ -53,8 +72,11 @@ def policy_of(case: dict[str, Any]) -> Policy:
     """The policy with the case's gates; those that we have no choice for are refused."""
     gates = case.get("feature_gates") or {}
     by_priority = gates.get("PrioritySortingWithinCohort", True)
+    fair = bool(case["input"].get("fair_sharing"))
+    preset = KUEUE_FAIR if fair else KUEUE
     choices: dict[str, Any] = {
-        "order": _order(by_priority, gates.get("PrioritizePreemptorWorkloads", False)),
+        "order": _order(preset, gates),
+        "take_by_share": _rules(case) if fair else (),
         "reclaimed_waits_anew": not by_priority,
         "requeuing_timestamp": RequeuingTimestamp(
             case["input"].get("requeuing_timestamp") or "Eviction"
@@ -65,13 +87,24 @@ def policy_of(case: dict[str, Any]) -> Policy:
             choices[FIELDS[gate]] = on
         elif on and gate not in NEUTRAL:
             raise UnsupportedError(f"gate {gate}")
-    return msgspec.structs.replace(KUEUE, **choices)
+    return msgspec.structs.replace(preset, **choices)
 
 
-def _order(by_priority: bool, nominated_first: bool) -> tuple[OrderKey, ...]:
-    dropped = set[OrderKey]() if by_priority else {OrderKey.PRIORITY}
-    kept = tuple(key for key in KUEUE.order if key not in dropped)
-    return (kept[0], OrderKey.NOMINATED, *kept[1:]) if nominated_first else kept
+def _order(preset: Policy, gates: dict[str, bool]) -> tuple[OrderKey, ...]:
+    dropped = {key for gate, key in ORDERS.items() if not gates.get(gate, True)}
+    kept = tuple(key for key in preset.order if key not in dropped)
+    if not gates.get("PrioritizePreemptorWorkloads", False):
+        return kept
+    first = tuple(key for key in kept if key is OrderKey.HOLDS_QUOTA)
+    return (*first, OrderKey.NOMINATED, *kept[len(first) :])
+
+
+def _rules(case: dict[str, Any]) -> tuple[ShareRule, ...]:
+    strategies = case["input"].get("fair_sharing_strategies") or list(STRATEGIES)
+    rules = tuple(STRATEGIES[each] for each in strategies)
+    gates = case.get("feature_gates") or {}
+    entitled = gates.get("FairSharingPreemptWithinNominal", True)
+    return (ShareRule.WITHIN_QUOTA, *rules) if entitled else rules
 
 
 def flavor_of(data: dict[str, Any]) -> Flavor:

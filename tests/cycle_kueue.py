@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 import msgspec
 
@@ -48,8 +49,10 @@ def group(resource: str = "gpu", **flavors: Amount) -> ResourceGroup:
     )
 
 
-def cohort(name: str, parent: str | None = None, **flavors: Amount) -> Cohort:
-    return Cohort(name, parent, (group(**flavors),) if flavors else ())
+def cohort(
+    name: str, parent: str | None = None, *, weight: Fraction | int = 1, **flavors: Amount
+) -> Cohort:
+    return Cohort(name, parent, (group(**flavors),) if flavors else (), Fraction(weight))
 
 
 def queue(
@@ -64,6 +67,7 @@ def queue(
     fungibility: FlavorFungibility | None = None,
     rules: AdmissionRules | None = None,
     groups: tuple[ResourceGroup, ...] | None = None,
+    weight: Fraction | int = 1,
     **flavors: Amount,
 ) -> Queue:
     """A queue; flavors by name, of the resource gpu."""
@@ -79,7 +83,7 @@ def queue(
                 threshold,
             ),
         )
-    return Queue(name, cohort, groups or (group(**flavors),), rules=rules)
+    return Queue(name, cohort, groups or (group(**flavors),), Fraction(weight), rules)
 
 
 def pods(count: int = 1, minimum: int | None = None, name: str = "main", **requests: int) -> PodSet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from bough.core.cycle.contest import Contender, Contest
+from bough.core.cycle.contest import Contender, Contest, by_weight
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import Cohort, FlavorResource, Queue
 from tests.cycle_gangs import cohort, queue, quota
@@ -22,7 +22,7 @@ def turns(cohorts: list[Cohort], queues: list[Queue], count: int, **heads: int) 
             return None
         return Contender((0, 0, 0, name), {GPU: heads.get(name, 1)})
 
-    contest = Contest(tree, sorted(left), head)
+    contest = Contest(tree, sorted(left), head, by_weight)
     served: list[str] = []
     while len(served) < count and (name := contest.next()) is not None:
         tree.add_usage(name, {GPU: heads.get(name, 1)})
@@ -86,7 +86,7 @@ def test_who_has_nothing_left_is_passed_over() -> None:
     def head(name: str) -> Contender | None:
         return Contender((0, 0, 0, name), {GPU: 1}) if heads[name] else None
 
-    contest = Contest(tree, ["a", "b"], head)
+    contest = Contest(tree, ["a", "b"], head, by_weight)
     served: list[str] = []
     while (name := contest.next()) is not None:
         heads[name].pop()

@@ -25,12 +25,14 @@ from bough.model.placement import Packing, PlacePolicy
 from bough.model.policy import (
     KAI,
     KUEUE,
+    KUEUE_FAIR,
     OSMO,
     Heads,
     Judging,
     OrderKey,
     Policy,
     RequeuingTimestamp,
+    ShareRule,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +56,7 @@ def test_an_empty_policy_is_the_default():
     assert KUEUE == policy_of(documents("{}")[0], KUEUE).policy
 
 
-@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KUEUE_FAIR, KAI])
 def test_a_preset_is_a_policy(preset: Policy):
     assert PolicyRead(preset, []) == read(f"preset: {preset.name}")
 
@@ -102,7 +104,13 @@ def test_every_kind_of_field_can_be_written():
     )
 
 
-@pytest.mark.parametrize("preset", [OSMO, KUEUE, KAI])
+def test_a_list_may_be_emptied():
+    fair = read("preset: kueue-fair\ntake_by_share: []")
+
+    assert PolicyRead(msgspec.structs.replace(KUEUE_FAIR, take_by_share=()), []) == fair
+
+
+@pytest.mark.parametrize("preset", [OSMO, KUEUE, KUEUE_FAIR, KAI])
 def test_a_policy_that_is_written_out_is_read_back(preset: Policy):
     text = msgspec.json.encode(policy_document(preset, preset.name)).decode()
 
@@ -145,7 +153,11 @@ def test_what_is_unknown_is_named_with_what_was_probably_meant():
 @pytest.mark.parametrize(
     ("text", "field", "message"),
     [
-        ("preset: osmos", "preset", "expected one of osmo, kueue, kai, not the text 'osmos'"),
+        (
+            "preset: osmos",
+            "preset",
+            "expected one of osmo, kueue, kueue-fair, kai, not the text 'osmos'",
+        ),
         ("heads: frist", "heads", "did you mean first?"),
         ("order: [priority, time]", "order[1]", "expected one of holds_quota, nominated"),
         ("order: [priority, priority]", "order[1]", "priority stands here twice"),
@@ -210,7 +222,7 @@ def test_every_choice_of_a_field_is_documented():
     text = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
 
     gangs = [*LineOrder, *GrowthTurn, *VictimAge, *VictimSearch, *Packing]
-    choices = [*Judging, *Heads, *OrderKey, *RequeuingTimestamp, *gangs]
+    choices = [*Judging, *Heads, *OrderKey, *ShareRule, *RequeuingTimestamp, *gangs]
 
     assert [] == [each.value for each in choices if f"`{each.value}`" not in text]
 
@@ -239,5 +251,5 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return ", ".join(f"`{each}`" for each in value)
+        return ", ".join(f"`{each}`" for each in value) or "none"
     return f"`{value}`" if isinstance(value, str) else str(value)

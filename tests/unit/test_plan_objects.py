@@ -213,6 +213,21 @@ def test_fair_sharing_is_named_where_the_policy_does_not_use_it(ask):
     assert lines == [each["line"] for each in found["problems"]]
 
 
+def test_fair_sharing_of_queues_and_cohorts_is_not_named_where_the_policy_uses_it(ask, tmp_path):
+    policy = tmp_path / "fair.yaml"
+    policy.write_text("preset: kueue-fair\n")
+    fair = ", fairSharing: {weight: 1}"
+    found = ask(
+        f"plan FILE --policy {policy}",
+        kueue("ResourceFlavor", "h100"),
+        kueue("Cohort", "c", "fairSharing: {weight: 2}"),
+        cluster_queue("a", more=fair),
+        kueue("LocalQueue", "a, namespace: ns", "clusterQueue: a" + fair),
+    )
+
+    assert ["LocalQueue/ns/a"] == [subject for subject, _, _ in warnings(found)]
+
+
 def test_a_workload_is_planned_by_its_quota_whatever_else_its_pods_demand(ask):
     found = ask(
         "plan FILE",

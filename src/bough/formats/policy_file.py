@@ -22,7 +22,7 @@ from bough.errors import Broken, Invalid
 from bough.formats.yaml.documents import read_file, read_text
 from bough.formats.yaml.fields import Fields, Reading, suggest
 from bough.formats.yaml.times import parse_duration_s
-from bough.model.policy import KAI, KUEUE, OSMO, Policy
+from bough.model.policy import KAI, KUEUE, KUEUE_FAIR, OSMO, Policy
 from bough.model.problem import Problem, Severity, problem_line
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: How "no limit" is written.
 NONE = "none"
-PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KAI)}
+PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KUEUE_FAIR, KAI)}
 #: The key under which a document names the preset that it changes.
 PRESET = "preset"
 #: What would stop a scheduler is refused: no search that may try nothing, and no right to evict of
@@ -50,6 +50,7 @@ class Preset(StrEnum):
 
     OSMO = OSMO.name
     KUEUE = KUEUE.name
+    KUEUE_FAIR = KUEUE_FAIR.name
     KAI = KAI.name
 
 
@@ -238,6 +239,7 @@ def _bounded(fields: Fields, name: str, number: int) -> object:
 def _read_choices(fields: Fields, name: str, choices: Any) -> object:
     known = {choice.value: choice for choice in choices}
     found: list[object] = []
+    before = len(fields.reading.problems)
     texts = fields.texts(name)
     for index, text in enumerate(texts):
         path = (*fields.path, name, index)
@@ -249,7 +251,7 @@ def _read_choices(fields: Fields, name: str, choices: Any) -> object:
             fields.reading.error(path, f"{text} stands here twice")
         else:
             found.append(known[text])
-    return tuple(found) if len(found) == len(texts) and found else _WRONG
+    return tuple(found) if len(fields.reading.problems) == before else _WRONG
 
 
 def _struct_of(kind: inspect.Type) -> type[msgspec.Struct] | None:

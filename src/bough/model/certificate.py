@@ -127,6 +127,17 @@ class Excess(msgspec.Struct, frozen=True):
         return self.quota - self.withdrawn - self.used
 
 
+class NodeShare(msgspec.Struct, frozen=True):
+    """How much of what its parent could lend a node of the quota tree took for its weight."""
+
+    node: TreeNode
+    #: `0.334`, rounded up; `infinite` where it has no weight and takes anything.
+    share: str
+    weight: str
+    #: The resource that counts; empty where the share is 0.
+    resource: str = ""
+
+
 class EvictionCertificate(msgspec.Struct, frozen=True):
     """Why a workload, or some of its pods, must end."""
 
@@ -148,5 +159,7 @@ class EvictionCertificate(msgspec.Struct, frozen=True):
     level: TreeNode | None = None
     #: From the queue up to that node: what used more than its quota.
     excesses: tuple[Excess, ...] = ()
+    #: Where shares decided: those of the two nodes below that one, the victim's side first.
+    shares: tuple[NodeShare, ...] = ()
     #: Why the preemptor could not start beside it; `None`: quota was there, but no place.
     need: Refusal | None = None

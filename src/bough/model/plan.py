@@ -44,6 +44,8 @@ class EvictionRule(StrEnum):
     RECLAIM = "reclaim"
     #: Borrowed quota goes to a gang that also borrows, but ranks higher.
     RECLAIM_WHILE_BORROWING = "reclaim_while_borrowing"
+    #: Borrowed quota goes to a gang whose side of the tree has a smaller share.
+    FAIR_SHARE = "fair_share"
     #: A running gang has fallen below its minimum.
     STALE = "stale"
     #: The queue was stopped and is drained.

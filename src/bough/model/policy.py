@@ -45,10 +45,30 @@ class OrderKey(StrEnum):
     NOMINATED = "nominated"
     #: What needs the smaller part of the tree to borrow from; not borrowing comes first.
     BORROWING_HEIGHT = "borrowing_height"
+    #: At each level of the tree: what leaves the child that it is below within its quota of what is
+    #: asked for.
+    WITHIN_QUOTA = "within_quota"
+    #: At each level of the tree: the child whose share would then be the smallest for its weight.
+    SHARE = "share"
     #: The higher priority.
     PRIORITY = "priority"
     #: What has waited longer.
     TIMESTAMP = "timestamp"
+
+
+class ShareRule(StrEnum):
+    """By which rule a gang may take from a queue that has more of the common pot.
+
+    Compared are the two nodes below the lowest one that both queues are below, with what the gang
+    asks for counted on its side.
+    """
+
+    #: The gang's own queue stays within its quota of what is scarce: shares are not asked for.
+    WITHIN_QUOTA = "within_quota"
+    #: Its side has no larger share than the other one has after the victim has ended.
+    FINAL_SHARE = "final_share"
+    #: Its side has a smaller share than the other one has as long as the victim runs.
+    INITIAL_SHARE = "initial_share"
 
 
 class RequeuingTimestamp(StrEnum):
@@ -78,6 +98,10 @@ class Policy(msgspec.Struct, frozen=True):
         OrderKey.PRIORITY,
         OrderKey.TIMESTAMP,
     )
+    #: The rules, in order, by which a gang takes from other queues; the queue that has most gives
+    #: first. `final_share` and `initial_share` are tried one after the other. None of them: quota
+    #: alone decides, and shares are not asked for.
+    take_by_share: tuple[ShareRule, ...] = ()
     requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
     #: What lost borrowed quota to a gang that borrows counts as waiting since then, not since its
     #: creation. Only needed where priority is no criterion: else the loser would go first again.
@@ -96,6 +120,11 @@ class Policy(msgspec.Struct, frozen=True):
 
     #: How gangs are served.
     gangs: GangRules = GangRules()
+
+    @property
+    def orders_by_level(self) -> bool:
+        """Whether those that are judged together are compared level by level of the tree."""
+        return OrderKey.SHARE in self.order or OrderKey.WITHIN_QUOTA in self.order
 
     @property
     def nominated_first(self) -> bool:
@@ -124,6 +153,14 @@ KUEUE = Policy(
         strict_within_rank=False,
         reservations=0,
     ),
+)
+#: The fair sharing of Kueue, with its defaults: the one with the smallest share goes first, the one
+#: with the largest gives back.
+KUEUE_FAIR = msgspec.structs.replace(
+    KUEUE,
+    name="kueue-fair",
+    order=(OrderKey.WITHIN_QUOTA, OrderKey.SHARE, OrderKey.PRIORITY, OrderKey.TIMESTAMP),
+    take_by_share=(ShareRule.WITHIN_QUOTA, ShareRule.FINAL_SHARE, ShareRule.INITIAL_SHARE),
 )
 #: KAI Scheduler, without its fair shares.
 KAI = Policy(

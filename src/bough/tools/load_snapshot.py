@@ -49,10 +49,6 @@ _HINT = (
 )
 
 
-#: Criteria by which a cycle shares by the weights of Kueue's `fairSharing`. There are none yet.
-_FAIR_ORDER: tuple[OrderKey, ...] = ()
-
-
 class Scene(NamedTuple):
     """What to plan, and how."""
 
@@ -65,7 +61,7 @@ class Scene(NamedTuple):
 class _Loaded(NamedTuple):
     snapshot: Snapshot
     problems: list[Problem]
-    #: Warnings that only count where the policy does not share by weight.
+    #: Warnings that only count where the policy does not share by what they name.
     fair_sharing: list[Problem]
     written: WrittenObjects
 
@@ -86,8 +82,7 @@ def load_scene(
     if policy is not None:
         chosen, wrong = read_policy(policy, preset, lenient=lenient)
         problems += wrong
-    if not uses_fair_sharing(chosen):
-        problems += fair_sharing
+    problems += [each for each in fair_sharing if not _is_used(each, chosen)]
     problems = in_order(problems, texts.files)
     refuse_errors(problems, lenient=lenient)
     if not snapshot.queues and not snapshot.local_queues:
@@ -100,9 +95,10 @@ def time_ms(text: str) -> int:
     return parse_time_ms(text)
 
 
-def uses_fair_sharing(policy: Policy) -> bool:
-    """Whether a policy shares by the weights of Kueue's `fairSharing`."""
-    return any(key in _FAIR_ORDER for key in policy.order)
+def _is_used(unused: Problem, policy: Policy) -> bool:
+    """Whether a policy does share by the `fairSharing` of an object: never by a local queue's."""
+    by_share = OrderKey.SHARE in policy.order or bool(policy.take_by_share)
+    return by_share and not unused.subject.startswith("LocalQueue")
 
 
 def _load(documents: list[Document], *, lenient: bool) -> _Loaded:

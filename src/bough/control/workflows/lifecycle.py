@@ -51,6 +51,7 @@ _PREEMPTING = {
     EvictionRule.PREEMPT.value,
     EvictionRule.RECLAIM.value,
     EvictionRule.RECLAIM_WHILE_BORROWING.value,
+    EvictionRule.FAIR_SHARE.value,
 }
 _EVICTING = {DRAIN, VANISHED, EvictionRule.STALE.value}
 #: What becomes of an attempt whatever its exit code and its exit actions: the event, the code that

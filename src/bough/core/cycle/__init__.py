@@ -31,6 +31,7 @@ Victims
 
 - preemption: the search for the victims of one gang: enough quota, and enough room
 - candidates: which gangs may be evicted for which, and in what order
+- givers: where shares decide, which queue gives back next, and whether it may be made to
 - tiers: from which other queues, and with which advantage
 - victim: what ends together: a gang, or a part of it
 - victims: the search loop: take in order until it fits, put back what is not needed
@@ -44,7 +45,7 @@ The state
 - line: the gangs that wait in a queue, alike ones together
 - queue_order: which gang goes first, in line and as a victim
 - idle_lines: the next gang of each queue while idle capacity is shared
-- contest: whose turn it is then, by weight, at every level of the tree
+- contest: whose turn it is, at every level of the tree: by weight then, by shares elsewhere
 - forest: the quota tree as a cycle walks it, with the gangs that hold quota
 - ledgers: what is guaranteed, what everything takes, what still holds
 - quota_cost: what a pod counts against the quota of its queue

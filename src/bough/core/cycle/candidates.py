@@ -13,6 +13,7 @@ from itertools import islice
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.forest import Ranked
+from bough.core.cycle.givers import Givers
 from bough.core.cycle.tiers import Preemptor, Tier, is_out_of_reach, tiers_of
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
@@ -25,7 +26,6 @@ from bough.core.gang.tree import pods_of
 from bough.core.quota.account import Account, Charge, charge, credit
 from bough.errors import Broken
 from bough.model.admission import (
-    BorrowWithinCohort,
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
@@ -44,9 +44,9 @@ class Candidates:
         #: By cohort, once it was asked for; see `_below`.
         self._own_side: dict[TreeNode, list[tuple[Account | None, int]]] = {}
         #: Whether the preemptor's queue may take from others while it borrows itself.
-        self.reclaims_while_borrowing = (
-            self._rules.borrow_within_cohort is not BorrowWithinCohort.NEVER
-        )
+        self.reclaims_while_borrowing = preemptor.leaf.preempts_while_borrowing
+        #: Where shares decide which queue gives back.
+        self._givers = Givers(copy, preemptor) if copy.policy.take_by_share else None
         self._path = copy.path(preemptor.leaf.queue.name)
         self._levels = list(tiers_of(copy, preemptor)) if copy.rules.reclaim else []
 
@@ -64,8 +64,11 @@ class Candidates:
         """Surplus before whole gangs; what was told to end already first; the own queue last.
 
         Of surplus that which goes if it does not matter which. While borrowing, those are left out
-        that can only be taken without.
+        that can only be taken without. Where shares decide, the queue with the largest comes first.
         """
+        if self._givers is not None:
+            yield from self._givers.in_order(self._by_queue())
+            return
         for claim, reach in self._elastic(borrowing=borrowing):
             turns, _ = surplus_in_turn(claim.tree, self._copy.held(claim))
             yield from (self._part(claim, unit, reach) for unit in turns)
@@ -78,6 +81,35 @@ class Candidates:
             turns += [unit for unit in others if self._is_exchangeable(claim, unit)]
             yield from (self._part(claim, unit, reach) for unit in turns)
         yield from self._gangs(borrowing=borrowing)
+
+    def _by_queue(self) -> dict[str, Iterator[Victim]]:
+        """What each queue would give, in order, of those that have anything to give."""
+        lines = {
+            (level.running or level.leaving)[0][1].queue: self._line(level)
+            for level in self._levels
+        }
+        lines[self._preemptor.leaf.queue.name] = self._line(None)
+        return lines
+
+    def _line(self, reach: Tier | None) -> Iterator[Victim]:
+        """What one queue would give: surplus, then what was told to end already, then gangs."""
+        if self._copy.elastic:
+            for claim in self._row(reach, leaving=False, elastic=True):
+                turns, _ = surplus_in_turn(claim.tree, self._copy.held(claim))
+                yield from (self._part(claim, unit, reach) for unit in turns)
+        for leaving in (True, False):
+            for claim in self._row(reach, leaving=leaving, elastic=False):
+                yield self._gang(claim, reach)
+
+    def _row(self, reach: Tier | None, *, leaving: bool, elastic: bool) -> Iterator[Claim]:
+        if reach is None:
+            claims = self._same_queue(leaving=leaving, elastic=elastic)
+        else:
+            claims = (claim for _, claim, _ in self._at(reach, leaving=leaving))
+        for claim in claims:
+            ended = self._copy.is_evicted(claim)
+            if not ended and self._is_candidate(claim, reach, elastic=elastic):
+                yield claim
 
     def only_without_borrowing(self, claim: Claim) -> bool:
         """Whether a claim without disadvantage can be taken only if nothing is borrowed then."""
@@ -99,6 +131,8 @@ class Candidates:
         reach = victim.reach
         if reach is None:
             return True
+        if self._givers is not None:
+            return self._givers.lets(victim)
         if self._preemptor.within_quota and not self.is_entitled((reach.inner.node,)):
             return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
@@ -140,13 +174,16 @@ class Candidates:
     def _gangs(self, *, borrowing: bool) -> Iterator[Victim]:
         for leaving in (True, False):
             for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
-                charges = claim.charges
-                if not claim.counted and self._copy.has_changed(claim):
-                    charges = self.charges(claim, self._copy.firm(claim, claim.running))
-                victim = self._victim(claim, claim.running, reach, charges)
-                if claim.elastic:
-                    victim.surplus = surplus_pods(claim.tree, self._copy.held(claim))
-                yield victim
+                yield self._gang(claim, reach)
+
+    def _gang(self, claim: Claim, reach: Tier | None) -> Victim:
+        charges = claim.charges
+        if not claim.counted and self._copy.has_changed(claim):
+            charges = self.charges(claim, self._copy.firm(claim, claim.running))
+        victim = self._victim(claim, claim.running, reach, charges)
+        if claim.elastic:
+            victim.surplus = surplus_pods(claim.tree, self._copy.held(claim))
+        return victim
 
     def _claims(
         self, *, leaving: bool, borrowing: bool, elastic: bool
@@ -293,7 +330,9 @@ class Candidates:
             node = self._preemptor.leaf.node
             return Victim(claim, pods, None, EvictionRule.PREEMPT, node, charges, unit)
         rule = EvictionRule.RECLAIM_WHILE_BORROWING
-        if reach.advantage or self.only_without_borrowing(claim):
+        if self._givers is not None:
+            rule = EvictionRule.FAIR_SHARE
+        elif reach.advantage or self.only_without_borrowing(claim):
             rule = EvictionRule.RECLAIM
         return Victim(claim, pods, reach, rule, reach.inner.node, charges, unit)
 

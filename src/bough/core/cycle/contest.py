@@ -1,16 +1,20 @@
-"""Whose turn it is when idle capacity is shared: by weight, at every level of the quota tree.
+"""Whose turn it is, at every level of the quota tree.
 
-At each node the child goes first for which others were told to end, so that no other takes the
-room; then one that would stay within its quota, then the one of higher priority. Among equals the
-emptiest goes first or, of those that borrow, the one whose excess is smallest for its weight; then
-the one that has waited longest. A child's standing changes only with its own use, so after each
-turn one path is put in order again. A contender is a queue's next request.
+At each node the child goes first that ranks first with what it would do next, down to a queue. A
+child's rank changes only with its own use, so after each turn one path is put in order again. What
+ranks are made of is the caller's; `by_weight` here, shares in `together` and `givers`.
+
+When idle capacity is shared by weight, a contender is a queue's next request. The child goes first
+for which others were told to end, so that no other takes the room; then one that would stay within
+its quota, then the one of higher priority. Among equals the emptiest goes first or, of those that
+borrow, the one whose excess is smallest for its weight; then the one that has waited longest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -23,7 +27,9 @@ PARTS = 10**12
 Order = tuple[int, int, int, str]
 #: How far from its turn: those first for which others were told to end, then those within quota,
 #: then by priority (negated), then by excess, then by the order among equals.
-Rank = tuple[bool, bool, int, bool, int, int, Order]
+WeightRank = tuple[bool, bool, int, bool, int, int, Order]
+#: Whatever ranks are made of; the smaller goes first.
+Rank = tuple[object, ...]
 
 
 class Contender(msgspec.Struct, frozen=True, gc=False):
@@ -35,16 +41,17 @@ class Contender(msgspec.Struct, frozen=True, gc=False):
     nominated: bool = False
 
 
+Next = TypeVar("Next")
 #: The rank of an only root: it is compared with none.
-_ALONE: Rank = (False, False, 0, False, 0, 0, (0, 0, 0, ""))
+_ALONE: Rank = ()
 
 
-class _Seat:
+class Seat(Generic[Next]):
     """A node of the quota tree below which turns are given."""
 
     __slots__ = ("above", "accounts", "below", "contender", "node", "priority", "rank", "weight")
 
-    def __init__(self, tree: QuotaTree, node: TreeNode, above: _Seat | None) -> None:
+    def __init__(self, tree: QuotaTree, node: TreeNode, above: Seat[Next] | None) -> None:
         self.node = node
         #: `None`: it is a root.
         self.above = above
@@ -52,22 +59,30 @@ class _Seat:
         self.priority = tree.priority(node)
         self.weight = tree.weight(node)
         #: What it would start next, and the rank that this has; `None`: nothing wants a turn.
-        self.contender: Contender | None = None
+        self.contender: Next | None = None
         self.rank: Rank | None = None
         #: Children by rank. Entries that are out of date stay until met.
         self.below: list[tuple[Rank, TreeNode]] = []
 
 
-class Contest:
-    """Gives turns to queues. `head` names a queue's next request, or `None` if it has no more."""
+class Contest(Generic[Next]):
+    """Gives turns to queues. `head` names what a queue would do next, or `None` if it has no more.
+
+    `rank` says how a node ranks with that; `None`: it has no turn as things are.
+    """
 
     def __init__(
-        self, tree: QuotaTree, queues: list[str], head: Callable[[str], Contender | None]
+        self,
+        tree: QuotaTree,
+        queues: list[str],
+        head: Callable[[str], Next | None],
+        rank: Callable[[Seat[Next], Next], Rank | None],
     ) -> None:
         self._tree = tree
         self._head = head
-        self._seats: dict[TreeNode, _Seat] = {}
-        self._queues: dict[str, _Seat] = {}
+        self._rank_of = rank
+        self._seats: dict[TreeNode, Seat[Next]] = {}
+        self._queues: dict[str, Seat[Next]] = {}
         self._only_root = len(tree.roots()) == 1
         #: Roots by rank.
         self._roots: list[tuple[Rank, TreeNode]] = []
@@ -82,7 +97,7 @@ class Contest:
 
     def settle(self, queue: str) -> None:
         """Put a queue in order again after its use, or its head, has changed."""
-        seat: _Seat | None = self._queues.get(queue) or self._seat(queue)
+        seat: Seat[Next] | None = self._queues.get(queue) or self._seat(queue)
         contender = self._head(queue)
         while seat is not None:
             self._rank(seat, contender)
@@ -92,7 +107,7 @@ class Contest:
             contender = None if best is None else best.contender
 
     def _enter(self, queues: list[str]) -> None:
-        inner: dict[_Seat, None] = {}
+        inner: dict[Seat[Next], None] = {}
         for queue in queues:
             seat = self._seat(queue)
             self._rank(seat, self._head(queue))
@@ -105,7 +120,7 @@ class Contest:
             best = self._best(seat.below)
             self._rank(seat, None if best is None else best.contender)
 
-    def _seat(self, queue: str) -> _Seat:
+    def _seat(self, queue: str) -> Seat[Next]:
         """The seat of a queue that has none yet, with those above it."""
         first, *others = reversed(self._tree.path(TreeNode(NodeKind.QUEUE, queue)))
         seat = self._seats.get(first) or self._sit(first, None)
@@ -114,21 +129,21 @@ class Contest:
         self._queues[queue] = seat
         return seat
 
-    def _sit(self, node: TreeNode, above: _Seat | None) -> _Seat:
-        seat = self._seats[node] = _Seat(self._tree, node, above)
+    def _sit(self, node: TreeNode, above: Seat[Next] | None) -> Seat[Next]:
+        seat = self._seats[node] = Seat[Next](self._tree, node, above)
         return seat
 
-    def _rank(self, seat: _Seat, contender: Contender | None) -> None:
+    def _rank(self, seat: Seat[Next], contender: Next | None) -> None:
         before, seat.contender = seat.rank, contender
         if contender is None:
             seat.rank = None
             return
         above = seat.above
-        seat.rank = _ALONE if above is None and self._only_root else _rank_of(seat, contender)
-        if seat.rank != before:
+        seat.rank = _ALONE if above is None and self._only_root else self._rank_of(seat, contender)
+        if seat.rank is not None and seat.rank != before:
             heappush(self._roots if above is None else above.below, (seat.rank, seat.node))
 
-    def _best(self, ranked: list[tuple[Rank, TreeNode]]) -> _Seat | None:
+    def _best(self, ranked: list[tuple[Rank, TreeNode]]) -> Seat[Next] | None:
         while ranked:
             rank, node = ranked[0]
             seat = self._seats[node]
@@ -138,7 +153,8 @@ class Contest:
         return None
 
 
-def _rank_of(seat: _Seat, contender: Contender) -> Rank:
+def by_weight(seat: Seat[Contender], contender: Contender) -> WeightRank:
+    """How a node ranks where idle capacity is shared by weight."""
     excess = filled = before = 0
     for what, amount in contender.request.items():
         account = seat.accounts.get(what)

@@ -100,7 +100,7 @@ def _start(cycle: Cycle, judgement: Judgement) -> bool:
     copy, claim = cycle.copy, judgement.claim
     usage = judgement.assignment.usage
     waits = copy.ledgers.must_wait(claim.queue, usage)
-    charges = _charges_of(judgement)
+    charges = charges_of(judgement)
     copy.use(claim, usage, charges, guaranteed=not claim.preemptible, waits=waits)
     if waits:
         ends = copy.ends_before(claim, None, cycle.outcome.evicted)
@@ -137,7 +137,7 @@ def _fits(judgement: Judgement) -> bool:
     """Whether the request fits once all victims, its own among them, have ended."""
     for victim in judgement.victims:
         take(victim)
-    fits = _have_room(_charges_of(judgement))
+    fits = _have_room(charges_of(judgement))
     for victim in judgement.victims:
         put_back(victim)
     return fits
@@ -151,7 +151,7 @@ def _have_room(charges: Iterable[Charge]) -> bool:
     return True
 
 
-def _charges_of(judgement: Judgement) -> tuple[Charge, ...]:
+def charges_of(judgement: Judgement) -> tuple[Charge, ...]:
     """Where what a gang would get is counted; looked up once for all that share it."""
     assignment, leaf = judgement.assignment, judgement.leaf
     if assignment.charges is None:

@@ -17,7 +17,6 @@ from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.needs import Ask, Need, Scan, needs_of
 from bough.core.quota.account import Account, Charge, available, potential
 from bough.model.admission import (
-    BorrowWithinCohort,
     FlavorFungibility,
     FlavorPreference,
     FlavorSearch,
@@ -437,9 +436,7 @@ class _Search:
         if amount > most:
             return Mode.NO_FIT, 0
         reach = reach_of(leaf, account, amount)
-        preemption = leaf.preemption
-        while_borrowing = preemption.borrow_within_cohort is not BorrowWithinCohort.NEVER
-        if amount <= account.nominal or reach.partial or while_borrowing:
+        if amount <= account.nominal or reach.partial or leaf.preempts_while_borrowing:
             return self._question.simulate(slot, amount)
         return Mode.NO_FIT, reach.height
 

@@ -20,7 +20,7 @@ from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
 from bough.errors import Broken
-from bough.model.admission import Preemption
+from bough.model.admission import BorrowWithinCohort, Preemption, ReclaimWithinCohort
 from bough.model.gang import Gang
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
@@ -103,6 +103,7 @@ class Leaf:
         "node",
         "parent",
         "preemption",
+        "preempts_while_borrowing",
         "promises",
         "queue",
         "running",
@@ -116,6 +117,8 @@ class Leaf:
         parent: Inner | None,
         preemption: Preemption,
         promises: GuaranteedTree | None = None,
+        *,
+        by_share: bool = False,
     ) -> None:
         self.tree = tree
         #: What says how much less than its quota it has, if it takes what promises leave.
@@ -125,6 +128,8 @@ class Leaf:
         self.parent = parent
         #: What its gangs may take from others.
         self.preemption = preemption
+        #: Whether they may take from other queues what they would borrow themselves.
+        self.preempts_while_borrowing = _while_borrowing(preemption, by_share=by_share)
         #: The cohorts of the cycle that it hangs on; it then takes nothing new.
         self.cycle = tree.cycle(self.node)
         self.accounts: dict[FlavorResource, Account] = {}
@@ -210,6 +215,8 @@ class Forest:
         self.leaves: dict[str, Leaf] = {}
         self._inners: dict[TreeNode, Inner] = {}
         self._preemption = policy.preemption
+        self._by_share = bool(policy.take_by_share)
+        self._borrowers: dict[tuple[TreeNode, tuple[FlavorResource, ...]], list[Leaf]] = {}
         self._reclaimable: dict[
             tuple[TreeNode, tuple[FlavorResource, ...], bool], tuple[list[Ranked], list[Ranked]]
         ] = {}
@@ -225,6 +232,8 @@ class Forest:
         """Forget what depends on usage."""
         if self._reclaimable:
             self._reclaimable.clear()
+        if self._borrowers:
+            self._borrowers.clear()
 
     def reclaimable(
         self, inner: Inner, whats: tuple[FlavorResource, ...], *, only_users: bool
@@ -247,11 +256,22 @@ class Forest:
             found = self._reclaimable[key] = (leaving, running)
         return found
 
+    def borrowers(self, root: Inner, whats: tuple[FlavorResource, ...]) -> list[Leaf]:
+        """All queues of a tree that use more than theirs of any of these, by name."""
+        key = (root.node, whats)
+        found = self._borrowers.get(key)
+        if found is None:
+            names = sorted(root.names)
+            leaves = (self.leaves[name] for name in names)
+            found = [leaf for leaf in leaves if not leaf.is_within_nominal(whats)]
+            self._borrowers[key] = found
+        return found
+
     def _plant(self, queue: Queue) -> None:
         above = None if queue.cohort is None else TreeNode(NodeKind.COHORT, queue.cohort)
         parent = None if above is None else self._inner(above)
         preemption = queue.rules.preemption or self._preemption
-        leaf = Leaf(self.tree, queue, parent, preemption, self._promises)
+        leaf = Leaf(self.tree, queue, parent, preemption, self._promises, by_share=self._by_share)
         self.leaves[queue.name] = leaf
         if parent is not None:
             parent.leaves.append(leaf)
@@ -316,6 +336,12 @@ def _borrowing_leaves(inner: Inner, whats: tuple[FlavorResource, ...]) -> Iterat
         for leaf in current.leaves:
             if not leaf.is_within_nominal(whats):
                 yield leaf
+
+
+def _while_borrowing(rules: Preemption, *, by_share: bool) -> bool:
+    if by_share and rules.reclaim_within_cohort is not ReclaimWithinCohort.NEVER:
+        return True
+    return rules.borrow_within_cohort is not BorrowWithinCohort.NEVER
 
 
 def _groups(leaf: Leaf) -> dict[str, FlavorGroup]:

@@ -240,6 +240,10 @@ def has_candidates(
     if not copy.rules.reclaim or rules.reclaim_within_cohort is ReclaimWithinCohort.NEVER:
         return False
     inner = leaf.parent
+    if copy.policy.take_by_share and inner is not None:
+        while inner.parent is not None:
+            inner = inner.parent
+        return any(other is not leaf for other in copy.forest.borrowers(inner, scarce))
     while inner is not None:
         leaving, running = copy.forest.reclaimable(inner, scarce, only_users=True)
         if leaving or running:

@@ -128,6 +128,8 @@ class PreemptionSearch:
         preemptor = self._preemptor
         if preemptor.guaranteed or preemptor.within_quota or not candidates.elsewhere:
             return (True,)
+        if self._copy.policy.take_by_share:
+            return (True,)
         if candidates.reclaims_while_borrowing:
             return (True, False)
         if not self._is_below_nominal():

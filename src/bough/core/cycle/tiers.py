@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from bough.core.cycle.forest import Inner, Leaf, Ranked
+from bough.core.cycle.forest import Inner, Leaf, Ranked, using
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import Account
@@ -40,7 +40,10 @@ class Preemptor(NamedTuple):
 
 
 class Tier(NamedTuple):
-    """A cohort above the preemptor; candidates below it, but not below the level before it."""
+    """A cohort above the preemptor; candidates below it, but not below the level before it.
+
+    Where shares decide, those of one queue, with the lowest cohort that it and the preemptor share.
+    """
 
     inner: Inner
     #: Whether the preemptor has the advantage over these candidates.
@@ -59,6 +62,9 @@ def tiers_of(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
     inner = leaf.parent
     if inner is None or rule is ReclaimWithinCohort.NEVER:
         return
+    if copy.policy.take_by_share:
+        yield from _borrowers_of(copy, preemptor)
+        return
     rest: list[tuple[Account | None, int]] = [
         (leaf.account(what), amount) for what, amount in preemptor.amounts.items()
     ]
@@ -73,6 +79,25 @@ def tiers_of(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
         advantage = advantage or _holds_all(rest)
         skipped = inner.names
         inner = inner.parent
+
+
+def _borrowers_of(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
+    """Every other queue of the tree that borrows, with the cohort that both are below."""
+    own = preemptor.leaf
+    above: list[Inner] = []
+    inner = own.parent
+    while inner is not None:
+        above.append(inner)
+        inner = inner.parent
+    for leaf in copy.forest.borrowers(above[-1], preemptor.scarce):
+        if leaf is own:
+            continue
+        common = next(inner for inner in above if leaf.queue.name in inner.names)
+        leaving, running = leaf.leaving, leaf.running
+        if not preemptor.needs_room:
+            leaving, running = using(leaving, preemptor.scarce), using(running, preemptor.scarce)
+        if leaving or running:
+            yield Tier(common, False, frozenset(), leaving, running)
 
 
 def _holds_all(requests: list[tuple[Account | None, int]]) -> bool:

@@ -24,6 +24,7 @@ from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
 from bough.core.quota.account import Charge
 from bough.core.quota.fairtree import ANY_FLAVOR
+from bough.core.quota.share import Shares
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node
 from bough.model.gang import Gang, Pod
@@ -53,6 +54,8 @@ class WorkingCopy:
             # Pods end, too: where there may be any, what they still hold is told apart.
             apart=bool(snapshot.nodes) or not policy.ending_counts,
         )
+        #: Those of everything, without what was told to end.
+        self.shares = Shares(self.ledgers.total)
         self.forest = Forest(self.ledgers, snapshot.queues, policy)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
         declared = (*snapshot.cohorts, *snapshot.queues)

@@ -16,8 +16,8 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.explain.flavor_options import dominant_refusal, flavor_options
-from bough.core.explain.sentences import say_excess
-from bough.model.certificate import EvictionCertificate, Excess
+from bough.core.explain.sentences import say_excess, say_shares
+from bough.model.certificate import EvictionCertificate, Excess, NodeShare
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
@@ -46,6 +46,7 @@ def eviction_certificate(
     amounts = _starting(copy, decided)
     need = None if preemptor is None else _need(copy, preemptor, amounts)
     excesses = _excesses(copy, eviction, amounts)
+    shares = _shares(copy, eviction)
     certificate = EvictionCertificate(
         workload=workload,
         queue=victim.queue,
@@ -60,6 +61,7 @@ def eviction_certificate(
         preemptor_priority=None if preemptor is None else preemptor.standing.priority,
         level=eviction.level,
         excesses=excesses,
+        shares=shares,
         need=need,
     )
     return msgspec.structs.replace(certificate, sentence=_say(certificate, words))
@@ -68,15 +70,21 @@ def eviction_certificate(
 def excess_texts(memo: Memo, decided: Plan, words: Words) -> dict[str, str]:
     """By gang that a plan ends for others that reclaim: which of its nodes used more than its own.
 
+    Where shares decided, what these were.
+
     memo:  the one that the plan was just made with, which has the state before it.
     """
     copy = memo.copy
-    reclaims = [each for each in decided.evictions if each.rule in _RECLAIMS]
-    if copy is None or not reclaims:
+    if copy is None:
         return {}
+    shares = ((each.workload, _shares(copy, each)) for each in decided.evictions)
+    texts = {name: say_shares(each, words) for name, each in shares if each}
+    reclaims = [each for each in decided.evictions if each.rule in _RECLAIMS]
+    if not reclaims:
+        return texts
     amounts = _starting(copy, decided)
     found = {each.workload: _excesses(copy, each, amounts) for each in reclaims}
-    return {name: say_excess(each[0], words) for name, each in found.items() if each}
+    return texts | {name: say_excess(each[0], words) for name, each in found.items() if each}
 
 
 def _starting(copy: WorkingCopy, decided: Plan) -> dict[str, dict[FlavorResource, int]]:
@@ -150,6 +158,23 @@ def _present_excesses(copy: WorkingCopy, queue: str, level: TreeNode | None) -> 
                 yield Excess(each, what, account.subtree_quota, account.usage, less)
 
 
+def _shares(copy: WorkingCopy, eviction: Eviction) -> tuple[NodeShare, ...]:
+    """What was compared where shares decided, as it was when the cycle began."""
+    if eviction.rule is not EvictionRule.FAIR_SHARE or eviction.preemptor is None:
+        return ()
+    found: list[NodeShare] = []
+    for name in (eviction.workload, eviction.preemptor):
+        path = copy.path(copy.claims[name].queue)
+        node = path[0]
+        for above in path:
+            if above == eviction.level:
+                break
+            node = above
+        share = copy.shares.of(node)
+        found.append(NodeShare(node, share.text, str(share.weight), share.resource))
+    return tuple(found)
+
+
 def _say(certificate: EvictionCertificate, words: Words) -> str:
     """The preemptor, the rule, the level and the inequality, in one sentence."""
     gone = "it ends"
@@ -173,3 +198,5 @@ def _say(certificate: EvictionCertificate, words: Words) -> str:
             excess = "; ".join(say_excess(each, words) for each in certificate.excesses[:1])
             because = f": {excess}" if excess else ""
             return f"{gone} {cause}, which reclaims at {words.node(certificate.level)}{because}"
+        case EvictionRule.FAIR_SHARE:
+            return f"{gone} {cause}, which has less: {say_shares(certificate.shares, words)}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from bough.model.amount import write_amount
-from bough.model.certificate import Excess, Ledger
+from bough.model.certificate import Excess, Ledger, NodeShare
 from bough.model.cluster import Resources
 from bough.model.plan import PodShortage
 from bough.model.quota import FlavorResource
@@ -131,6 +131,16 @@ def say_excess(excess: Excess, words: Words) -> str:
         f"{words.node(excess.node)} used {_write(what, excess.used)} of its quota of "
         f"{_amount(words, what, excess.quota)}{less if excess.withdrawn else ''}"
     )
+
+
+def say_shares(shares: Sequence[NodeShare], words: Words) -> str:
+    """Of two nodes below the same one, what each takes of what could be lent."""
+    parts = [
+        f"{words.node(each.node)} is {each.share}"
+        + ("" if each.weight == "1" else f" for its weight of {each.weight}")
+        for each in shares
+    ]
+    return f"the share of {', that of '.join(parts)}"
 
 
 def say_steps(told: Sequence[tuple[Step, tuple[Change, ...]]], flavors: tuple[str, ...]) -> str:

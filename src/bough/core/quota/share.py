@@ -1,18 +1,33 @@
 """How much of the common pot a node takes: its dominant-resource share, weighted.
 
 For each resource, what the node uses beyond its own quota, in thousandths of what its parent could
-lend at most; the largest such figure counts. Exact fractions, so that equal shares are equal.
+lend at most; the largest such figure counts. Exact, so that equal shares are equal: fractions where
+they are read, and integers where nodes beside each other are compared.
+
+A share is derived from the accounts of its node whenever it is asked for: it follows what is added
+and removed, and what is undone, and has nothing of its own to be kept in step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from math import ceil, lcm
+from typing import NamedTuple
 
 import msgspec
 
+from bough.core.quota.account import Account
 from bough.core.quota.tree import QuotaTree
-from bough.model.quota import FlavorResource, TreeNode
+from bough.model.quota import Amounts, FlavorResource, TreeNode
+
+#: What the shares of nodes beside each other are compared by; the larger takes more for its weight.
+#: Nodes without weight come last; among themselves what they take counts.
+ShareRank = tuple[bool, int]
+#: The share of a node that borrows without weight.
+INFINITE = "infinite"
+_NONE: ShareRank = (False, 0)
+_NOTHING: Amounts = {}
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -34,30 +49,116 @@ class Share(msgspec.Struct, frozen=True):
         return self.unweighted / self.weight if self.weight else None
 
     @property
-    def rank(self) -> tuple[bool, Fraction]:
-        """What shares are compared by: the larger, the more the node takes for its weight.
-
-        Nodes without weight come last; among themselves their unweighted shares count.
-        """
+    def text(self) -> str:
+        """The weighted share for people: parts of what could be lent, rounded up, as in `0.334`."""
         weighted = self.weighted
-        return (True, self.unweighted) if weighted is None else (False, weighted)
+        if weighted is None:
+            return INFINITE
+        whole, rest = divmod(ceil(weighted), 1000)
+        return f"{whole}.{rest:03}".rstrip("0").rstrip(".")
+
+
+class _Part(NamedTuple):
+    """What a node has of one resource."""
+
+    resource: str
+    accounts: tuple[tuple[FlavorResource, Account], ...]
+    #: The most that anything below the parent could use of it.
+    lendable: int
+    #: What one unit counts, so that all resources and all nodes beside each other are comparable.
+    unit: int
+
+
+class _Pot(NamedTuple):
+    """What is shared below one parent."""
+
+    #: By resource: the most that anything below it could use.
+    lendable: dict[str, int]
+    #: A multiple of all these amounts, and of all weights.
+    whole: int
+
+
+class _Taker(NamedTuple):
+    """A node with what its share is made of."""
+
+    weight: Fraction
+    #: By name of the resource.
+    parts: tuple[_Part, ...]
+    #: So many accounts it had then.
+    size: int
+
+
+class Shares:
+    """The shares of all nodes of a tree. What depends on declarations alone is worked out once."""
+
+    def __init__(self, tree: QuotaTree) -> None:
+        self._tree = tree
+        self._takers: dict[TreeNode, _Taker] = {}
+        #: By parent.
+        self._pots: dict[TreeNode, _Pot] = {}
+
+    def of(self, node: TreeNode, extra: Amounts = _NOTHING) -> Share:
+        """The node's share of what its parent could lend, if it used so much more.
+
+        A root borrows from none: it has none.
+        """
+        taker = self._taker(node)
+        largest = Share(weight=taker.weight)
+        for part in taker.parts:
+            borrowed = _borrowed(part, extra)
+            if not borrowed:
+                continue
+            ratio = Fraction(borrowed * 1000, part.lendable) if part.lendable > 0 else Fraction(0)
+            if not largest.borrowing or ratio > largest.unweighted:
+                name = part.resource if ratio else ""
+                largest = Share(name, ratio, taker.weight, borrowing=True)
+        return largest
+
+    def rank(self, node: TreeNode, extra: Amounts = _NOTHING) -> ShareRank:
+        """The same, to be compared with nodes of the same parent."""
+        taker = self._taker(node)
+        largest = 0
+        for part in taker.parts:
+            counted = _borrowed(part, extra) * part.unit
+            largest = max(largest, counted)
+        return (not taker.weight, largest) if largest else _NONE
+
+    def is_borrowing(self, node: TreeNode) -> bool:
+        """Whether the node uses anything beyond its own quota. A root cannot."""
+        return any(_borrowed(part, _NOTHING) for part in self._taker(node).parts)
+
+    def _taker(self, node: TreeNode) -> _Taker:
+        taker = self._takers.get(node)
+        accounts = self._tree.accounts(node)
+        if taker is None or taker.size != len(accounts):
+            taker = self._takers[node] = self._measure(node, accounts)
+        return taker
+
+    def _measure(self, node: TreeNode, accounts: Mapping[FlavorResource, Account]) -> _Taker:
+        tree = self._tree
+        parent, weight = tree.parent(node), tree.weight(node)
+        if parent is None or tree.cycle(node):
+            return _Taker(weight, (), len(accounts))
+        pot = self._pots.get(parent)
+        if pot is None:
+            pot = self._pots[parent] = _pot(tree, parent)
+        whole = pot.whole
+        if weight:
+            whole = whole // weight.numerator * weight.denominator
+        by_resource: dict[str, list[tuple[FlavorResource, Account]]] = {}
+        for what in sorted(accounts):
+            by_resource.setdefault(what.resource, []).append((what, accounts[what]))
+        parts = tuple(
+            _Part(resource, tuple(rows), most, whole // most if most > 0 else 0)
+            for resource, rows in sorted(by_resource.items())
+            for most in (pot.lendable.get(resource, 0),)
+        )
+        return _Taker(weight, parts, len(accounts))
 
 
 def share_of(tree: QuotaTree, node: TreeNode) -> Share:
-    """The node's share of what its parent could lend. A root borrows from none: it has none."""
-    parent = tree.parent(node)
-    weight = tree.weight(node)
-    if parent is None or tree.cycle(node):
-        return Share(weight=weight)
-    borrowed = _borrowed(tree, node)
-    largest = Share(weight=weight, borrowing=bool(borrowed))
-    for resource in sorted(borrowed):
-        lendable = _lendable(tree, parent, resource)
-        if lendable > 0:
-            ratio = Fraction(borrowed[resource] * 1000, lendable)
-            if ratio > largest.unweighted:
-                largest = Share(resource, ratio, weight, borrowing=True)
-    return largest
+    """The share of one node, where only that is asked for."""
+    return Shares(tree).of(node)
 
 
 def is_borrowing(tree: QuotaTree, node: TreeNode, whats: Iterable[FlavorResource]) -> bool:
@@ -65,24 +166,26 @@ def is_borrowing(tree: QuotaTree, node: TreeNode, whats: Iterable[FlavorResource
     return tree.parent(node) is not None and any(tree.balance(node, what) < 0 for what in whats)
 
 
-def _borrowed(tree: QuotaTree, node: TreeNode) -> dict[str, int]:
-    """For each resource, what is used beyond the node's quota, over all flavors."""
-    borrowed: dict[str, int] = {}
-    for what in tree.flavor_resources(node):
-        excess = -tree.balance(node, what)
+def _borrowed(part: _Part, extra: Amounts) -> int:
+    """What is used of a resource beyond the node's quota, over all flavors."""
+    borrowed = 0
+    for what, account in part.accounts:
+        excess = account.usage - account.subtree_quota
+        if extra:
+            excess += extra.get(what, 0)
         if excess > 0:
-            borrowed[what.resource] = borrowed.get(what.resource, 0) + excess
+            borrowed += excess
     return borrowed
 
 
-def _lendable(tree: QuotaTree, parent: TreeNode, resource: str) -> int:
-    """The most that anything below the parent could use of a resource, over all flavors.
+def _pot(tree: QuotaTree, parent: TreeNode) -> _Pot:
+    """The most that anything below the parent could use of each resource, over all flavors.
 
     Flavors count that exist anywhere in the tree, though nothing below the parent lists them.
     """
-    root = tree.path(parent)[-1]
-    return sum(
-        tree.potential(parent, what)
-        for what in tree.flavor_resources(root)
-        if what.resource == resource
-    )
+    lendable: dict[str, int] = {}
+    for what in tree.flavor_resources(tree.path(parent)[-1]):
+        lendable[what.resource] = lendable.get(what.resource, 0) + tree.potential(parent, what)
+    weights = (tree.weight(child) for child in tree.children(parent))
+    whole = lcm(*(amount for amount in lendable.values() if amount > 0))
+    return _Pot(lendable, whole * lcm(*(weight.numerator for weight in weights if weight)))

@@ -1,0 +1,185 @@
+"""Which queue gives back next where shares decide, and whether it may be made to.
+
+A contest at every level of the quota tree: the child with the largest share gives first. What a
+gang asks for is counted on its side of the tree while shares are compared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bough.core.cycle.contest import Contest, Rank, Seat
+from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.victim import Victim
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.quota.account import charge, credit
+from bough.errors import Broken
+from bough.model.plan import EvictionRule
+from bough.model.policy import ShareRule
+from bough.model.quota import NodeKind, TreeNode
+
+
+class Sides(NamedTuple):
+    """The nodes below the lowest one that two queues are both below."""
+
+    own: TreeNode
+    other: TreeNode
+
+
+class Givers:
+    """What a preemptor may take, and in which order; nothing of it is counted between two calls."""
+
+    def __init__(self, copy: WorkingCopy, preemptor: Preemptor) -> None:
+        self._copy = copy
+        self._shares = copy.shares
+        self._preemptor = preemptor
+        leaf = preemptor.leaf
+        self._queue = leaf.queue.name
+        self._path = copy.path(self._queue)
+        self._charges = [(leaf.account(what), n) for what, n in preemptor.amounts.items()]
+        rules = copy.policy.take_by_share
+        self._rules = tuple(rule for rule in rules if rule is not ShareRule.WITHIN_QUOTA)
+        charge(self._charges)
+        within = ShareRule.WITHIN_QUOTA in rules and leaf.is_within_nominal(preemptor.scarce)
+        credit(self._charges)
+        #: Whether it takes from all that borrow, whatever their shares are.
+        self._entitled = preemptor.guaranteed or within
+        #: What was named last.
+        self._named: Victim | None = None
+
+    def in_order(self, lines: dict[str, Iterator[Victim]]) -> Iterator[Victim]:
+        """From the queue with the largest share first; `lines`: what each queue would give."""
+        rows = {queue: Row(line) for queue, line in lines.items()}
+        # What fails the first rule is tried by the second one, in the same order.
+        left = {queue: deque[Victim]() for queue in rows}
+        contest = self.contest(rows)
+        while (queue := contest.next()) is not None:
+            self._named = self._next_of(queue, rows[queue], left[queue])
+            if self._named is not None:
+                yield self._named
+            self.settle(contest, queue)
+        for rule in self._rules[1:]:
+            yield from self._one_of_each(rule, left)
+
+    def lets(self, victim: Victim) -> bool:
+        """Whether a victim of another queue may be taken as usage is now, by any rule."""
+        if victim is self._named:
+            return True
+        charge(self._charges)
+        borrows = all(map(self._shares.is_borrowing, self._between(victim)))
+        fair = borrows and (
+            self._entitled or any(self._holds(rule, victim) for rule in self._rules)
+        )
+        credit(self._charges)
+        return fair
+
+    def _one_of_each(self, rule: ShareRule, left: dict[str, deque[Victim]]) -> Iterator[Victim]:
+        """By another rule, the first of every queue."""
+        rows = {queue: Row(iter(line)) for queue, line in left.items()}
+        contest = self.contest(rows)
+        while (queue := contest.next()) is not None:
+            victim = rows[queue].pop()
+            rows[queue].close()
+            charge(self._charges)
+            fair = self._holds(rule, victim)
+            credit(self._charges)
+            if fair:
+                self._named = victim
+                yield victim
+            self.settle(contest, queue)
+
+    def _next_of(self, queue: str, row: Row, left: deque[Victim]) -> Victim | None:
+        """The first of a queue that may be taken; what may not is left for the next rule."""
+        if queue == self._queue:
+            return row.pop()
+        if self._entitled:
+            victim = row.pop()
+            victim.rule = EvictionRule.RECLAIM
+            return victim
+        charge(self._charges)
+        found = None
+        while found is None and row.head is not None:
+            victim = row.pop()
+            if any(self._holds(rule, victim) for rule in self._rules[:1]):
+                found = victim
+            else:
+                left.append(victim)
+        credit(self._charges)
+        return found
+
+    def _holds(self, rule: ShareRule, victim: Victim) -> bool:
+        """Whether a rule lets it be taken; what the preemptor asks for is counted."""
+        shares, sides = self._shares, self._sides(victim)
+        own = shares.rank(sides.own)
+        if rule is ShareRule.INITIAL_SHARE:
+            return own < shares.rank(sides.other)
+        credit(victim.charges)
+        final = shares.rank(sides.other)
+        charge(victim.charges)
+        return own <= final
+
+    def _sides(self, victim: Victim) -> Sides:
+        path = self._copy.path(victim.claim.queue)
+        at = path.index(victim.level)
+        return Sides(self._path[self._path.index(victim.level) - 1], path[at - 1])
+
+    def _between(self, victim: Victim) -> Sequence[TreeNode]:
+        """The victim's queue, and the cohorts between it and the preemptor."""
+        path = self._copy.path(victim.claim.queue)
+        return path[: path.index(victim.level)]
+
+    def contest(self, rows: dict[str, Row]) -> Contest[Victim]:
+        """Which queue gives next, of those that have anything to give."""
+        charge(self._charges)
+        contest = Contest(
+            self._copy.ledgers.total,
+            sorted(rows),
+            lambda queue: rows[queue].head,
+            self._rank,
+        )
+        credit(self._charges)
+        return contest
+
+    def settle(self, contest: Contest[Victim], queue: str) -> None:
+        """Put a queue in order again after its use, or what it would give next, has changed."""
+        charge(self._charges)
+        contest.settle(queue)
+        credit(self._charges)
+
+    def _rank(self, seat: Seat[Victim], victim: Victim) -> Rank | None:
+        """The largest share first, cohorts before queues; of queues, which has the first victim.
+
+        What does not borrow gives nothing, unless the preemptor is below it.
+        """
+        node = seat.node
+        if node not in self._path and not self._shares.is_borrowing(node):
+            return None
+        weightless, share = self._shares.rank(node)
+        if node.kind is NodeKind.COHORT:
+            return not weightless, -share, False
+        claim = victim.claim
+        return not weightless, -share, True, not claim.evicted, victim.own, claim.victim_order
+
+
+class Row:
+    """What a queue would give, one after the other."""
+
+    __slots__ = ("_line", "head")
+
+    def __init__(self, line: Iterator[Victim]) -> None:
+        self._line = line
+        self.head = next(line, None)
+
+    def pop(self) -> Victim:
+        """The first, which there is."""
+        head = self.head
+        if head is None:
+            raise Broken("a queue has the turn to give and has nothing")
+        self.head = next(self._line, None)
+        return head
+
+    def close(self) -> None:
+        """It gives no more."""
+        self.head = None
