@@ -73,15 +73,67 @@ def test_starting_imports_nothing_heavy():
 
 @pytest.mark.parametrize("arguments", [["-h"], ["quota", "-h"], ["quota", "show", "--help"]])
 def test_help_needs_nothing_heavy_either(arguments: list[str]):
+    shown, modules = imported_by(arguments)
+    assert "Usage: bough" in shown
+    assert not {"json", "msgspec", "shutil", "socket", "yaml", "bough.tools"} & modules
+
+
+def test_the_list_of_commands_imports_none_of_them():
+    shown, modules = imported_by(["--help"])
+    assert "Show GPU-hours" in shown
+    assert [] == [name for name in modules if name.startswith("bough.cli.commands")]
+
+
+def test_a_shell_completes_commands_without_importing_them():
+    shown, modules = imported_by([], _BOUGH_COMPLETE="bash_complete", COMP_WORDS="bough ")
+    assert {f"plain,{name}" for name in cli.COMMANDS} == set(shown.splitlines())
+    assert [] == [name for name in modules if name.startswith("bough.cli.commands")]
+    shown, _ = imported_by([], _BOUGH_COMPLETE="bash_complete", COMP_WORDS="bough --v")
+    assert "plain,--version" == shown
+
+
+def test_a_shell_without_a_server_needs_no_client(tmp_path: Path):
+    nowhere = {"BOUGH_SERVER": "", "XDG_CONFIG_HOME": str(tmp_path), "COMP_CWORD": "3"}
+    words = {"_BOUGH_COMPLETE": "bash_complete", "COMP_WORDS": "bough workflow logs "}
+    shown, modules = imported_by([], **nowhere, **words)
+    assert ("", True) == (shown, "bough.cli.commands.workflow" in modules)
+    assert not {"msgspec", "socket", "bough.client.client"} & modules
+
+
+def imported_by(arguments: list[str], **environment: str) -> tuple[str, set[str]]:
+    """What a command prints, and all that it imports."""
     code = (
         f"import sys\nfrom bough.cli.main import run\ncode = run({arguments!r})\n"
-        "assert not {'yaml', 'msgspec', 'bough.tools'} & set(sys.modules)\nsys.exit(code)"
+        "print(*sys.modules, file=sys.stderr)\nsys.exit(code)"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env={**os.environ, "COMP_CWORD": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "Usage: bough" in result.stdout
+    assert 0 == result.returncode, result.stderr
+    return result.stdout.rstrip("\n"), set(result.stderr.split())
+
+
+def test_the_list_of_commands_says_of_each_what_its_own_help_says():
+    context = click.Context(cli.program)
+    for commands in cli.SECTIONS.values():
+        for name, (_, text) in commands.items():
+            command = cli.program.get_command(context, name)
+            assert command is not None
+            assert command.get_short_help_str(200) == text
+
+
+def test_what_runs_beside_a_command_is_awaited_before_the_program_ends():
+    code = (
+        "import threading, time\nfrom bough.cli import main\n"
+        "def beside():\n    time.sleep(0.2)\n    print('beside')\n"
+        "main.run = lambda *_: threading.Thread(target=beside).start() or 3\nmain.main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (3, b"beside\n") == (result.returncode, result.stdout)
 
 
 def test_wrong_usage_ends_with_2():

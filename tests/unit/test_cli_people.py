@@ -296,4 +296,4 @@ def test_a_shell_is_told_what_can_come_next():
         text=True,
         check=False,
     )
-    assert "plain,subpool" in result.stdout
+    assert (0, "plain,subpool\n") == (result.returncode, result.stdout)

@@ -6,6 +6,9 @@ meant where there is none of that name.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 import click
 
 from bough.cli.exit_codes import INTERRUPTED, exit_code
@@ -42,6 +45,25 @@ class Group(click.Group):
 
     command_class = Command
     group_class = type
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        #: The modules of groups below this one, which are imported when one is asked for.
+        self._later: dict[str, str] = {}
+
+    def add_later(self, name: str, module: str) -> None:
+        """Have a group below this one, of the name that its function has in a module."""
+        self._later[name] = module
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Those that are there, and those that are imported when they are asked for."""
+        return sorted({*super().list_commands(ctx), *self._later})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now where it was not before."""
+        if cmd_name in self._later:
+            return getattr(importlib.import_module(self._later[cmd_name]), cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,10 +19,15 @@ from bough.cli.output import (
     guard_streams,
     silence_standard_output,
 )
-from bough.cli.screen import Screen, find_screen
+from bough.cli.screen import Screen, find_screen, terminal_columns
 from bough.errors import BoughError
 from bough.version import VERSION
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: Columns that a help text fills at most, and at least.
+_WIDEST, _NARROWEST = 100, 50
 #: What people do first, and by which commands.
 FIRST_STEPS = (
     ("serve --example", "Start a server with an example on this machine."),
@@ -29,49 +36,52 @@ FIRST_STEPS = (
     ("workflow list", "See what runs, and what waits for what."),
     ("workflow why ID", "Ask why something waits."),
 )
-#: The commands by what people do with them, and the module of each. A new command is a line here.
+#: The commands by what people do with them: the module of each, and what it does, so that help and
+#: completion import none of them. A new command is a line here.
 SECTIONS = {
     "Run work": {
-        "workflow": "workflow",
-        "task": "task",
-        "credential": "credential",
-        "profile": "profile",
-        "login": "login",
-        "logout": "login",
+        "workflow": ("workflow", "Workflows: submit, watch, explain, cancel."),
+        "task": ("task", "Tasks of all workflows."),
+        "credential": ("credential", "Secrets for your workflows."),
+        "profile": ("profile", "Your settings, pools and roles."),
+        "login": ("login", "Log in to a server."),
+        "logout": ("login", "Log out and delete the stored login."),
     },
     "Share a cluster": {
-        "pool": "pool",
-        "cohort": "cohort",
-        "queue": "queue",
-        "resource": "resource",
-        "node": "node",
-        "usage": "usage",
+        "pool": ("pool", "Pools of GPUs, and how they are divided."),
+        "cohort": ("cohort", "Cohorts: the tree above the pools, for lending and borrowing."),
+        "queue": ("queue", "The tree of queues behind pools and subpools."),
+        "resource": ("resource", "Nodes: what they have, and what is in use."),
+        "node": ("node", "Nodes: list, cordon and drain them, declare them lost."),
+        "usage": ("usage", "Show GPU-hours: guaranteed, preemptible and borrowed."),
     },
     "Files without a server": {
-        "plan": "plan",
-        "why": "plan",
-        "quota": "quota",
-        "gang": "gang",
-        "place": "place",
+        "plan": ("plan", "Show what one scheduling cycle would decide, and why."),
+        "why": ("plan", "Explain why a workload waits."),
+        "quota": ("quota", "The quota tree: who owns, uses, lends and borrows what."),
+        "gang": ("gang", "Gangs: trees of subgroups that start whole or not at all."),
+        "place": ("place", "Show where the pods of gangs go, or why they have no place."),
     },
     "Administration": {
-        "serve": "serve",
-        "db": "serve",
-        "admin": "admin",
-        "backup": "backup",
-        "restore": "backup",
-        "config": "config",
-        "user": "user",
-        "token": "token",
-        "audit": "audit",
-        "version": "version",
-        "completion": "completion",
+        "serve": ("serve", "Run a server: schedule workflows, answer requests."),
+        "db": ("serve", "The database of a server."),
+        "admin": ("admin", "Repairs on the server's own machine."),
+        "backup": ("backup", "Write a server's database to a new FILE."),
+        "restore": ("backup", "Fill a server's database from a backup FILE."),
+        "config": ("config", "Configuration: show, change, compare, roll back."),
+        "user": ("user", "Users and their roles, for administrators."),
+        "token": ("token", "Personal access tokens."),
+        "audit": ("audit", "Who changed what, when and from where."),
+        "version": ("version", "Show the version of this program and of the server."),
+        "completion": ("completion", "Print the script for shell completion."),
     },
 }
+#: Modules that have something to do when the program ends: where one is loaded, it ends as usual.
+_END_THEMSELVES = {"asyncio", "concurrent.futures", "logging", "multiprocessing", "tempfile"}
 COMMANDS = {
     name: f"bough.cli.commands.{module}"
     for commands in SECTIONS.values()
-    for name, module in commands.items()
+    for name, (module, _) in commands.items()
 }
 
 
@@ -97,25 +107,39 @@ class Program(Group):
         with formatter.section("First steps"):
             formatter.write_dl([(f"{ctx.info_name} {name}", text) for name, text in FIRST_STEPS])
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002  click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
         """The commands by what people do with them."""
         longest = max(map(len, COMMANDS))
         room = formatter.width - 6 - longest
-        for title, names in SECTIONS.items():
-            found = [(name, self.get_command(ctx, name)) for name in names]
+        for title, commands in SECTIONS.items():
+            lines = [
+                (name.ljust(longest), click.Command(name, help=text).get_short_help_str(room))
+                for name, (_, text) in commands.items()
+            ]
             with formatter.section(title):
-                formatter.write_dl(
-                    [
-                        (name.ljust(longest), command.get_short_help_str(room))
-                        for name, command in found
-                        if command is not None
-                    ]
-                )
+                formatter.write_dl(lines)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so; an option of the program is the library's to complete."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  only for shells
+
+        return [
+            CompletionItem(name, help=text)
+            for commands in SECTIONS.values()
+            for name, (_, text) in commands.items()
+            if name.startswith(incomplete)
+        ]
 
 
 @click.group(
     cls=Program,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDEST},
     epilog=f"Exit codes: {', '.join(f'{code} {text}' for code, text in MEANINGS.items())}.".replace(
         ", or ", " or "
     ),
@@ -128,7 +152,12 @@ def program() -> None:
 def main() -> None:
     """Run the program with the arguments of this process, and end it."""
     name = os.path.basename(sys.argv[0])
-    sys.exit(run(sys.argv[1:], name if name in ("bough", "osmo") else "bough"))
+    code = run(sys.argv[1:], name if name in ("bough", "osmo") else "bough")
+    if threading.active_count() == 1 and not sys.modules.keys() & _END_THEMSELVES:
+        # Taking the interpreter apart costs more than everything else that a short command does.
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str], name: str = "bough") -> int:
@@ -151,7 +180,13 @@ def run(arguments: list[str], name: str = "bough") -> int:
 
 def _run(arguments: list[str], name: str, screen: Screen) -> int:
     try:
-        code = program.main(args=arguments, prog_name=name, standalone_mode=False, obj=screen)
+        code = program.main(
+            args=arguments,
+            prog_name=name,
+            standalone_mode=False,
+            obj=screen,
+            terminal_width=max(min(terminal_columns(), _WIDEST) - 2, _NARROWEST),
+        )
         return code if isinstance(code, int) else DONE
     except click.UsageError as error:
         echo_usage_error(error)
@@ -165,9 +200,9 @@ def _run(arguments: list[str], name: str, screen: Screen) -> int:
     except BoughError as error:
         echo_error(error)
         return exit_code(error)
-    except SystemExit:
-        # The reader has gone. The library ends the program with 1 then, which is our "no".
-        return ERROR
+    except SystemExit as error:
+        # The shell was told its completions. With 1 the library says that the reader has gone.
+        return ERROR if error.code else DONE
     except OSError:
         raise
     except Exception as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -38,7 +37,7 @@ def echo(
 
         plain = to_builtins(answer, str_keys=True)
         shown = plain if key is None else {key: plain}
-        click.echo(json.dumps(shown, indent=indent, ensure_ascii=False))
+        click.echo(_json(shown, indent))
         return
     text = render(answer)
     if text:
@@ -57,7 +56,7 @@ def echo_error(error: BoughError, format_type: str = "text") -> None:
             told["details"] = list(error.details)
         if error.hint:
             told["hint"] = error.hint
-        click.echo(json.dumps(told, ensure_ascii=False))
+        click.echo(_json(told))
         return
     # The message may have the first detail, so that one alone says nothing new.
     details = error.details if "".join(error.details) not in message else ()
@@ -117,6 +116,12 @@ def silence_standard_output() -> None:
     """The reader has gone: what is still flushed at exit must not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    import json  # noqa: PLC0415  text needs none
+
+    return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
 def _tell(word: str, text: str, colour: str) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import NamedTuple
 
 import click
 
+#: The width of a terminal that does not tell it.
+_COLUMNS = 80
 _GOOD = ("RUNNING", "COMPLETED", "ONLINE", "ACTIVE", "READY")
 _WAITING = (
     "CORDONED",
@@ -54,7 +57,7 @@ def find_screen(program: str) -> Screen:
         osmo=program == "osmo",
         colour=is_terminal and not plain,
         error_colour=sys.stderr.isatty() and not plain,
-        width=_terminal_width() if is_terminal else None,
+        width=terminal_columns() if is_terminal else None,
     )
 
 
@@ -81,10 +84,15 @@ def paint_heading(text: str) -> str:
     return click.style(text, bold=True) if screen().colour else text
 
 
-def _terminal_width() -> int:
-    import shutil  # noqa: PLC0415  only for terminals
-
-    return shutil.get_terminal_size().columns
+def terminal_columns() -> int:
+    """As `shutil.get_terminal_size`, which imports what is needed to unpack archives."""
+    with suppress(ValueError):
+        if (columns := int(os.environ.get("COLUMNS", "0"))) > 0:
+            return columns
+    if sys.__stdout__ is not None:
+        with suppress(OSError, ValueError):
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS
+    return _COLUMNS
 
 
 def _use_utc(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,11 +17,30 @@ if TYPE_CHECKING:
     from bough.client import Client
 
 
-def client() -> Client:
+def client(timeout_s: float | None = None) -> Client:
     """The client, as the environment or a stored login says."""
-    from bough.client import Client  # noqa: PLC0415  help needs no network
+    # Help needs no network, and where no server is known the rest is not needed either.
+    from bough.client.login import find_login  # noqa: PLC0415
 
-    return Client()
+    find_login()
+    _import_msgspec()
+    from bough.client.client import TIMEOUT_S, Client  # noqa: PLC0415
+
+    return Client(timeout_s=TIMEOUT_S if timeout_s is None else timeout_s)
+
+
+def _import_msgspec() -> None:
+    """Import it without what it uses only for older versions of Python.
+
+    It asks for `typing_extensions`, whose import takes as long as its own, and does as well with
+    `typing` where that is not installed.
+    """
+    if "msgspec" not in sys.modules and "typing_extensions" not in sys.modules:
+        sys.modules["typing_extensions"] = None  # pyright: ignore[reportArgumentType]
+        try:
+            importlib.import_module("msgspec")
+        finally:
+            del sys.modules["typing_extensions"]
 
 
 def try_all(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bough.cli.server_commands import client
+
 if TYPE_CHECKING:
     from bough.client import Client
 
@@ -29,10 +31,8 @@ def _completion(names: Callable[[Client], list[str]]) -> Completion:
     """Complete a word by names that the server knows; where there is no server, by none."""
 
     def complete(_: click.Context, __: click.Parameter, word: str) -> list[str]:
-        from bough.client import Client  # noqa: PLC0415  help needs no network
-
         try:
-            return [name for name in names(Client(timeout_s=TIMEOUT_S)) if name.startswith(word)]
+            return [name for name in names(client(TIMEOUT_S)) if name.startswith(word)]
         except Exception:
             return []
 

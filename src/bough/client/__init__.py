@@ -19,9 +19,13 @@ Answers are types of `bough.api`; errors are those of `bough.errors`.
 
 from __future__ import annotations
 
-from bough.client.client import Client
+from typing import TYPE_CHECKING
+
 from bough.client.login import Login, find_known, find_login, forget_login, store_login
 from bough.client.server_proof import KnownServer, check, is_key
+
+if TYPE_CHECKING:
+    from bough.client.client import Client
 
 __all__ = [
     "Client",
@@ -34,3 +38,11 @@ __all__ = [
     "is_key",
     "store_login",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "Client":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bough.client.client import Client  # noqa: PLC0415  a login is read without it
+
+    return Client

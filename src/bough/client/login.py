@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from typing import NamedTuple
@@ -69,6 +68,8 @@ def keep_known(known: KnownServer) -> None:
 
 def store_login(login: Login) -> str:
     """Keep a login for later, where only its owner can read it; where that is."""
+    import json  # noqa: PLC0415  only where something is stored
+
     path = login_path()
     temporary = f"{path}.{os.getpid()}"
     try:
@@ -120,6 +121,8 @@ def _read() -> Login | None:
     path = login_path()
     try:
         with open(path, encoding="utf-8") as file:
+            import json  # noqa: PLC0415  only where something is stored
+
             fields = json.load(file)
         key = fields.get("server_key")
         known = KnownServer(str(key), bool(fields.get("direct"))) if key else None

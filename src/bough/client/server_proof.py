@@ -8,15 +8,14 @@ it, unless there was something between already at the login, such as a proxy.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from bough.api.system import ServerKeyAnswer
-from bough.client.connection import Connection
 from bough.errors import Unavailable
+
+if TYPE_CHECKING:
+    from bough.client.connection import Connection
 
 _PATH = "/api/server-key?challenge="
 _CHALLENGE_BYTES = 32
@@ -42,18 +41,22 @@ def ask_for_key(
     connection: Connection, base: str, headers: Mapping[str, str]
 ) -> KnownServer | None:
     """The key that what answers can prove to have; `None`: none at all."""
-    challenge = secrets.token_hex(_CHALLENGE_BYTES)
+    challenge = os.urandom(_CHALLENGE_BYTES).hex()
     connection.ask("GET", f"{base}{_PATH}{challenge}", headers, b"")
     status, content = connection.status, connection.read()
     if status != 200:
         return None
+    # For those who know a key; a login is read without them.
+    import msgspec  # noqa: PLC0415
+
+    from bough.api.system import ServerKeyAnswer  # noqa: PLC0415
+    from bough.client.ed25519 import verifies  # noqa: PLC0415
+
     try:
         answer = msgspec.json.decode(content, type=ServerKeyAnswer)
         key, signature = bytes.fromhex(answer.key), bytes.fromhex(answer.signature)
     except (msgspec.MsgspecError, ValueError):
         return None
-    from bough.client.ed25519 import verifies  # noqa: PLC0415  for those who know a key
-
     if not verifies(key, answer.signed_text(challenge, answer.address), signature):
         return None
     return KnownServer(answer.key, connection.reaches(answer.address))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import Group
-from bough.cli.commands.subpool import subpool
 from bough.cli.options import format_option, plan_option, together
 from bough.cli.output import echo
 from bough.cli.screen import program
@@ -36,7 +35,7 @@ def pool() -> None:
     """Pools of GPUs, and how they are divided."""
 
 
-pool.add_command(subpool)
+pool.add_later("subpool", "bough.cli.commands.subpool")
 
 
 @pool.command("list")
