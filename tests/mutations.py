@@ -245,8 +245,8 @@ MUTATIONS = (
     ),
     Mutation(
         "credentials are stored as they are sent",
-        "AESGCM(self._keys[0]).encrypt(nonce, msgspec.json.encode(payload), _row(credential))",
-        "msgspec.json.encode(payload)",
+        "AESGCM(self._keys[0]).encrypt(nonce, plain, bound_to)",
+        "plain",
         "tests/store/test_credentials.py -k sqlite",
     ),
     Mutation(

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bough.control.fair_turns import FairTurns
 from bough.control.workflows import rendering
-from bough.control.workflows.rendering import FairTurns, render
+from bough.control.workflows.rendering import render
 from bough.errors import Invalid, Unavailable
 
 TEMPLATE = """\
@@ -99,7 +100,7 @@ def test_a_machine_that_is_too_busy_is_not_the_templates_fault(monkeypatch: pyte
         render("{{ 1 }}")
 
     monkeypatch.setattr(rendering, "WAIT_S", 0.001)
-    monkeypatch.setattr(rendering, "_TURNS", FairTurns(0))
+    monkeypatch.setattr(rendering, "_TURNS", FairTurns(0, 0, "Too many templates."))
     with pytest.raises(Unavailable, match="Too many"):
         render("{{ 1 }}")
 
