@@ -20,7 +20,7 @@ def write_whole(path: Path, content: bytes, *, replace: bool = True, durably: bo
 def whole_file(path: Path, *, replace: bool = True, durably: bool = True) -> Iterator[BinaryIO]:
     """A file to write that only its owner can read; it gets its name when all of it is written.
 
-    replace:  where a file of the name exists, it is replaced; else that is a `FileExistsError`.
+    replace: whether an existing file of that name is replaced; if not, it is a `FileExistsError`.
     durably:  the file and its name are on the disk when this ends.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

@@ -12,7 +12,7 @@
     │   └── NotLeading  ours: the scheduler of another server decides
     └── Broken        ours: an invariant of the core does not hold; always a bug
 
-Must not know what the core decides, nor how a message reaches a person.
+Nothing here depends on what the core decides or on how a message is shown.
 """
 
 from __future__ import annotations

@@ -222,7 +222,8 @@ class PoolUsage(PoolSummary, frozen=True, kw_only=True, omit_defaults=False):
     resource_usage: ResourceUsage
     #: What a pool has together with its subpools, where it is divided.
     quota_total: str | None
-    #: GPUs of HIGH and NORMAL that can really start now, and why not all that is left on paper.
+    #: GPUs of HIGH and NORMAL that can really start now, and why that is less than the quota
+    #: leaves.
     can_start: str
     can_start_note: str
     drain: DrainReport | None

@@ -49,7 +49,7 @@ class QuotaRefusal(msgspec.Struct, frozen=True):
 
 
 class FlavorChoice(msgspec.Struct, frozen=True):
-    """The reason against one flavor of a queue; neither: this flavor could be had."""
+    """Why one flavor of a queue cannot be had; with neither reason, it could be."""
 
     flavor: str
     unsuitable: str | None
@@ -128,7 +128,7 @@ class MissingChildren(msgspec.Struct, frozen=True):
 
 
 class MissingAmount(msgspec.Struct, frozen=True):
-    """How much there is not enough of what."""
+    """What is missing, and how much of it."""
 
     resource: str
     amount: int

@@ -2,7 +2,7 @@
 
     main             the program: finds a command by its name, and the sections of its help
     command          the class of all commands and groups: errors become messages and exit codes
-    suggestions      which command is meant by a word that is none
+    suggestions      which command is meant by a word that is not one
     exit_codes       how commands end
     screen           under which name, in colour or not, in which time zone
     output           how an answer, a warning or an error is printed

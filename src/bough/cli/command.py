@@ -32,7 +32,7 @@ class Command(click.Command):
             echo_error(error, ctx.params.get("format_type", "text"))
             ctx.exit(exit_code(error))
         except click.Abort:
-            # A question stands there, without an answer.
+            # The prompt was left unanswered: end its line.
             click.echo("\ninterrupted", err=True)
             ctx.exit(INTERRUPTED)
         except KeyboardInterrupt:

@@ -24,7 +24,7 @@ MEANINGS = {
 
 
 def exit_code(error: BoughError) -> int:
-    """How a command ends that failed so."""
+    """The exit code of a command that failed with this error."""
     if isinstance(error, Refused):
         return REFUSED
     if error.http_status == 429:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import click
 
-#: The width of a terminal that does not tell it.
+#: The width of a terminal that does not say how wide it is.
 _COLUMNS = 80
 _GOOD = ("RUNNING", "COMPLETED", "ONLINE", "ACTIVE", "READY")
 _WAITING = (

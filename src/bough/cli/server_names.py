@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: The words that a shell offers for the beginning of one.
 Completion = Callable[[click.Context, click.Parameter, str], list[str]]
-#: So long a shell waits for a server.
+#: How long a shell waits for a server.
 TIMEOUT_S = 1.0
 
 

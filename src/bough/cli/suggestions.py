@@ -1,4 +1,4 @@
-"""Which command is meant by a word that is none: `bough logs` is `bough workflow logs`."""
+"""Which command is meant by a word that is not one: `bough logs` is `bough workflow logs`."""
 
 from __future__ import annotations
 

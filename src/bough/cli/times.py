@@ -1,6 +1,6 @@
 """Times of the server as people read them.
 
-A server tells UTC; a reader sees the time of the own zone, or UTC with `--utc`.
+A server sends UTC; people see their own time zone, or UTC with `--utc`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def duration(seconds: int) -> str:
 
 
 def _read(text: str | None) -> datetime | None:
-    """A time of the server; `None` where it is none."""
+    """Read a time of the server; `None` where the text is no time."""
     if not text:
         return None
     from datetime import UTC, datetime  # noqa: PLC0415  most commands show no time

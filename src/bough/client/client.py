@@ -56,7 +56,7 @@ class Client:
         return self._transport.server
 
     def learn_server(self) -> KnownServer | None:
-        """What can be known of the server at first sight; `None`: it has no key."""
+        """What can be known of a server that was not met before; `None`: it has no key."""
         return self._transport.learn_server()
 
     @cached_property
@@ -89,14 +89,14 @@ class Client:
 
     @cached_property
     def resources(self) -> Resources:
-        """Nodes, for those who submit."""
+        """Nodes, for users."""
         from bough.client.nodes import Resources  # noqa: PLC0415
 
         return Resources(self._transport)
 
     @cached_property
     def nodes(self) -> Nodes:
-        """Nodes, for those who keep them running."""
+        """Nodes, for administrators."""
         from bough.client.nodes import Nodes  # noqa: PLC0415
 
         return Nodes(self._transport)

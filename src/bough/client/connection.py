@@ -75,7 +75,7 @@ class Connection:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it can still be used: it rests for a moment, and the server did not hang up."""
+        """Whether it can still be used: not idle for long, and the server has not hung up."""
         if time.monotonic() - self._idle_since_s > IDLE_S:
             return False
         # Not `select`, which refuses the sockets of programs that have more than 1,024 files open.

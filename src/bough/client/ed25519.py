@@ -2,7 +2,7 @@
 
 A command checks one signature. Loading a library for that takes ten times as long as checking it,
 and would be one more thing that every user has to install. Only public values are handled here, so
-that it does not matter how long what takes; keys are made, and used, by the server's library.
+timing gives nothing away; keys are made, and used, by the server's library.
 """
 
 from __future__ import annotations

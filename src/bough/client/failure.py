@@ -31,7 +31,7 @@ _HINTS = {
 
 
 def failure(status: int, content: bytes) -> BoughError:
-    """The error for an answer that is none; its status is the server's."""
+    """The error for an answer with an error status, which it keeps."""
     text = content.decode(errors="replace").strip()
     try:
         body = msgspec.json.decode(content, type=ErrorBody)

@@ -15,7 +15,7 @@ TOKEN = "BOUGH_TOKEN"  # noqa: S105 - the name of a variable
 
 
 class Login(NamedTuple):
-    """A server, and how to be known there."""
+    """A server, and how to authenticate there."""
 
     server: str
     token: str | None = None

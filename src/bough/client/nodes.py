@@ -10,7 +10,7 @@ from bough.client.transport import Transport
 
 
 class Resources:
-    """Nodes, for those who submit."""
+    """Nodes, for users."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -27,7 +27,7 @@ class Resources:
 
 
 class Nodes:
-    """Nodes, for those who keep them running.
+    """Nodes, for administrators.
 
     A node is named as it is, or as BACKEND/NAME where several backends have one of its name.
     """

@@ -122,7 +122,7 @@ class Users:
     def update(
         self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> UserAnswer:
-        """Give roles and take some away, from the user's tokens too; all of it, or nothing."""
+        """Grant and revoke roles, also those of the user's tokens; all of it, or nothing."""
         body = ChangeRoles(list(add), list(remove))
         return self._transport.send(UserAnswer, "PATCH", path_of("auth", "user", name), body)
 

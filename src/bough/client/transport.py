@@ -56,9 +56,9 @@ class Transport:
             "Content-Type": "application/json",
             "User-Agent": f"bough/{VERSION}",
         }
-        #: Those of a request by which nothing is told.
+        #: The headers of a request that must not reveal anything.
         self._bare_headers = dict(self._headers)
-        #: What every connection has to prove before it is told anything; `None`: nothing.
+        #: What every connection has to prove before anything is sent on it; `None`: nothing.
         self._known = known
         if token:
             self._headers["Authorization"] = f"Bearer {_header_value('token', token)}"
@@ -76,7 +76,7 @@ class Transport:
         return self._address.text
 
     def learn_server(self) -> KnownServer | None:
-        """Who answers, to be asked for from now on; `None`: it has no key, as older servers."""
+        """Find out which server answers, to insist on it later; `None`: it has no key."""
         connection = self._connect()
         try:
             found = self._ask_for_key(connection)

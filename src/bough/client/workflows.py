@@ -185,7 +185,7 @@ class Tasks:
 
 
 def _until(follow: bool) -> dict[str, bool]:
-    """A server goes on to the end unless it is told otherwise."""
+    """The query for a stream: a server follows to the end unless it is told otherwise."""
     return {} if follow else {"follow": False}
 
 

@@ -41,6 +41,6 @@ What a server keeps
 - record: audit, history and events
 - settings: settings that can be changed while it runs
 - usage: what was held, and for how long
-- backend: what every backend meets
+- backend: the protocol of backends
 - safe_regex: the rule for regular expressions that users write
 """

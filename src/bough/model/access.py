@@ -76,7 +76,7 @@ POOL_ADMIN_ACTIONS = POOL_USER_ACTIONS | {
     Action.SUBPOOL_UPDATE,
     Action.SUBPOOL_DELETE,
 }
-#: What every authenticated user may do: look at what all may see, and keep one's own things.
+#: What every authenticated user may do: see what is public, and manage one's own things.
 DEFAULT_ACTIONS = frozenset(
     {
         Action.POOL_LIST,
@@ -153,7 +153,7 @@ class Actor(msgspec.Struct, frozen=True):
     roles: tuple[str, ...] = ()
     #: Those of them that an administrator wrote.
     written: tuple[Role, ...] = ()
-    #: The token that was shown; `None`: another way in.
+    #: The token of the request; `None`: it was authenticated otherwise.
     token: str | None = None
     #: The address that the request came from.
     origin: str = ""
@@ -187,7 +187,7 @@ class Token(msgspec.Struct, frozen=True):
     user: str
     name: str
     description: str
-    #: From this moment on it is worthless.
+    #: When it expires.
     expires_ms: int
     created_ms: int
     #: A part of the user's; it loses what the user loses.

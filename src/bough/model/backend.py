@@ -1,4 +1,4 @@
-"""What every backend meets: the one seam between what is decided and what runs.
+"""The protocol of every backend: the one seam between what is decided and what runs.
 
 Every call may be repeated and does no harm the second time. A backend reports what it sees, as
 often as it is asked; it decides nothing.
@@ -16,7 +16,7 @@ from bough.model.task_template import TaskTemplate
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """One attempt of a task that is to run."""
+    """One attempt of a task to start."""
 
     #: The identity of the attempt.
     attempt: str
@@ -37,7 +37,7 @@ class Launch(msgspec.Struct, frozen=True):
     memory_bytes: int = 0
     storage_bytes: int = 0
     spec: TaskTemplate | None = None
-    #: The credentials that the recipe names, by their names; never kept with the errand.
+    #: The credentials that the task names, by name; never stored with the outbox message.
     secrets: dict[str, dict[str, str]] = {}
 
 
@@ -50,7 +50,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Attempts that are to end."""
+    """Attempts to end."""
 
     attempts: tuple[str, ...]
     #: Why; the rule of an eviction, or `cancel`, `lead`, `give_back`, `drain`, a timeout.
@@ -64,7 +64,7 @@ class Leadership(NamedTuple):
 
     #: Rises with every server that begins to decide.
     number: int
-    #: Until when it certainly stands, in milliseconds of the machine's CLOCK_BOOTTIME.
+    #: Until when it is certainly valid, in milliseconds of the machine's CLOCK_BOOTTIME.
     until_ms: int
 
 
@@ -76,7 +76,7 @@ class Sight(StrEnum):
     ENDED = "ended"
     #: It could not be started at all.
     UNSTARTABLE = "unstartable"
-    #: It was there, and is gone without a word: its node vanished, or the machine was restarted.
+    #: It ran, and is gone without a report: its node vanished, or the machine was restarted.
     LOST = "lost"
 
 
@@ -180,7 +180,7 @@ class Backend(Protocol):
         ...
 
     def forget(self, attempts: tuple[str, ...]) -> None:
-        """The end of these was written down; they need not be told again."""
+        """The end of these attempts is stored; they need not be reported again."""
         ...
 
     def read_log(

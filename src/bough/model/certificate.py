@@ -66,7 +66,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class FlavorOption(msgspec.Struct, frozen=True):
-    """What stands against one flavor of a queue."""
+    """Why one flavor of a queue cannot be had."""
 
     flavor: str
     #: Why its nodes do not suit the pods.
@@ -118,7 +118,7 @@ class Excess(msgspec.Struct, frozen=True):
     flavor_resource: FlavorResource
     quota: int
     used: int
-    #: What of the quota others use above what is promised to them: it has so much less.
+    #: The part of its quota that others use beyond what is promised to them.
     withdrawn: int = 0
 
     @property

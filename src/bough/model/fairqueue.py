@@ -19,7 +19,7 @@ class FairAmount(msgspec.Struct, frozen=True):
     quota: Fraction | None = Fraction(0)
     #: What it may use at most.
     limit: Fraction | None = Fraction(0)
-    #: Its part of what is left when all have what they deserve.
+    #: Its share of what is left when all have what they deserve.
     over_quota_weight: Fraction = Fraction(0)
 
 

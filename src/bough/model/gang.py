@@ -14,7 +14,7 @@ import msgspec
 from bough.model.cluster import Match, Resources, Toleration
 from bough.model.workload import Admission, CheckState, HoldsQuota, PodSet, WorkloadCondition
 
-#: Since when something waits of which that is not known: before everything else.
+#: The submit time of a gang for which none is known: it goes before all others.
 LONG_AGO = -(2**62)
 
 
@@ -115,7 +115,7 @@ class Gang(HoldsQuota, msgspec.Struct, frozen=True, gc=False):
     #: Pods of each set that are done and need no quota any more.
     reclaimable_pods: dict[str, int] = {}
     namespace: str = ""
-    #: The door of its namespace through which it came.
+    #: The local queue that it was submitted to.
     local_queue: str | None = None
     #: Breaks ties before its name does.
     uid: str = ""

@@ -1,4 +1,4 @@
-"""Everything that is declared together: the quota tree, its doors, its workloads."""
+"""Everything that is declared together: the quota tree, its local queues, its workloads."""
 
 from __future__ import annotations
 

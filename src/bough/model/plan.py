@@ -106,7 +106,7 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     #: them is named.
     alike: bool = False
     #: By pod set and resource: the position of the last flavor that was tried, where the next try
-    #: is to go on behind it; see `Progress`.
+    #: starts after it; see `Progress`.
     tried: dict[str, dict[str, int]] = {}
     #: The violated inequality, where that is the reason.
     refusal: Refusal | None = None

@@ -73,7 +73,7 @@ class PodGroup(msgspec.Struct, frozen=True):
     constraints: TopologyConstraints = TopologyConstraints()
     priority_class: str | None = None
     preemptibility: Preemptibility | None = None
-    #: Whether pods are to be told that they cannot be scheduled.
+    #: Whether pods are marked as unschedulable.
     mark_unschedulable: bool | None = None
     #: Cycles to try before it is given up for a node pool; `None`: it is never given up.
     scheduling_backoff: int | None = None
@@ -104,7 +104,7 @@ class MemberPod(msgspec.Struct, frozen=True):
     created_ms: int | None = None
     #: Since when it has been on its node, where it runs.
     started_ms: int | None = None
-    #: It belongs to a Workload of Kueue, which waits and holds quota for it.
+    #: It belongs to a Workload of Kueue, which waits and holds quota on its behalf.
     has_workload: bool = False
 
 

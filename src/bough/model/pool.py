@@ -21,7 +21,7 @@ class PoolStatus(StrEnum):
     """Whether a pool can run work."""
 
     ONLINE = "ONLINE"
-    #: Its backend was not heard of for a while; what is submitted waits.
+    #: Its backend has not answered for a while; submitted workflows wait.
     OFFLINE = "OFFLINE"
     #: Only administrators may submit.
     MAINTENANCE = "MAINTENANCE"
@@ -126,7 +126,7 @@ class BackendRecord(msgspec.Struct, frozen=True):
 
 
 _MEBIBYTE = 2**20
-#: Where many GPUs are made up, so that small programs still run.
+#: A floor, so that small programs still run where many GPUs are simulated.
 _LEAST_PART = 1024 * _MEBIBYTE
 
 

@@ -1,6 +1,6 @@
 """What is wrong with an object as it was written: where, why, how bad.
 
-Rules return Problems, readers add the file and the line, and the edge prints them.
+Rules return Problems, readers add the file and the line, and commands print them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from bough.model.words import OBJECT_WORDS, Words
 
 
 class RefusalKind(StrEnum):
-    """What stands against an admission."""
+    """Why an admission is refused."""
 
     #: The queue hangs on a cycle of cohorts.
     TANGLED = "tangled"
@@ -86,7 +86,7 @@ class WaitReason(StrEnum):
     QUEUE = "queue"
     #: The queue hangs on a cycle of cohorts.
     TANGLED = "tangled"
-    #: The queue, or the door to it, takes nothing new.
+    #: The queue, or the local queue, takes nothing new.
     STOPPED = "stopped"
     #: The queue does not let its namespace in.
     NAMESPACE = "namespace"
@@ -110,7 +110,7 @@ class WaitReason(StrEnum):
     LIMIT = "limit"
     #: There are no nodes for it.
     PLACE = "place"
-    #: What runs the work of its pool does not answer.
+    #: The backend of its pool does not answer.
     BACKEND = "backend"
     #: Others are told to end for it.
     NOMINATED = "nominated"

@@ -78,7 +78,7 @@ class EventKind(StrEnum):
     WORKFLOW_MOVED = "workflow.moved"
     TASK_STATUS = "task.status"
     PREEMPTED = "task.preempted"
-    #: Why a group waits is of another kind than before.
+    #: A group waits for another kind of reason than before.
     WAITING = "group.waiting"
     POOL_CHANGED = "pool.changed"
     SUBPOOL_CHANGED = "subpool.changed"
@@ -109,7 +109,7 @@ class OutboxMessage(msgspec.Struct, frozen=True):
     kind: str
     #: The backend.
     backend: str
-    #: What it is about; telling twice must do no harm.
+    #: What it is about; sending it twice must do no harm.
     subject: str
     payload: Json = None
     number: int = 0

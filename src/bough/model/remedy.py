@@ -183,7 +183,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """By this the workload starts, as planning has shown; without it, it does not.
+    """A change with which the workload starts, as planning has shown; without it, it does not.
 
     WAIT ends one workload where that suffices; otherwise, in the order of how long they have run,
     several of which none is superfluous. Of amounts that are raised, lowered or added one less is

@@ -12,9 +12,9 @@ DAY_S = 24 * 60 * 60
 class VanishedNode(StrEnum):
     """What becomes of the attempts on a node that its backend no longer offers."""
 
-    #: They are over, and by default others follow elsewhere.
+    #: They have ended, and by default are tried again on another node.
     RESCHEDULE = "reschedule"
-    #: They stay as they are, and hold what they have, until the backend says more.
+    #: They stay as they are, and keep their GPUs, until the backend reports them.
     LEAVE = "leave"
 
 
@@ -32,9 +32,9 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     #: For one user at a time; `None`: no limit.
     max_num_workflows_per_user: int | None = None
     max_retry_per_task: int = 0
-    #: For preemptions alone; `None`: as often as need be.
+    #: For preemptions alone; `None`: no limit.
     max_preemption_retries: int | None = None
-    #: For attempts that their backend lost; a task may be what brings its machine down.
+    #: For attempts that their backend lost: the task itself may be what crashes its machine.
     max_lost_retries: int | None = 10
     #: How long an attempt that is told to end may take before it is killed. What ends for others
     #: has the grace of the policy instead.

@@ -45,9 +45,9 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     flavors: tuple[Flavor, ...] = ()
     nodes: tuple[Node, ...] = ()
     topologies: tuple[Topology, ...] = ()
-    #: The doors of namespaces to queues; one that is stopped keeps its workloads waiting.
+    #: The local queues of namespaces; one that is stopped keeps its workloads waiting.
     local_queues: tuple[LocalQueue, ...] = ()
-    #: Labels by namespace; `None`: namespaces are not the subject, and all may use every queue.
+    #: Labels by namespace; `None`: namespaces do not matter, and all may use every queue.
     namespaces: dict[str, dict[str, str]] | None = None
     #: All work by queue, whether it runs, waits, or both.
     gangs: dict[str, tuple[Gang, ...]] = {}

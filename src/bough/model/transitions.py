@@ -1,8 +1,9 @@
 """Every transition between the statuses of tasks, groups and workflows, as a table.
 
 No other file says what may follow what. What happens to an attempt of a task is an event, and the
-event decides its next status. Groups and workflows are as what they are made of is; of them the
-table says which changes there can be. The page docs/reference/states.md is made from this file.
+event decides its next status. The status of a group or workflow follows from its parts; for these
+the table lists the changes that are possible. The page docs/reference/states.md is made from this
+file.
 """
 
 from __future__ import annotations
@@ -208,13 +209,13 @@ def next_status(status: TaskStatus | None, event: TaskEvent) -> TaskStatus:
 
 
 def check_group(before: TaskStatus | None, after: TaskStatus) -> None:
-    """Refuse a change of a group's status that there cannot be."""
+    """Refuse a change of a group's status that is not in the table."""
     if before is not after and (before, after) not in _GROUP_STEPS:
         raise Broken(f"a group that is {_shown(before)} cannot become {after}")
 
 
 def check_workflow(before: WorkflowStatus | None, after: WorkflowStatus) -> None:
-    """Refuse a change of a workflow's status that there cannot be."""
+    """Refuse a change of a workflow's status that is not in the table."""
     if before is not after and (before, after) not in _WORKFLOW_STEPS:
         raise Broken(f"a workflow that is {_shown(before)} cannot become {after}")
 

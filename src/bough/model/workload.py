@@ -26,7 +26,7 @@ class Flavor(msgspec.Struct, frozen=True, gc=False):
 
 
 class LocalQueue(msgspec.Struct, frozen=True, gc=False):
-    """The door of a namespace to a queue."""
+    """The queue of a namespace, which leads to a cluster queue."""
 
     name: str
     namespace: str

@@ -1,4 +1,4 @@
-"""Offline commands: files in, plain data out (dicts, lists, text, integers), ready for JSON.
+"""Offline commands: files in, answers of `bough.api.files` out.
 
 The command line finds a tool by its name and only prints what the tool answers.
 

@@ -96,7 +96,7 @@ def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
 
 
 def _is_stood_for(member: MemberPod) -> bool:
-    """Whether a Workload waits in the pod's place; where the pod runs, it holds its room itself."""
+    """Whether a Workload waits in the pod's place; a pod that runs holds its room itself."""
     waits = member.pod.state in {PodState.PENDING, PodState.GATED}
     return member.has_workload and waits
 

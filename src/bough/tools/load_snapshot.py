@@ -72,7 +72,7 @@ def load_scene(
     """Read files and folders that must have no errors.
 
     policy:  a policy file; without one the preset that suits the objects.
-    now_ms:  the time for which is planned.
+    now_ms:  the time to plan for.
     """
     texts = read_texts(paths)
     preset = preset_for(texts.documents)
@@ -215,9 +215,9 @@ def _queues(found: Gangs, elsewhere: Collection[str]) -> tuple[list[FairQueue], 
 
 
 def _queue_of(workload: Workload, organisation: Organisation) -> str:
-    """The queue whose quota a workload holds, or the one behind its door.
+    """The queue whose quota a workload holds, or that of its local queue.
 
-    Where there is no such door, a name that no queue has.
+    Where there is no such local queue, a name that no queue has.
     """
     if workload.admission is not None and workload.holds_quota:
         return workload.admission.queue

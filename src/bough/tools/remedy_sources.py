@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class WrittenObjects(NamedTuple):
-    """Of what was read, that which a snapshot does not hold as it was written."""
+    """What was read and a snapshot does not hold as it was written."""
 
     #: The Queues of KAI that were read.
     queues: tuple[FairQueue, ...] = ()

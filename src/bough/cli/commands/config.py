@@ -133,7 +133,7 @@ def delete(kind: str, name: str, format_type: str) -> None:
     _refuse_subpools(kind)
     asked = client()
     if kind == "POOL":
-        # The server takes what is not there for deleted, which hides a name that is misspelled.
+        # Deleting what does not exist succeeds on the server, which would hide a misspelled name.
         asked.pools.get(name)
     answer = asked.configs.delete(kind, name)
     echo(answer, format_type, lambda _: f"{_title(kind, name)} is deleted.")
@@ -208,7 +208,7 @@ def _refuse_subpools(kind: str) -> None:
 
 
 def _step(answer: Json, name: str, where: str) -> Json:
-    """Into an answer by name, past the level that has all objects of a kind."""
+    """Look up a name in an answer, past the level that has all objects of a kind."""
     if isinstance(answer, Mapping) and name not in answer:
         for key in _NAMED:
             if key in answer:

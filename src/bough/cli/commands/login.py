@@ -86,7 +86,7 @@ def logout(format_type: str) -> None:
 
 
 def _meet(client: Client, server_key: str | None, new_server: bool) -> KnownServer | None:
-    """What is known of the server from now on, before it is sent anything."""
+    """What to remember of the server, found out before anything is sent to it."""
     from bough.client import KnownServer, check, find_known, is_key  # noqa: PLC0415
 
     if server_key is not None and not is_key(server_key):

@@ -75,8 +75,8 @@ def drain(context: click.Context, names: tuple[str, ...], leave: bool, format_ty
 def declare_lost(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
     """Count the machine of a node that does not answer as dead.
 
-    Its tasks start again elsewhere. Only do this when that machine is off, or its tasks run twice
-    until it is heard of again: then it ends what it still runs.
+    Its tasks start again elsewhere. Only do this when that machine is off: otherwise its tasks run
+    twice until it answers again and ends what it still runs.
     """
     ask = client().nodes.declare_lost
     _tell_each(context, names, format_type, ask, lambda _, answer: render_lost(answer))

@@ -26,7 +26,7 @@ from bough.errors import Invalid, NotFound
 if TYPE_CHECKING:
     from bough.api.common import Json
 
-#: What an option says for "as if it had never been set".
+#: The value of an option that means "as if it had never been set".
 NO_LIMIT = -1
 
 
@@ -143,7 +143,7 @@ def rename(name: str, new_name: str, format_type: str) -> None:
 def delete(name: str, format_type: str) -> None:
     """Delete a pool without subpools and unfinished workflows."""
     asked = client()
-    # The server takes what is not there for deleted, which hides a name that is misspelled.
+    # Deleting what does not exist succeeds on the server, which would hide a misspelled name.
     asked.pools.get(name)
     with _pointing_to_subpools(name, "delete"):
         answer = asked.pools.delete(name)

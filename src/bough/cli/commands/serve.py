@@ -124,7 +124,7 @@ key_file_option = click.option(
     default=True,
     show_default=True,
     help="Give each task a view of its own, where the machine allows it: a /tmp of its own, the "
-    "rest read-only, and no sight of the server's data.",
+    "rest read-only, and the server's data hidden.",
 )
 @click.option(
     "--task-network",

@@ -99,7 +99,7 @@ def history(parent: str, name: str, format_type: str) -> None:
 
 
 def whole(quota: float) -> float:
-    """A whole number as such; a fraction is for the server to round."""
+    """Read a number; a fraction is sent as it is, for the server to round."""
     if not isfinite(quota):
         raise click.UsageError(f"--quota must be a number of GPUs, not {quota}.")
     return int(quota) if quota.is_integer() else quota

@@ -1,4 +1,4 @@
-"""`bough usage`: what was used, for those who share."""
+"""`bough usage`: GPU-hours of pools and users."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ def tag(
 
 
 def _follows(follow: bool | None, format_type: str) -> bool:
-    """JSON is printed when all is there, so that it does not wait unless it is told to."""
+    """JSON is printed all at once, so it follows only where the user asks for that."""
     return format_type == "text" if follow is None else follow
 
 

@@ -88,7 +88,7 @@ def _resource_note(each: QuotaRow, write: Writer) -> str:
 
 
 def render_admit(answer: AdmitAnswer, write: Writer) -> str:
-    """Yes with the flavors, or no with what stands against each flavor."""
+    """Yes with the flavors, or no with the reason for each flavor."""
     queue = printable(answer.queue)
     if answer.admitted:
         parts = [f"{_requests(group, write)} on {group.flavor}" for group in answer.groups]

@@ -19,7 +19,7 @@ MAXIMUM_NAMED = 3
 
 
 def render_why(name: str, answer: WhyAnswer, *, queues: bool = False) -> str:
-    """What stands against each group that waits, in the names of pools or of queues; what runs."""
+    """Why each waiting group waits, in the names of pools or of queues; then what runs."""
     running = answer.running
     if not answer.groups:
         message = answer.message or f"Workflow {name} does not wait."

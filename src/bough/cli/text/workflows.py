@@ -158,7 +158,7 @@ def _osmo_query(answer: WorkflowDocument, *, verbose: bool) -> list[str]:
 
 
 def _messages(answer: WorkflowDocument, *, verbose: bool) -> list[str]:
-    """What is said about its tasks, where that is more than what is said about all of it."""
+    """Messages of its tasks that say more than the message of the workflow."""
     told = [
         (
             f"{task.name} (retry {task.retry_id})" if verbose else task.name,

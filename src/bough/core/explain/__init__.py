@@ -4,8 +4,8 @@ Everything here is found by playing cycles: nothing has an opinion of its own on
 Modules in the order in which to read them:
 
 - certificate: `certificate()`, why one gang is where it is; and of all that wait, for one cycle
-- waiting: the certificate of a gang that waits: its reason, and what stands behind it
-- flavor_options: what stands against each flavor of a queue
+- waiting: the certificate of a gang that waits: its reason, and the facts behind it
+- flavor_options: why each flavor of a queue cannot be had
 - holders: which gangs have what is missing, and whether it may be taken
 - evictions: `eviction_certificate()`: for which gang, at which level, by which rule
 - growth: `explain_growth()`: what a gang that runs still wants, and why it cannot grow

@@ -45,9 +45,9 @@ def certificate(
 
 
 class ExplainedCycle:
-    """A cycle that was played and stays so: many certificates for the price of one.
+    """A cycle that was played and is kept: many certificates for the price of one.
 
-    The memo is its own until it is closed.
+    It owns the memo until it is closed.
     """
 
     def __init__(self, snapshot: Snapshot, policy: Policy, memo: Memo | None = None) -> None:
@@ -107,7 +107,7 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 def certificates_of_waiting(snapshot: Snapshot, policy: Policy) -> dict[str, Certificate]:
-    """Why each gang waits that does, in the order of the plan, for the price of one cycle."""
+    """Why each waiting gang waits, in the order of the plan, for the price of one cycle."""
     told = _play(snapshot, policy, OBJECT_WORDS)
     plan, waits = told.plan, told.waits
     skipped = {each.workload for each in (*plan.admits, *plan.nominations)}
@@ -144,7 +144,7 @@ def _certificate(told: _Told, name: str, decision: Decision | None = None) -> Ce
 
 
 def _wait_of_absent(claim: Claim) -> Wait | None:
-    """A gang that waits for its pods before any of them may be planned is in no line."""
+    """A gang whose pods do not all exist yet is in no line."""
     if claim.counted or claim.waiting or claim.running or not claim.gang.pods:
         return None
     if claim.tree.succeeded:

@@ -68,7 +68,7 @@ def without(snapshot: Snapshot, ended: Collection[str]) -> Snapshot:
 
 
 def change_gang(snapshot: Snapshot, name: str, change: Callable[[Gang], Gang]) -> Snapshot:
-    """As if a gang were another one; it may be in another queue then."""
+    """Replace a gang by a changed one, which may be in another queue."""
     found = find_gang(snapshot, name)
     if found is None:
         return snapshot
@@ -93,7 +93,7 @@ def with_rank(gang: Gang, step: BePreemptible | RaisePriority) -> Gang:
 
 
 def door_to(snapshot: Snapshot, namespace: str, queue: str) -> LocalQueue | None:
-    """The first local queue, by name, through which a namespace comes to a queue."""
+    """The first local queue, by name, of a namespace that leads to a queue."""
     doors = [
         each
         for each in snapshot.local_queues

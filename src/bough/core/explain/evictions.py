@@ -88,7 +88,7 @@ def excess_texts(memo: Memo, decided: Plan, words: Words) -> dict[str, str]:
 
 
 def _starting(copy: WorkingCopy, decided: Plan) -> dict[str, dict[FlavorResource, int]]:
-    """What each gang counts that a plan starts, now or when others have ended."""
+    """What each gang that a plan starts, now or when others have ended, counts."""
     amounts: dict[str, dict[FlavorResource, int]] = {}
     for admit in decided.admits:
         total = amounts.setdefault(admit.workload, {})
@@ -117,7 +117,7 @@ def _starting(copy: WorkingCopy, decided: Plan) -> dict[str, dict[FlavorResource
 def _need(
     copy: WorkingCopy, preemptor: Claim, amounts: dict[str, dict[FlavorResource, int]]
 ) -> Refusal | None:
-    """What stood against a preemptor."""
+    """Why a preemptor could not start."""
     if preemptor.counted:
         return dominant_refusal(flavor_options(copy, preemptor))
     return copy.ledgers.total.refusal(preemptor.queue, amounts.get(preemptor.name, {}))

@@ -1,4 +1,4 @@
-"""What stands against each flavor of a queue for a gang of pod sets."""
+"""Why each flavor of a queue cannot be had by a gang of pod sets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dominant_refusal(groups: list[list[FlavorOption]]) -> Refusal | None:
 
 
 def refusal_of(snapshot: Snapshot, policy: Policy, plan: Plan, name: str) -> Refusal | None:
-    """What stands against a gang of pod sets when a cycle begins; else, with what it starts."""
+    """Why a gang of pod sets does not fit at the start of a cycle or, else, after its starts."""
     copy = Memo().refresh(snapshot, policy)
     claim = copy.claims.get(name)
     if claim is None:

@@ -1,6 +1,6 @@
 """What an elastic gang that runs still wants, and why it cannot have it.
 
-Growth is never refused by itself: it is what is left over. So the next unit is made needed, in the
+Growth is never refused as such: it gets what is left over. So the next unit is made needed, in the
 world that a plan leaves, and the certificate of that is the reason.
 """
 
@@ -38,7 +38,7 @@ class WantedGrowth(msgspec.Struct, frozen=True):
     #: Why it cannot have the next of them, in one word and in one sentence.
     reason: str
     sentence: str
-    #: All that stands behind that; `None` where nothing is in the way.
+    #: The certificate of that; `None` where nothing is in the way.
     certificate: Certificate | None = None
 
 

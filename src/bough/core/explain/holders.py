@@ -170,7 +170,7 @@ class Holders:
 
 
 def share_borrowed(holders: Iterable[Holder], borrowed: Callable[[str], int]) -> list[Holder]:
-    """Say whose use is what a queue has borrowed: what is not guaranteed, the newest first.
+    """Divide what a queue has borrowed among its gangs: what is not guaranteed, newest first.
 
     The result is in the order in which people should read it.
     """

@@ -22,7 +22,7 @@ from bough.model.workload import WorkloadCondition
 
 replace = msgspec.structs.replace
 
-#: Conditions that say no more what they said once a gang gets quota.
+#: Conditions that no longer hold once a gang gets quota.
 _OVERTAKEN = ("QuotaReserved", "Evicted", "Preempted")
 
 

@@ -57,7 +57,7 @@ class Patient:
         self.gave_up = False
 
     def starts(self, steps: Sequence[Step]) -> bool:
-        """Whether it starts after some steps; once there were too many plans, nothing helps."""
+        """Whether it starts after some steps; no, once too many plans were made."""
         decision = self.decide(steps)
         return decision is not None and decision.starts
 

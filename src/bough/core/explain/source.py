@@ -122,7 +122,7 @@ class Source:
         names = sorted(queue.name for queue in self.snapshot.queues if queue.name != gang.queue)
         if not gang.pod_sets:
             return names
-        # Pod sets come to a queue through a door of their namespace.
+        # Pod sets come to a queue through a local queue of their namespace.
         doors = (door_to(self.snapshot, gang.namespace, name) for name in names)
         return [name for name, door in zip(names, doors, strict=True) if door is not None]
 

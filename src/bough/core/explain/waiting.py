@@ -1,4 +1,4 @@
-"""The certificate of a gang that waits: the reason of its plan, and all that stands behind it."""
+"""The certificate of a gang that waits: the reason of its plan, and the facts behind it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     groups = flavor_options(copy, copy.claims[claim.name])
     refusal = dominant_refusal(groups)
     if refusal is None:
-        # Nothing stood against it when the cycle began: others of the same cycle were first.
+        # It would have fitted when the cycle began: others of the same cycle were first.
         copy = played.cycle.copy
         groups = flavor_options(copy, claim)
         refusal = dominant_refusal(groups)
@@ -145,7 +145,7 @@ def _over_quota(played: Played, claim: Claim, wait: Wait) -> Certificate:
 
 
 def _options(copy: WorkingCopy, claim: Claim) -> tuple[FlavorOption, ...]:
-    """What stands against each choice of flavors, where there are several."""
+    """Why each choice of flavors cannot be had, where there are several."""
     choices = copy.costs[claim.queue].choices
     if len(choices) < 2:
         return ()

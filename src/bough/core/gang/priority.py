@@ -20,7 +20,7 @@ BUILT_IN_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
-#: How those begin that are not for gangs of people.
+#: The prefix of priorities that are not meant for users' gangs.
 SYSTEM = "system-"
 DEFAULT_PRIORITY = 50
 #: From this priority on a gang is not preemptible, unless it says otherwise.

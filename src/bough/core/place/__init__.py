@@ -25,7 +25,7 @@ The search
 - search: all or nothing, with backtracking
 - options: which domains are tried for a constraint, and in which order
 - layout: which constraints need not be tried, and what is proof
-- outlook: whether it can be worth while to go on
+- outlook: whether a search is worth continuing
 - kinds: nodes and domains that are alike for a demand
 - pod_bundles: pods that share one set of nodes
 - filling: the pods of a bundle onto nodes

@@ -62,7 +62,7 @@ class Cluster:
         self._refused: list[dict[Hashable, bool]] = [{}]
 
     def cordon(self, nodes: Iterable[Node]) -> None:
-        """Take in which nodes are cordoned now; in all else they are what they were."""
+        """Take over which nodes are cordoned now; nothing else about them has changed."""
         self.index.cordon(nodes)
         self._refused[0] = {}
 

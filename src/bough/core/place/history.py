@@ -1,7 +1,7 @@
 """What happened to the nodes, for readers that keep something derived from them.
 
-Readers remember how far they have read. Both histories are bounded: a reader that comes too late
-is told so, and starts afresh.
+Readers remember how far they have read. Both histories are bounded: a reader that comes too late is
+told so, and starts again.
 """
 
 from __future__ import annotations

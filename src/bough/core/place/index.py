@@ -59,7 +59,7 @@ class Index:
         log.watch(self.later, self._restored)
 
     def cordon(self, nodes: Iterable[Node]) -> None:
-        """Take in which nodes are cordoned now; in all else they are what they were."""
+        """Take over which nodes are cordoned now; nothing else about them has changed."""
         self.nodes = _in_order(nodes, self.policy.order)
         self.matcher.cordon(self.nodes)
         self.shapes.cordoned()
@@ -80,14 +80,14 @@ class Index:
             self._put_idle(at, tuple(map(sub, idle, row)))
 
     def promise(self, at: int, row: Row) -> None:
-        """Something on a node is ending, or does not wait for it any more: room for later."""
+        """Something on a node is ending, or no longer waits for room there: free it for later."""
         self._put_later(at, tuple(map(add, self.later[at], row)))
         self._back |= 1 << at
         if not self._ending[0]:
             self.log.put(self._ending, 0, value=True)
 
     def free(self, at: int, row: Row) -> None:
-        """Something on a node is gone: room for now and later."""
+        """Something on a node is gone: free its room for now and later."""
         self._put_later(at, tuple(map(add, self.later[at], row)))
         self._put_idle(at, tuple(map(add, self.idle[at], row)))
         self._back |= 1 << at

@@ -1,4 +1,4 @@
-"""Nodes and domains that are alike for a demand: where one was tried in vain, others would be."""
+"""Nodes and domains that are alike for a demand: where one did not fit, neither do the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the constraints of a demand lie to one another: what need not be tried, and what is proof."""
+"""How the constraints of a demand relate: what need not be tried, and what is proof."""
 
 from __future__ import annotations
 

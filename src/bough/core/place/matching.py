@@ -83,7 +83,7 @@ class Matcher:
         return found
 
     def cordon(self, nodes: Sequence[Node]) -> None:
-        """Take in which nodes are cordoned now; in all else they are what they were."""
+        """Take over which nodes are cordoned now; nothing else about them has changed."""
         self._nodes = nodes
         self.cordoned = mask_of(i for i, node in enumerate(nodes) if node.cordoned)
         self._eligible.clear()

@@ -1,4 +1,4 @@
-"""Whether it can be worth while to go on: what is missing, at the very least, and what is free.
+"""Whether a search is worth continuing: what is missing, at the very least, and what is free.
 
 Never gives up what could be placed.
 """

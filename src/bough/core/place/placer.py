@@ -75,7 +75,7 @@ class Placer(Cluster):
 
         later:   room that is being freed may be used, where there is no other.
         within:  the mask of the nodes to use; `None`: every one.
-        waits:   the pods are to wait even where their room is free, because the gang does.
+        waits: the pods wait even where their room is free, because the gang does.
         """
         part = self.compile(tree, demand, held)
         if isinstance(part, NoPlace):
@@ -226,7 +226,7 @@ class Placer(Cluster):
         return tuple(Placement((assignment,)) for assignment in assigned)
 
     def _settle(self, gang: str, seats: list[_Seat], mark: int, *, waits: bool) -> Placement:
-        """Remember who sits where. Where one pod waits, all of them do."""
+        """Remember which pod is where. Where one pod waits, all of them do."""
         waiting = sum([seat.spot.waits for seat in seats])
         waits = waits or waiting > 0
         if waits and waiting < len(seats):

@@ -71,12 +71,12 @@ class Account:
 
     @property
     def exported_quota(self) -> int:
-        """What the subtree puts at the disposal of the tree."""
+        """What the subtree offers to the rest of the tree."""
         return self.subtree_quota - self.local_quota
 
     @property
     def exported_usage(self) -> int:
-        """What the subtree takes from the disposal of the tree."""
+        """What the subtree takes from what the tree shares."""
         return max(0, self.usage - self.local_quota)
 
 

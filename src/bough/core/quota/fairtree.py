@@ -103,7 +103,7 @@ class _Mapping:
             resource_groups=self._group(queue),
             weight=self._weight(queue),
             priority=queue.priority,
-            # Its namespaces are not the subject: every one may use it.
+            # Namespaces do not matter here: every one may use it.
             rules=AdmissionRules(namespaces=()),
             reclaim_min_runtime_ms=self._runtime_ms(queue, _reclaim_s),
             preempt_min_runtime_ms=self._runtime_ms(queue, _preempt_s),

@@ -97,7 +97,7 @@ def _cycle_problems(cohorts: tuple[Cohort, ...]) -> Iterator[Problem]:
 
 
 def _flavor_problems(organisation: Organisation) -> Iterator[Problem]:
-    """Flavors that are not declared; where none is at all, they are not the subject."""
+    """Flavors that are not declared; not checked where no flavor is declared at all."""
     if not organisation.flavors:
         return
     known = {flavor.name for flavor in organisation.flavors}
@@ -112,7 +112,7 @@ def _flavor_problems(organisation: Organisation) -> Iterator[Problem]:
 
 
 def _local_queue_problems(organisation: Organisation) -> Iterator[Problem]:
-    """Doors to queues that do not exist: an error, unless no queue was declared along with them."""
+    """Local queues of a queue that does not exist: an error, unless no queue is declared at all."""
     known = {queue.name for queue in organisation.queues}
     severity = Severity.ERROR if known else Severity.WARNING
     for each in organisation.local_queues:

@@ -158,7 +158,7 @@ class QuotaTree:
         return Fraction(1) if declaration is None else declaration.weight
 
     def priority(self, node: TreeNode) -> int:
-        """Who goes first among siblings; the higher."""
+        """The node's priority among siblings; the higher goes first."""
         declaration = self._members[node].declaration
         return DEFAULT_PRIORITY if declaration is None else declaration.priority
 
@@ -200,7 +200,7 @@ class QuotaTree:
         return self._members[node].accounts.get(what)
 
     def accounts(self, node: TreeNode) -> Mapping[FlavorResource, Account]:
-        """All accounts of a node, those among them that are still to come."""
+        """All accounts of a node, including those that are made later."""
         return self._members[node].accounts
 
     def quota(self, node: TreeNode, what: FlavorResource) -> Quota | None:

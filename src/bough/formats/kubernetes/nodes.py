@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bough.formats.yaml.documents import Document
     from bough.model.problem import Problem
 
-#: How many pods a node takes that does not say it, which is what kubelets do.
+#: How many pods a node takes if it does not say so: the default of kubelets.
 DEFAULT_PODS = 110
 
 #: What is made of an object.

@@ -55,7 +55,7 @@ class WorkflowLimits(NamedTuple):
     uploading: bool
 
     def check(self, count: int, written_bytes: int) -> None:
-        """Refuse a far too large workflow with a short answer, before all of it is read."""
+        """Refuse a workflow that is far too large before all of it is read."""
         if count > self.maximum_tasks:
             raise Invalid(
                 f"The workflow has {count} tasks or more; at most {self.maximum_tasks} are allowed."

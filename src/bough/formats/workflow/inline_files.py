@@ -27,7 +27,8 @@ _BINARY = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff
 def inline_files(text: str, read: Callable[[str], bytes]) -> str:
     """The workflow with the contents of its files; without such files, the text as it is.
 
-    What is no text becomes base64. A workflow that is not valid is left to those who check it.
+    What is no text becomes base64. A workflow that is not valid is left as it is, for the server to
+    refuse.
     """
     documents = [value for value, _ in compose(text, "workflow")]
     entries = [entry for value in documents for entry in _entries(value)]

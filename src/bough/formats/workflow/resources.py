@@ -57,7 +57,7 @@ class NamedResources(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """Who is together: all of a group, and parts of it."""
+    """Which tasks are together: all of a group, and parts of it."""
 
     constraint: TopologyConstraint | None = None
     subgroups: tuple[SubGroupSpec, ...] = ()
@@ -75,7 +75,7 @@ def read_resources(fields: Fields | None) -> dict[str, NamedResources]:
 
 
 def arrange(fields: Fields, levels: Sequence[tuple[DomainRequest, ...]]) -> Arrangement:
-    """Who is together in a group, from what each of its tasks names."""
+    """Which tasks of a group are together, from the topology that each of them names."""
     keys = [tuple(level.key for level in each) for each in levels]
     if len(set(keys)) > 1:
         fields.error("tasks", "the tasks of a group have the same topology keys, or none")

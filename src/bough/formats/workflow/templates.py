@@ -1,8 +1,7 @@
 """Templates of workflows, as text: what is one, what it is given, and what must survive it.
 
 A template is not YAML yet, so its `default-values` are found by their place in the text. What tasks
-fill in while they run (`{{output}}`, `{{host:master}}`) looks like a template and is none. Must not
-know how a template is rendered.
+fill in while they run (`{{output}}`, `{{host:master}}`) looks like a template and is none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small values of a workflow, each with its one rule: names, labels, durations, paths, URLs.
 
-A rule that something outside of a workflow must obey, too, says what is wrong as a text; the others
-read a field and record it there.
+A rule that also holds outside of workflows returns what is wrong as text; the others read a field
+and record the problem there.
 """
 
 from __future__ import annotations

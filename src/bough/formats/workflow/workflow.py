@@ -33,7 +33,7 @@ VERSIONS = (1, 2)
 MAXIMUM_VALUES = 100_000
 #: After this many problems the rest is not read.
 MAXIMUM_PROBLEMS = 100
-#: Names among which one is looked for that was probably meant.
+#: How many names are searched for the one that was probably meant.
 SUGGESTED = 50
 #: Regular expressions of its inputs, outputs and checkpoints.
 MAXIMUM_REGEXES = 1_000
@@ -66,7 +66,7 @@ def read_workflow(
 ) -> WorkflowRead:
     """Read one workflow; text that is no YAML raises Invalid, and so do too many tasks.
 
-    Uploading, files may still be named by where they are on the machine of the one who submits.
+    With `uploading`, files may still be named by their place on the user's machine.
     """
     documents = [value for value, _ in compose(text, SOURCE, MAXIMUM_VALUES) if value is not None]
     if len(documents) != 1:
@@ -211,7 +211,7 @@ def _read_from(member: ReadTask) -> Iterator[tuple[int, str]]:
 def _check_values(reading: Reading) -> None:
     """No text may have the character NUL, which YAML can write as an escape; nor too many regexes.
 
-    Whether a regex is right is found out by what takes long enough to be counted.
+    Checking one regex takes long enough that their number must be limited.
     """
     regexes = 0
     waiting: list[tuple[FieldPath, Value]] = [((), reading.document.value)]

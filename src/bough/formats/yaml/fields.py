@@ -27,7 +27,7 @@ Parsed = TypeVar("Parsed")
 
 
 class Enough(Exception):
-    """So many problems were found that it is of no use to read on."""
+    """Too many problems were found to read on."""
 
 
 class Reading:
