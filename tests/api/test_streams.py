@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bough.backends.local.logs.log_reader import AttemptLogReader
-from bough.backends.local.logs.log_writer import OUT, LineCutter, LogWriter
+from bough.backends.logs.log_reader import AttemptLogReader
+from bough.backends.logs.log_writer import OUT, LineCutter, LogWriter
 from bough.control.records.event_stream import Recent
 from bough.control.workflows import query
 from bough.control.workflows.logs import KEPT, LogReader, LogSelection

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 
 from bough.backends.local.attempt_folder import Folders, folder_name
 from bough.backends.local.attempt_state import read_state
-from bough.backends.local.logs.log_reader import AttemptLogReader
+from bough.backends.logs.log_reader import AttemptLogReader
 from bough.client import Client
 from bough.model.task_template import CheckpointSpec, OutputSpec
 from tests.crash.crashes import Scene, say, scene

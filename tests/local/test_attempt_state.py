@@ -26,7 +26,6 @@ from bough.backends.local.attempt_state import (
     read_state,
     write_state,
 )
-from bough.backends.local.logs.log_writer import find_segments
 from bough.backends.local.supervisor.processes import (
     children,
     descendants,
@@ -34,6 +33,7 @@ from bough.backends.local.supervisor.processes import (
     left_of,
     send_signal,
 )
+from bough.backends.logs.log_writer import find_segments
 from tests.local.bench import until
 
 ACCEPTED = Acceptance("a/0", "node", 1, "boot", (2, 3))

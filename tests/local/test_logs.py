@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.backends.local.attempt_state import read_state
-from bough.backends.local.logs.log_reader import LAST_BYTES, PART_BYTES, AttemptLogReader, parse
-from bough.backends.local.logs.log_writer import (
+from bough.backends.logs.log_reader import LAST_BYTES, PART_BYTES, AttemptLogReader, parse
+from bough.backends.logs.log_writer import (
     ERROR,
     LINE_BYTES,
     OUT,

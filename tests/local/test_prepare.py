@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from bough.backends.local.command import TaskLimits
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.preparation.layout import Surroundings, TaskLayout
-from bough.backends.local.preparation.placeholders import Meaning
 from bough.backends.local.preparation.prepare_task import Place, prepare
+from bough.backends.placeholders import Meaning
 from bough.model.backend import Launch
 from bough.model.task_template import (
     CheckpointSpec,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.model.backend import Sight
+from bough.model.backend import Sight, StartFault
 from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
@@ -242,6 +242,47 @@ def test_a_gang_of_which_one_cannot_be_started_may_be_tried_again(slow):
 
     assert [(1, T.RUNNING)] * 3 == now(slow, workflow)
     assert [T.RESCHEDULED, T.RUNNING] == history(slow, workflow, "task-1")
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [
+        (StartFault.IMAGE_PULL, "FAILED_IMAGE_PULL", 3003),
+        (StartFault.TIMEOUT, "FAILED_START_TIMEOUT", 3005),
+    ],
+)
+def test_why_a_gang_could_not_be_started_is_its_status(slow, fault, status, code):
+    workflow = slow.submit(0, "p", NORMAL, spec=gang_spec())
+    slow.scheduler._decide()
+    bad = slow.tasks(workflow)[1].attempt
+    slow.backend.show(bad, Sight.UNSTARTABLE, message="not there", fault=fault)
+    slow.settle()
+    slow.backend.let_go()
+    slow.settle()
+
+    assert Status(status) is slow.status(workflow)
+    assert {(T(status), code)} == {(task.status, task.exit_code) for task in slow.tasks(workflow)}
+
+
+def test_what_a_task_waits_for_while_it_is_started_is_read_until_it_runs(slow):
+    workflow = slow.submit(0, "p", NORMAL, spec=gang_spec())
+    slow.scheduler._decide()
+    attempt = slow.tasks(workflow)[1].attempt
+    said = []
+    for sight, message in (
+        (Sight.STARTING, "ErrImagePull: no such image"),
+        (Sight.STARTING, "ContainerCreating"),
+        (Sight.RUNNING, ""),
+    ):
+        slow.backend.show(attempt, sight, message=message)
+        slow.settle()
+        said.append((slow.tasks(workflow)[1].status, slow.tasks(workflow)[1].failure_message))
+
+    assert [
+        (T.INITIALIZING, "ErrImagePull: no such image"),
+        (T.INITIALIZING, "ContainerCreating"),
+        (T.RUNNING, None),
+    ] == said
 
 
 def test_what_is_lost_comes_again_and_counts_as_no_retry(slow):

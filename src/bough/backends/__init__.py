@@ -4,5 +4,7 @@ The server's `hosting` opens one of them; the scheduler starts and stops attempt
 
 local           processes of this machine
 virtual         nothing runs; for demonstrations and tests
-offered_gpus    what both offer where there are no real GPUs
+logs            writing and reading logs of attempts
+placeholders    `{{output}}` and the like
+offered_gpus    what local and virtual offer where there are no real GPUs
 """

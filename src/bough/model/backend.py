@@ -80,6 +80,13 @@ class Sight(StrEnum):
     LOST = "lost"
 
 
+class StartFault(StrEnum):
+    """Why an attempt could not be started, where that has a status of its own."""
+
+    IMAGE_PULL = "image_pull"
+    TIMEOUT = "timeout"
+
+
 class Observation(msgspec.Struct, frozen=True):
     """How far an attempt is, as seen by the backend."""
 
@@ -95,6 +102,8 @@ class Observation(msgspec.Struct, frozen=True):
     #: Of what has ended: whether it had been told to end before that. `None`: the backend does not
     #: know, and only the times say what came first.
     told: bool | None = None
+    #: Of what could not be started: why, where that is known; `None`: for another reason.
+    fault: StartFault | None = None
 
 
 class LogLine(NamedTuple):

@@ -44,6 +44,8 @@ class TaskEvent(StrEnum):
     EVICT = "evict"
     LOSE = "lose"
     CANNOT_START = "cannot_start"
+    IMAGE_PULL = "image_pull"
+    START_TIMEOUT = "start_timeout"
     LEAD_COMPLETED = "lead_completed"
     LEAD_FAILED = "lead_failed"
     FELLOW_FAILED = "fellow_failed"
@@ -109,6 +111,18 @@ TASK_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
         _T.FAILED_START_ERROR,
         "it, or another task that its group needs, could not be started",
     ),
+    Transition(
+        _E.IMAGE_PULL,
+        _STANDING,
+        _T.FAILED_IMAGE_PULL,
+        "its image, or that of another task that its group needs, could not be pulled",
+    ),
+    Transition(
+        _E.START_TIMEOUT,
+        _STANDING,
+        _T.FAILED_START_TIMEOUT,
+        "it, or another task that its group needs, took too long to start",
+    ),
     Transition(_E.LEAD_COMPLETED, _STANDING, _T.COMPLETED, "the lead of its group is completed"),
     Transition(_E.LEAD_FAILED, _STANDING, _T.FAILED, "the lead of its group has failed"),
     Transition(
@@ -135,6 +149,8 @@ _FAILURES = (
     _T.FAILED_EVICTED,
     _T.FAILED_BACKEND_ERROR,
     _T.FAILED_START_ERROR,
+    _T.FAILED_IMAGE_PULL,
+    _T.FAILED_START_TIMEOUT,
     _T.FAILED_EXEC_TIMEOUT,
 )
 

@@ -15,7 +15,6 @@ share nothing but files, so either can be of another version.
     preparation/        from a task's spec to a command
     sandbox/            what a task sees and how much it can use
     data/               copying and removing files of tasks
-    logs/               writing and reading logs
     attempt_folder      where the files of attempts are
     attempt_state       the state file, shared by server and supervisor
     order_lease         whose orders count

@@ -35,7 +35,6 @@ from bough.backends.local.detect_nodes import find_nodes, number_gpus
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.finished_attempts import FinishedAttempts
 from bough.backends.local.gpu_slots import GpuSlots
-from bough.backends.local.logs.log_reader import PART_BYTES, AttemptLogReader
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.order_lease import follow, open_orders
 from bough.backends.local.preparation.accounts import (
@@ -51,6 +50,7 @@ from bough.backends.local.supervisor.group_network import GroupAddress, forget_g
 from bough.backends.local.supervisor.instructions import Setup, StartOrder, decode_order, encode
 from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
+from bough.backends.logs.log_reader import PART_BYTES, AttemptLogReader
 from bough.disk import sync_folder, write_whole
 from bough.errors import Invalid, NotLeading, Unavailable
 from bough.model.backend import (

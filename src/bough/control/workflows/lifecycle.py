@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bough.control.fields import exit_action
-from bough.model.backend import Observation, Sight
+from bough.model.backend import Observation, Sight, StartFault
 from bough.model.plan import EvictionRule
 from bough.model.settings import WorkflowSettings
 from bough.model.transitions import TaskEvent, check_group, next_status
@@ -40,6 +40,9 @@ RESTART = "restart"
 FELLOW = "fellow"
 #: Another task that its group needs could not be started.
 START = "start"
+#: The same, as an image could not be pulled, or as it took too long.
+IMAGE_PULL = "image_pull"
+START_TIMEOUT = "start_timeout"
 #: Its group ran longer than its limit.
 EXEC_TIMEOUT = "exec_timeout"
 #: Its node is being drained.
@@ -61,11 +64,25 @@ _SETTLED: dict[str, tuple[TaskEvent, int, bool]] = {
     EXEC_TIMEOUT: (TaskEvent.EXEC_TIMEOUT, 0, False),
     FELLOW: (TaskEvent.FELLOW_FAILED, 0, False),
     START: (TaskEvent.CANNOT_START, ExitCode.START_ERROR, False),
+    IMAGE_PULL: (TaskEvent.IMAGE_PULL, ExitCode.START_ERROR, False),
+    START_TIMEOUT: (TaskEvent.START_TIMEOUT, ExitCode.START_TIMEOUT, False),
     GIVE_BACK: (TaskEvent.GIVE_BACK, ExitCode.PREEMPTED, True),
     RESTART: (TaskEvent.RESTART, 0, True),
 }
 #: Reasons that stand against those that came before them: nothing follows on these.
-_FINAL = (FELLOW, START, EXEC_TIMEOUT, CANCEL)
+_FINAL = (FELLOW, START, IMAGE_PULL, START_TIMEOUT, EXEC_TIMEOUT, CANCEL)
+#: What happens to an attempt that could not be started.
+_UNSTARTABLE: dict[StartFault | None, TaskEvent] = {
+    None: TaskEvent.CANNOT_START,
+    StartFault.IMAGE_PULL: TaskEvent.IMAGE_PULL,
+    StartFault.TIMEOUT: TaskEvent.START_TIMEOUT,
+}
+#: By what happened to a task that could not be started: why the others of its group end.
+START_REASONS = {
+    TaskEvent.CANNOT_START: START,
+    TaskEvent.IMAGE_PULL: IMAGE_PULL,
+    TaskEvent.START_TIMEOUT: START_TIMEOUT,
+}
 #: What was told so, and had ended by itself before that, ended by itself.
 _OVERTAKEN = {*_PREEMPTING, *_EVICTING, GIVE_BACK, FELLOW, EXEC_TIMEOUT}
 _TEXTS = {
@@ -80,6 +97,8 @@ _CODES = {
     TaskEvent.EVICT: ExitCode.EVICTED,
     TaskEvent.LOSE: ExitCode.BACKEND,
     TaskEvent.CANNOT_START: ExitCode.START_ERROR,
+    TaskEvent.IMAGE_PULL: ExitCode.START_ERROR,
+    TaskEvent.START_TIMEOUT: ExitCode.START_TIMEOUT,
 }
 
 
@@ -157,7 +176,7 @@ def verdict(
     if limit is not None and _used(cause, earlier) >= limit:
         text = f"{text} No exit action applied due to retry limit {limit}."
         return AttemptOutcome(TaskEvent.COMPLETE if code == 0 else cause, code, text)
-    own_fault = cause in (TaskEvent.FAIL, TaskEvent.CANNOT_START)
+    own_fault = cause is TaskEvent.FAIL or cause in START_REASONS
     return AttemptOutcome(TaskEvent.RESCHEDULE if own_fault else cause, code, acted, again=True)
 
 
@@ -175,8 +194,9 @@ def _cause(task: Task, seen: Observation) -> TaskEvent:
         return TaskEvent.PREEMPT
     if task.releasing in _EVICTING:
         return TaskEvent.EVICT
-    by_sight = {Sight.LOST: TaskEvent.LOSE, Sight.UNSTARTABLE: TaskEvent.CANNOT_START}
-    return by_sight.get(seen.sight, TaskEvent.FAIL)
+    if seen.sight is Sight.UNSTARTABLE:
+        return _UNSTARTABLE[seen.fault]
+    return TaskEvent.LOSE if seen.sight is Sight.LOST else TaskEvent.FAIL
 
 
 def _highest(least: int, seen: Observation) -> int:
@@ -195,7 +215,7 @@ def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
         return seen.message
     if cause is TaskEvent.LOSE:
         return f"Task was lost on node {task.node}."
-    if cause is TaskEvent.CANNOT_START:
+    if cause in START_REASONS:
         return "Task could not be started."
     if seen.signal is not None:
         return f"Task was killed by {_signal_name(seen.signal)}."

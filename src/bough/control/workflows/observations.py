@@ -17,7 +17,7 @@ from bough.control.site import Site
 from bough.control.workflows.lifecycle import (
     EXEC_TIMEOUT,
     FELLOW,
-    START,
+    START_REASONS,
     AttemptOutcome,
     follow_lead,
     is_final,
@@ -31,7 +31,7 @@ from bough.model.backend import Observation, Sight
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
 from bough.model.transitions import TaskEvent
-from bough.model.workflow import QUEUED, ExitCode, Group, Task, TaskStatus
+from bough.model.workflow import QUEUED, Group, Task, TaskStatus
 from bough.store import pools as pool_store
 from bough.store import tasks as task_store
 from bough.store.database import again_if_given_up
@@ -47,7 +47,7 @@ _OWN_FAILURES = (
     TaskEvent.PREEMPT,
     TaskEvent.EVICT,
     TaskEvent.LOSE,
-    TaskEvent.CANNOT_START,
+    *START_REASONS,
 )
 
 
@@ -103,6 +103,9 @@ def _is_news(task: Task, observation: Observation) -> bool:
         return False
     if observation.sight is Sight.RUNNING:
         return task.status is not TaskStatus.RUNNING
+    if observation.sight is Sight.STARTING:
+        unsaid = (task.failure_message or "") != observation.message
+        return unsaid and task.status is TaskStatus.INITIALIZING and task.releasing is None
     return observation.sight in _OVER
 
 
@@ -134,9 +137,15 @@ def _note(
     task = change.task(observation.attempt)
     if task is None or not _is_news(task, observation):
         return
-    if observation.sight is Sight.RUNNING:
-        change.put(msgspec.structs.replace(task, started_ms=observation.at_ms), TaskEvent.RUN)
+    if observation.sight is Sight.STARTING:
+        # What it waits for is no failure, but is read where a failure would be.
+        change.put(msgspec.structs.replace(task, failure_message=observation.message or None))
         return
+    if observation.sight is Sight.RUNNING:
+        runs = msgspec.structs.replace(_without_wait(task), started_ms=observation.at_ms)
+        change.put(runs, TaskEvent.RUN)
+        return
+    task = _without_wait(task)
     if observation.exit_code is not None and task.started_ms is None:
         # It was too quick to be seen while it ran.
         task = msgspec.structs.replace(task, started_ms=task.scheduled_ms)
@@ -155,6 +164,13 @@ def _note(
     if found.again or _comes_along(change, group, task, found):
         change.retry(task)
     _involve_others(change, group, task, found, observation)
+
+
+def _without_wait(task: Task) -> Task:
+    """The same without what it waited for while it was being started."""
+    if task.releasing is not None or task.failure_message is None:
+        return task
+    return msgspec.structs.replace(task, failure_message=None)
 
 
 def _follows(task: Task, lead: Task) -> bool:
@@ -187,9 +203,9 @@ def _involve_others(
         alone = found.event in (TaskEvent.GIVE_BACK, TaskEvent.RESTART)
         if needed or (not alone and (task.lead or not group.spec.ignore_nonlead_status)):
             change.restart_others(task)
-    elif needed and found.event is TaskEvent.CANNOT_START:
+    elif needed and found.event in START_REASONS:
         text = f"Task {task.name} of its group could not be started. {found.message}"
-        change.end_group(group, START, TaskEvent.CANNOT_START, text, ExitCode.START_ERROR)
+        change.end_group(group, START_REASONS[found.event], found.event, text, found.exit_code)
     elif found.event in _OWN_FAILURES and not group.spec.ignore_nonlead_status:
         text = f"Task {task.name} of its group has failed. {found.message}"
         change.end_group(group, FELLOW, TaskEvent.FELLOW_FAILED, text)

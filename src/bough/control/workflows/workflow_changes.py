@@ -168,12 +168,14 @@ class WorkflowChange:
         if overrides(reason, task.releasing):
             if task.releasing is None:
                 self._stops[task.attempt] = (reason, self._grace_s)
+            # Before it was told to end, it had only what it waited for to say.
+            earlier = None if task.releasing is None else task.failure_message
             self.put(
                 msgspec.structs.replace(
                     task,
                     releasing=reason,
                     released_ms=task.released_ms or self.now_ms,
-                    failure_message=message or task.failure_message,
+                    failure_message=message or earlier,
                 )
             )
         if at_once:

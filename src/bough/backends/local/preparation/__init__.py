@@ -4,7 +4,6 @@
 
     prepare_task    puts everything below together
     layout          where a task's files are, inside and outside of its sandbox
-    placeholders    `{{output}}` and the like
     environment     variables and arguments
     credentials     credentials as files and variables
     transfers       inputs, outputs and checkpoints as mounts and copies

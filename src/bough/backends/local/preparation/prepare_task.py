@@ -42,9 +42,9 @@ from bough.backends.local.preparation.layout import (
     Surroundings,
     TaskLayout,
 )
-from bough.backends.local.preparation.placeholders import Meaning
 from bough.backends.local.preparation.transfers import Transfers, checkpointed
 from bough.backends.local.sandbox.devices import plan_devices
+from bough.backends.placeholders import Meaning
 from bough.model.backend import Launch
 from bough.model.task_template import FileSpec, TaskTemplate
 

@@ -25,7 +25,6 @@ from bough.backends.local.attempt_state import (
 )
 from bough.backends.local.command import Copy, TaskCommand, TaskLimits
 from bough.backends.local.data.measuring import DEEPEST, Measuring
-from bough.backends.local.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
 from bough.backends.local.order_lease import since_boot_ms
 from bough.backends.local.sandbox.init_process import NOTICE
 from bough.backends.local.sandbox.limits import Cgroup, make_group
@@ -35,6 +34,7 @@ from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.instructions import StartOrder
 from bough.backends.local.supervisor.processes import find_process, is_left
 from bough.backends.local.supervisor.ptrace import release, seize
+from bough.backends.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
 from bough.disk import write_whole
 from bough.model.backend import Sight
 from bough.model.workflow import ExitCode

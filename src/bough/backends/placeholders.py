@@ -30,7 +30,8 @@ class Meaning(msgspec.Struct, frozen=True):
     workflow_id: str
     output: str
     inputs: tuple[str, ...] = ()
-    #: All tasks of the group run on this machine.
+    #: Where each task of the group is reached, by name; of others it is `host`.
+    hosts: dict[str, str] = {}
     host: str = "127.0.0.1"
 
     def fill(self, text: str) -> str:
@@ -68,6 +69,6 @@ class Meaning(msgspec.Struct, frozen=True):
             case "input" if int(found["input"]) < len(self.inputs):
                 return self.inputs[int(found["input"])]
             case "host":
-                return self.host
+                return self.hosts.get(found["host"], self.host)
             case _:
                 return found[0]

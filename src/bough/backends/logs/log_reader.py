@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from bough.backends.local.logs.log_writer import (
+from bough.backends.logs.log_writer import (
     LINE_BYTES,
     find_segments,
     lost_text,
