@@ -1,0 +1,161 @@
+"""Where the apiserver is, which certificates to trust, and who we are.
+
+Files of certificates and tokens are read again when they change, so what is issued for an hour may
+be replaced under a server that runs for months.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+import threading
+from typing import NamedTuple, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from bough.errors import Invalid
+
+
+class Credential(NamedTuple):
+    """What proves who we are: a token, a certificate, or neither."""
+
+    token: str = ""
+    #: A certificate and its key as PEM; of both or of neither.
+    certificate: str = ""
+    key: str = ""
+
+
+class CredentialSource(Protocol):
+    """Knows the credential of now."""
+
+    def credential(self) -> Credential:
+        """The credential to use now; raises `Unauthenticated` if there is none."""
+        ...
+
+    def refused(self, credential: Credential) -> bool:
+        """The apiserver did not accept it; whether asking again may give another one."""
+        ...
+
+
+class Text:
+    """A text that was given, or stands in a file which may change."""
+
+    def __init__(self, text: str = "", path: str = "") -> None:
+        self._text = text
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+
+    def read(self) -> str:
+        """The text of now."""
+        if not self._path:
+            return self._text
+        try:
+            at = os.stat(self._path)
+            seen = (at.st_mtime_ns, at.st_ino, at.st_size)
+            if seen != self._seen:
+                with open(self._path, encoding="utf-8") as file:
+                    self._text = file.read()
+                self._seen = seen
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "not a text in UTF-8"
+            raise Invalid(f"cannot read {self._path}: {why}") from None
+        return self._text
+
+    def forget(self) -> None:
+        """Read the file anew at the next occasion, changed or not."""
+        self._seen = None
+
+
+class FixedCredential:
+    """A token and a certificate, given or in files."""
+
+    def __init__(
+        self, token: Text | None = None, certificate: Text | None = None, key: Text | None = None
+    ) -> None:
+        self._token = token or Text()
+        self._certificate = certificate or Text()
+        self._key = key or Text()
+
+    def credential(self) -> Credential:
+        """What the files say now."""
+        return Credential(self._token.read().strip(), self._certificate.read(), self._key.read())
+
+    def refused(self, credential: Credential) -> bool:
+        """Files may have been replaced in the same instant, and at the same size."""
+        for text in (self._token, self._certificate, self._key):
+            text.forget()
+        return self.credential() != credential
+
+
+class Access:
+    """All that is needed to reach one apiserver as one user."""
+
+    def __init__(
+        self,
+        server: str,
+        credentials: CredentialSource,
+        authority: Text | None = None,
+        *,
+        tls_server_name: str = "",
+        namespace: str = "default",
+    ) -> None:
+        self.address = read_address(server)
+        self.credentials = credentials
+        #: The certificates to trust; `None`: those that this machine trusts.
+        self._authority = authority
+        self.tls_server_name = tls_server_name or self.address.hostname or ""
+        #: The namespace of the context.
+        self.namespace = namespace
+        self._lock = threading.Lock()
+        self._made_of: tuple[str, str, str] | None = None
+        self._context: ssl.SSLContext | None = None
+
+    def context(self, credential: Credential) -> ssl.SSLContext | None:
+        """How to verify the apiserver and to show a certificate; `None`: a plain connection.
+
+        The same object as long as nothing changed, so that it tells when to connect anew.
+        """
+        if self.address.scheme == "http":
+            return None
+        with self._lock:
+            trusted = self._authority.read() if self._authority is not None else ""
+            made_of = (trusted, credential.certificate, credential.key)
+            if self._context is None or made_of != self._made_of:
+                self._context = _make_context(*made_of)
+                self._made_of = made_of
+            return self._context
+
+
+def read_address(server: str) -> SplitResult:
+    """The address of an apiserver; a plain connection is allowed on the loopback only."""
+    try:
+        address = urlsplit(server)
+        _ = address.port
+    except ValueError:
+        address = urlsplit("")
+    if address.scheme not in ("https", "http") or not address.hostname:
+        raise Invalid(f"server: {server!r} is no address such as https://10.0.0.1:6443")
+    if address.scheme == "http" and address.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise Invalid(f"server: {server} is not encrypted; only https is, beyond the loopback")
+    return address
+
+
+def _make_context(trusted: str, certificate: str, key: str) -> ssl.SSLContext:
+    """A context that verifies the other side, always."""
+    try:
+        context = ssl.create_default_context(cadata=trusted or None)
+    except ssl.SSLError as error:
+        raise Invalid(f"certificate-authority: no certificates in PEM: {error.reason}") from None
+    # Python 3.13 wants extensions that authorities of many clusters were made without.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # OpenSSL reads certificates of a client from files alone.
+    if certificate:
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(f"{certificate}\n{key}\n")
+            file.flush()
+            try:
+                context.load_cert_chain(file.name)
+            except ssl.SSLError as error:
+                why = error.reason or "they do not fit together"
+                raise Invalid(f"client-certificate and client-key: {why}") from None
+    return context

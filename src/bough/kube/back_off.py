@@ -1,0 +1,23 @@
+"""How long to wait after failures in a row: longer each time, up to a bound, and never in step."""
+
+from __future__ import annotations
+
+import random
+
+
+class BackOff:
+    """Doubles from `first_s` up to `most_s`; between half of that and all of it is waited."""
+
+    def __init__(self, first_s: float = 0.2, most_s: float = 20.0) -> None:
+        self._first_s = first_s
+        self._most_s = most_s
+        self._next_s = first_s
+
+    def wait_s(self) -> float:
+        """How long to wait now; the next wait is longer."""
+        bound, self._next_s = self._next_s, min(2 * self._next_s, self._most_s)
+        return bound * random.uniform(0.5, 1.0)  # noqa: S311
+
+    def reset(self) -> None:
+        """It worked: the next failure is a first one."""
+        self._next_s = self._first_s

@@ -1,0 +1,375 @@
+"""The calls of Kubernetes' API that Bough makes; each is one request, from any thread.
+
+    client = Client(find_access(kubeconfig=None, context=None))
+    client.create(PODS, {"metadata": {"name": "a"}, "spec": {...}}, namespace="bough")
+    listing = client.list(PODS, namespace="bough", labels="bough.site=3f")
+    for event in client.watch(PODS, listing.version, namespace="bough"):
+        ...
+
+What the apiserver refuses is raised as `failures.Refused` (NotFound, AlreadyExists, Conflict, Gone,
+Busy); if no answer came, `failures.Unreachable`. To follow a kind for ever, whatever fails
+meanwhile: `watching.Follower`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from bough.kube.access import Access
+from bough.kube.connections import Connections, Request, Stream
+from bough.kube.failures import Gone, Unreachable, read_refusal
+from bough.kube.objects import Kind
+
+T = TypeVar("T")
+
+#: Objects on one page of a list.
+PAGE = 500
+#: How long a watch may be silent: the apiserver sends a bookmark each minute at the latest.
+WATCH_SILENCE_S = 100.0
+#: A task may well be silent for long; whether its machine is there, the kernel asks.
+LOG_SILENCE_S = 3_600.0
+#: The longest line of a watch; etcd keeps objects of at most 1.5 MiB.
+MAXIMUM_LINE = 32 << 20
+MEBIBYTE = 1 << 20
+
+
+class Patch(StrEnum):
+    """How a patch is to be read."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+    #: The whole wish of one manager; what is missing is made. Needs `manager`.
+    APPLY = "application/apply-patch+yaml"
+
+
+class EventKind(StrEnum):
+    """What happened to an object that is watched."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    #: Nothing happened; all that happened up to `version` was told.
+    BOOKMARK = "BOOKMARK"
+
+
+class Event(NamedTuple, Generic[T]):
+    """One thing that happened; of a bookmark the object has only a version."""
+
+    kind: EventKind
+    object: T
+    #: To watch on from here.
+    version: str
+
+
+class Listing(NamedTuple, Generic[T]):
+    """All objects of a kind at one moment."""
+
+    items: list[T]
+    #: To watch on from this moment.
+    version: str
+
+
+class Client:
+    """One apiserver, as one user. At most `in_flight` requests at once, streams not counted."""
+
+    def __init__(self, access: Access, in_flight: int = 16, timeout_s: float = 30.0) -> None:
+        self.access = access
+        self._connections = Connections(access, in_flight, timeout_s)
+
+    def close(self) -> None:
+        """Close the connections that rest; streams end by their own `close`."""
+        self._connections.close()
+
+    def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        """One object; `NotFound` if it is not there."""
+        return self._object(kind, Request("GET", path(kind, namespace, name)))
+
+    def list(
+        self, kind: Kind[T], namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Listing[T]:
+        """All objects, of one namespace or (none is given) of all; read page by page.
+
+        `labels` and `fields` are selectors: `bough.site=3f,!done`, `spec.nodeName=a`.
+        """
+        asked = {"labelSelector": labels, "fieldSelector": fields}
+        items: list[T] = []
+        token, page = "", PAGE
+        while True:
+            query = {**asked, "limit": str(page) if page else "", "continue": token}
+            request = Request("GET", path(kind, namespace) + _query(query))
+            try:
+                listed = _decode(_listing_decoder(kind.type), self._connections.ask(request))
+            except Gone:
+                # The first pages are too old for the next one: all at once then.
+                if not token:
+                    raise
+                items, token, page = [], "", 0
+                continue
+            items += listed.items or []
+            token = listed.metadata.continue_
+            if not token:
+                return Listing(items, listed.metadata.resource_version)
+
+    def watch(
+        self,
+        kind: Kind[T],
+        version: str,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        timeout_s: int = 300,
+        opened: Callable[[Stream], object] | None = None,
+    ) -> Generator[Event[T]]:
+        """What happens after `version`, until the apiserver ends it (after about `timeout_s`).
+
+        Raises `Gone` if that version is too old, also in the middle. `opened` is given the stream,
+        whose `close` ends the watch from another thread.
+        """
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "labelSelector": labels,
+            "fieldSelector": fields,
+            "timeoutSeconds": str(timeout_s),
+        }
+        request = Request("GET", path(kind, namespace) + _query(query))
+        stream = self._connections.open_stream(request, WATCH_SILENCE_S)
+        try:
+            if opened is not None:
+                opened(stream)
+            decoder = _decoder(kind.type)
+            for line in _lines(stream):
+                event = _read_event(line, decoder)
+                if event is not None:
+                    yield event
+        finally:
+            stream.release()
+
+    def create(self, kind: Kind[T], body: object, namespace: str = "") -> T:
+        """Make an object, of a dictionary or of a struct; `AlreadyExists` if its name is taken."""
+        request = Request("POST", path(kind, namespace), msgspec.json.encode(body))
+        return self._object(kind, request)
+
+    def replace(
+        self, kind: Kind[T], name: str, body: object, namespace: str = "", below: str = ""
+    ) -> T:
+        """Write an object anew; with a `resourceVersion` in it: `Conflict` if it has another."""
+        target = path(kind, namespace, name, below)
+        return self._object(kind, Request("PUT", target, msgspec.json.encode(body)))
+
+    def patch(
+        self,
+        kind: Kind[T],
+        name: str,
+        body: object,
+        namespace: str = "",
+        how: Patch = Patch.MERGE,
+        below: str = "",
+        manager: str = "",
+    ) -> T:
+        """Change an object; `below` is a subresource such as `status`."""
+        query = {"fieldManager": manager, "force": "true" if how is Patch.APPLY else ""}
+        target = path(kind, namespace, name, below) + _query(query)
+        return self._object(kind, Request("PATCH", target, msgspec.json.encode(body), how))
+
+    def delete(
+        self,
+        kind: Kind[T],
+        name: str,
+        namespace: str = "",
+        uid: str = "",
+        grace_s: int | None = None,
+    ) -> None:
+        """Let an object end; with a `uid`, only that one: another of its name is a `Conflict`.
+
+        `grace_s` says how long a pod may take; 0 takes it away at once, whatever its node thinks.
+        """
+        options = _delete_options(uid, grace_s)
+        target = path(kind, namespace, name)
+        self._connections.ask(Request("DELETE", target, msgspec.json.encode(options)))
+
+    def bind(self, name: str, namespace: str, node: str, uid: str = "") -> None:
+        """Give a pod its node; `Conflict` if it has one, or another pod has its name now."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, **({"uid": uid} if uid else {})},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        target = f"{_pod(namespace, name)}/binding"
+        self._connections.ask(Request("POST", target, msgspec.json.encode(body)))
+
+    def evict(self, name: str, namespace: str, uid: str = "", grace_s: int | None = None) -> None:
+        """End a pod as far as its disruption budgets allow; if they do not: `Busy`."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name},
+            "deleteOptions": _delete_options(uid, grace_s),
+        }
+        target = f"{_pod(namespace, name)}/eviction"
+        request = Request("POST", target, msgspec.json.encode(body), busy_is_answer=True)
+        self._connections.ask(request)
+
+    def log(
+        self,
+        name: str,
+        namespace: str,
+        container: str = "",
+        *,
+        follow: bool = False,
+        since_time: str = "",
+        limit_bytes: int = 0,
+        opened: Callable[[Stream], object] | None = None,
+    ) -> Generator[bytes]:
+        """The lines that a container wrote, each with its time before it and a line break after.
+
+        The last line may lack its line break. `since_time` (RFC 3339) is rounded to whole seconds
+        by the apiserver, so lines that were read before come again and must be skipped.
+        """
+        query = {
+            "container": container,
+            "timestamps": "true",
+            "follow": "true" if follow else "",
+            "sinceTime": since_time,
+            "limitBytes": str(limit_bytes) if limit_bytes else "",
+        }
+        request = Request("GET", f"{_pod(namespace, name)}/log" + _query(query))
+        stream = self._connections.open_stream(request, LOG_SILENCE_S)
+        try:
+            if opened is not None:
+                opened(stream)
+            yield from _log_lines(stream)
+        finally:
+            stream.release()
+
+    def ask(self, method: str, target: str, body: object = None) -> Any:
+        """Any other request, such as GET /version: plain values in and out."""
+        sent = b"" if body is None else msgspec.json.encode(body)
+        answer = self._connections.ask(Request(method, target, sent))
+        return msgspec.json.decode(answer) if answer else None
+
+    def _object(self, kind: Kind[T], request: Request) -> T:
+        return _decode(_decoder(kind.type), self._connections.ask(request))
+
+
+def path(kind: Kind[Any], namespace: str = "", name: str = "", below: str = "") -> str:
+    """The path of a kind of objects, of one object, or of a subresource of it."""
+    parts = [kind.api]
+    if namespace and kind.namespaced:
+        parts += ["namespaces", quote(namespace, safe="")]
+    parts.append(kind.plural)
+    parts += [quote(part, safe="") for part in (name, below) if part]
+    return "/" + "/".join(parts)
+
+
+class _ListMeta(msgspec.Struct):
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Listed(msgspec.Struct, Generic[T]):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[T] | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Version(msgspec.Struct):
+    resource_version: str = msgspec.field(name="resourceVersion")
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Version
+
+
+_line_decoder = msgspec.json.Decoder(_Line)
+_versioned_decoder = msgspec.json.Decoder(_Versioned)
+
+
+@functools.cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+@functools.cache
+def _listing_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Listed[kind])
+
+
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise Unreachable(f"the answer is not what Kubernetes sends: {error}") from None
+
+
+def _read_event(line: bytes, decoder: msgspec.json.Decoder[T]) -> Event[T] | None:
+    """The event of a line; kinds of events that we do not know are passed over."""
+    told = _decode(_line_decoder, line)
+    if told.type == "ERROR":
+        raise read_refusal(0, told.object)
+    if told.type not in EventKind.__members__:
+        return None
+    item = _decode(decoder, told.object)
+    metadata = getattr(item, "metadata", None)
+    version = getattr(metadata, "resource_version", None)
+    if version is None:
+        version = _decode(_versioned_decoder, told.object).metadata.resource_version
+    return Event(EventKind(told.type), item, version)
+
+
+def _lines(stream: Stream) -> Iterator[bytes]:
+    """Whole lines as they come; what is cut off at the end is no line."""
+    rest = b""
+    while block := stream.read():
+        if b"\n" not in block:
+            rest += block
+            if len(rest) > MAXIMUM_LINE:
+                raise Unreachable(f"a line of a watch is longer than {MAXIMUM_LINE} bytes")
+            continue
+        *whole, rest = (rest + block).split(b"\n")
+        yield from whole
+
+
+def _log_lines(stream: Stream) -> Iterator[bytes]:
+    """Lines with their breaks; one longer than a mebibyte comes in parts."""
+    rest = b""
+    while block := stream.read():
+        *whole, rest = (rest + block).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+        if len(rest) > MEBIBYTE:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def _pod(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+
+
+def _delete_options(uid: str, grace_s: int | None) -> dict[str, object]:
+    options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = grace_s
+    return options
+
+
+def _query(given: Mapping[str, str]) -> str:
+    """The part after the path, of what is not empty."""
+    text = urlencode({name: value for name, value in given.items() if value})
+    return f"?{text}" if text else ""

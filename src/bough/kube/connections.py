@@ -1,0 +1,305 @@
+"""Connections to one apiserver: kept for the next request, bounded in number and in time.
+
+A request is tried again here only where that can do no harm: where nothing was sent, where the
+apiserver says that nothing was done (429), and reading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from bough.kube.access import Access, Credential
+from bough.kube.back_off import BackOff
+from bough.kube.failures import Busy, Refused, Unreachable, read_refusal
+
+#: How long a connection may rest; apiservers keep one for minutes, what is between them less.
+IDLE_S = 30.0
+BLOCK = 262_144
+#: The longest answer; a page of 500 objects of the largest size that etcd keeps is less.
+MAXIMUM_ANSWER = 1 << 30
+#: How often a request that was refused as too many is tried again.
+BUSY_TRIES = 5
+_RETRY_AFTER_MOST_S = 10.0
+#: Reading, which may be repeated.
+_SAFE = frozenset({"GET"})
+
+Pause = Callable[[float], object]
+
+
+class Request(NamedTuple):
+    """What is asked."""
+
+    method: str
+    target: str
+    body: bytes = b""
+    content_type: str = "application/json"
+    #: Whether a 429 is an answer, and not a moment to wait for.
+    busy_is_answer: bool = False
+
+
+class Connections:
+    """Requests to one apiserver, from any thread."""
+
+    def __init__(
+        self,
+        access: Access,
+        in_flight: int = 16,
+        timeout_s: float = 30.0,
+        pause: Pause = time.sleep,
+    ) -> None:
+        self.access = access
+        self._timeout_s = timeout_s
+        self._pause = pause
+        self._room = threading.BoundedSemaphore(in_flight)
+        self._lock = threading.Lock()
+        self._resting: list[_Connection] = []
+        self._most_resting = in_flight
+
+    def ask(self, request: Request, timeout_s: float | None = None) -> bytes:
+        """The body of the answer; raises `Refused` or `Unreachable`."""
+        waiting = BackOff(first_s=0.5, most_s=_RETRY_AFTER_MOST_S)
+        for attempt in range(BUSY_TRIES):
+            try:
+                with self._room:
+                    return self._answer(request, timeout_s or self._timeout_s)
+            except Busy as busy:
+                if request.busy_is_answer or attempt == BUSY_TRIES - 1:
+                    raise
+                asked_s = min(busy.retry_after_s or 0.0, _RETRY_AFTER_MOST_S)
+            self._pause(max(asked_s, waiting.wait_s()))
+        raise AssertionError("the last try returns or raises")
+
+    def open_stream(self, request: Request, silence_s: float) -> Stream:
+        """An answer that is read as it comes; it ends if nothing comes for `silence_s`."""
+        connection, response = self._send(request, self._timeout_s)
+        try:
+            if response.status >= 300:
+                raise _refusal(response, self._read(connection, response, self._timeout_s))
+            connection.settimeout(silence_s)
+        except BaseException:
+            connection.close()
+            raise
+        return Stream(connection, response)
+
+    def close(self) -> None:
+        """Close the connections that rest."""
+        with self._lock:
+            resting, self._resting = self._resting, []
+        for connection in resting:
+            connection.close()
+
+    def _answer(self, request: Request, timeout_s: float) -> bytes:
+        connection, response = self._send(request, timeout_s)
+        try:
+            body = self._read(connection, response, timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        self._rest(connection, response)
+        if response.status >= 300:
+            raise _refusal(response, body)
+        return body
+
+    def _send(
+        self, request: Request, timeout_s: float
+    ) -> tuple[_Connection, http.client.HTTPResponse]:
+        """Send a request, once more with a new credential if the first was not accepted."""
+        credential = self.access.credentials.credential()
+        connection, response = self._send_as(request, credential, timeout_s)
+        if response.status == 401 and self.access.credentials.refused(credential):
+            connection.close()
+            credential = self.access.credentials.credential()
+            connection, response = self._send_as(request, credential, timeout_s)
+        return connection, response
+
+    def _send_as(
+        self, request: Request, credential: Credential, timeout_s: float
+    ) -> tuple[_Connection, http.client.HTTPResponse]:
+        headers = {"Accept": "application/json", "User-Agent": "bough"}
+        if credential.token:
+            headers["Authorization"] = f"Bearer {credential.token}"
+        if request.body:
+            headers["Content-Type"] = request.content_type
+        while True:
+            connection = self._take(credential, timeout_s)
+            used_before = connection.used
+            try:
+                return connection, connection.ask(request, headers)
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                # What rested may have been hung up in this moment.
+                if used_before and request.method in _SAFE and not isinstance(error, TimeoutError):
+                    continue
+                raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
+
+    def _take(self, credential: Credential, timeout_s: float) -> _Connection:
+        """A connection that rests and is still good, or a new one."""
+        context = self.access.context(credential)
+        while True:
+            with self._lock:
+                connection = self._resting.pop() if self._resting else None
+            if connection is None:
+                break
+            if connection.is_good(context):
+                connection.settimeout(timeout_s)
+                return connection
+            connection.close()
+        connection = _Connection(self.access, context, timeout_s)
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise Unreachable(f"{self._where}: {_told(error)}", sent=False) from None
+        return connection
+
+    def _rest(self, connection: _Connection, response: http.client.HTTPResponse) -> None:
+        if not response.will_close:
+            connection.rest()
+            with self._lock:
+                if len(self._resting) < self._most_resting:
+                    self._resting.append(connection)
+                    return
+        connection.close()
+
+    def _read(
+        self, connection: _Connection, response: http.client.HTTPResponse, timeout_s: float
+    ) -> bytes:
+        """The whole body, within the time for it, however slowly it trickles."""
+        until_s = time.monotonic() + timeout_s
+        blocks: list[bytes] = []
+        size = 0
+        try:
+            while block := response.read1(BLOCK):
+                blocks.append(block)
+                size += len(block)
+                left_s = until_s - time.monotonic()
+                if left_s <= 0:
+                    raise TimeoutError(f"the answer was not whole after {timeout_s:g} s")
+                if size > MAXIMUM_ANSWER:
+                    raise OSError(f"the answer is longer than {MAXIMUM_ANSWER} bytes")
+                connection.settimeout(left_s)
+            # read1 ends quietly where the length was promised and the rest never came.
+            if response.length:
+                raise OSError("the connection ended in the middle of an answer")
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
+        return b"".join(blocks)
+
+    @property
+    def _where(self) -> str:
+        return f"no answer from {self.access.address.scheme}://{self.access.address.netloc}"
+
+
+class Stream:
+    """An answer that is read as it comes; `close` may be called by another thread."""
+
+    def __init__(self, connection: _Connection, response: http.client.HTTPResponse) -> None:
+        self._connection = connection
+        self._response = response
+        self._closed = False
+
+    def read(self) -> bytes:
+        """The next bytes; none at the end, also after `close`."""
+        try:
+            return self._response.read1(BLOCK)
+        except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
+            if self._closed:
+                return b""
+            raise Unreachable(f"the connection was lost: {_told(error)}") from None
+
+    def close(self) -> None:
+        """End it; a reader that waits goes on at once."""
+        self._closed = True
+        self._connection.hang_up()
+
+    def release(self) -> None:
+        """Give back what it holds; only by its reader."""
+        self._connection.close()
+
+
+class _Connection(http.client.HTTPConnection):
+    """One connection, which notices when the other side is gone."""
+
+    def __init__(self, access: Access, context: ssl.SSLContext | None, timeout_s: float) -> None:
+        address = access.address
+        port = address.port or (443 if address.scheme == "https" else 80)
+        super().__init__(address.hostname or "", port, timeout=timeout_s)
+        self._tls_name = access.tls_server_name
+        self._context = context
+        self._idle_since_s = 0.0
+        #: Whether a request was answered on it.
+        self.used = False
+
+    def connect(self) -> None:
+        """Connect, and verify the other side."""
+        super().connect()
+        _notice_silence(self.sock)
+        if self._context is not None:
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=self._tls_name)
+
+    def ask(self, request: Request, headers: Mapping[str, str]) -> http.client.HTTPResponse:
+        """Send a request, and read the head of the answer."""
+        self.request(request.method, request.target, request.body or None, dict(headers))
+        return self.getresponse()
+
+    def settimeout(self, seconds: float) -> None:
+        """How long to wait for the next bytes."""
+        if self.sock is not None:
+            self.sock.settimeout(seconds)
+
+    def rest(self) -> None:
+        """An answer was read whole."""
+        self.used = True
+        self._idle_since_s = time.monotonic()
+
+    def is_good(self, context: ssl.SSLContext | None) -> bool:
+        """Whether the next request can go this way: same trust, rested shortly, not hung up."""
+        if context is not self._context or self.sock is None:
+            return False
+        if time.monotonic() - self._idle_since_s > IDLE_S:
+            return False
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return not poll.poll(0)
+
+    def hang_up(self) -> None:
+        """Wake the thread that reads; it then closes."""
+        sock = self.sock
+        if sock is not None:
+            # Not `SSLSocket.shutdown`, which takes the object apart under its reader.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+def _notice_silence(sock: socket.socket) -> None:
+    """Let the kernel ask after the other machine; half a minute without a sign is the end."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000)
+
+
+def _refusal(response: http.client.HTTPResponse, body: bytes) -> Refused:
+    refusal = read_refusal(response.status, body)
+    after = response.getheader("Retry-After", "")
+    refusal.retry_after_s = float(after) if after.isdigit() else None
+    return refusal
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, TimeoutError):
+        return str(error) or "it took too long"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,89 @@
+"""What can go wrong with a request: refused by the apiserver, or no answer at all.
+
+BoughError
+└── KubeFailure
+    ├── Refused        the apiserver answered, and not with what was asked for
+    │   ├── NotFound       404
+    │   ├── AlreadyExists  409: an object of this name is there
+    │   ├── Conflict       409: the object is not what the request supposes (version, uid, bound)
+    │   ├── Gone           410: the apiserver no longer knows this version; list again
+    │   └── Busy           429: not now; nothing was done
+    └── Unreachable    no answer came, so it may have been done or not
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bough.errors import BoughError
+
+
+class KubeFailure(BoughError):
+    """A request to Kubernetes failed."""
+
+    code = "kubernetes"
+    http_status = 503
+
+
+class Refused(KubeFailure):
+    """The apiserver refused a request."""
+
+    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        #: The status of the answer, as 403.
+        self.status = status
+        #: Kubernetes' own word for it, as `Forbidden`; empty if it gave none.
+        self.reason = reason
+        #: How long it asks to wait before the next try, if it says so.
+        self.retry_after_s: float | None = None
+
+
+class NotFound(Refused):
+    """There is no such object, or no such kind."""
+
+
+class AlreadyExists(Refused):
+    """An object of this name is there already."""
+
+
+class Conflict(Refused):
+    """The object is not what the request supposes: another version, another uid, bound already."""
+
+
+class Gone(Refused):
+    """The apiserver no longer knows this version; list again."""
+
+
+class Busy(Refused):
+    """Not now: too many requests, or a disruption budget forbids it. Nothing was done."""
+
+
+class Unreachable(KubeFailure):
+    """No answer came. What was asked for may have been done, unless `sent` is false."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        #: Whether the request may have reached the apiserver.
+        self.sent = sent
+
+
+class _Status(msgspec.Struct):
+    """The apiserver's own account of a failure."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+_BY_STATUS: dict[int, type[Refused]] = {404: NotFound, 409: Conflict, 410: Gone, 429: Busy}
+
+
+def read_refusal(status: int, body: bytes | msgspec.Raw) -> Refused:
+    """The failure that an answer, or an event of a watch, tells; `status` 0: the body knows it."""
+    try:
+        told = msgspec.json.decode(body, type=_Status)
+    except msgspec.MsgspecError:
+        told = _Status(message=bytes(body)[:200].decode("utf-8", "replace"))
+    status = status or told.code
+    kind = AlreadyExists if told.reason == "AlreadyExists" else _BY_STATUS.get(status, Refused)
+    return kind(told.message or f"status {status}", status, told.reason)

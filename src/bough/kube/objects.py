@@ -1,0 +1,217 @@
+"""Objects of Kubernetes, as far as their fields matter to us; all others are not even decoded."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+
+class _Object(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """Written in Kubernetes as camelCase, and without what is not set."""
+
+
+class OwnerReference(_Object):
+    """What an object belongs to, and goes with."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class Meta(_Object):
+    """What every object has."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    #: Times as the apiserver writes them: 2026-01-31T23:59:59Z.
+    creation_timestamp: str | None = None
+    #: When it is to be gone at last; set: it was told to end.
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Resources(_Object):
+    """What a container asks for, as quantities."""
+
+    requests: dict[str, str | int] | None = None
+    limits: dict[str, str | int] | None = None
+
+
+class Container(_Object):
+    """A container, as far as it counts."""
+
+    name: str = ""
+    resources: Resources = Resources()
+    #: Of an init container: `Always` if it runs beside the others.
+    restart_policy: str | None = None
+
+
+class Toleration(_Object):
+    """Taints that a pod does not mind."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class PodSpec(_Object):
+    """What a pod is to be."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: dict[str, str | int] | None = None
+    resources: Resources | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    termination_grace_period_seconds: int | None = None
+
+
+class Waiting(_Object):
+    """A container that does not run yet, and why."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(_Object):
+    """A container that runs."""
+
+    started_at: str | None = None
+
+
+class Terminated(_Object):
+    """A container that has ended."""
+
+    exit_code: int = 0
+    signal: int | None = None
+    reason: str = ""
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(_Object):
+    """One of three."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(_Object):
+    """How a container is."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Condition(_Object):
+    """One thing that is so or is not."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(_Object):
+    """How a pod is."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str | None = None
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(_Object):
+    """A pod."""
+
+    metadata: Meta = Meta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Taint(_Object):
+    """What keeps pods away that do not tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(_Object):
+    """What a node is to be."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(_Object):
+    """How a node is."""
+
+    allocatable: dict[str, str | int] | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(_Object):
+    """A node."""
+
+    metadata: Meta = Meta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Plain(_Object):
+    """Any object of which only the name and the like matter."""
+
+    metadata: Meta = Meta()
+
+
+T = TypeVar("T")
+
+
+class Kind(NamedTuple, Generic[T]):
+    """A kind of objects: where its paths begin, and as what its objects are decoded."""
+
+    #: `api/v1` or `apis/GROUP/VERSION`.
+    api: str
+    plural: str
+    type: type[T]
+    namespaced: bool = True
+
+
+PODS: Kind[Pod] = Kind("api/v1", "pods", Pod)
+NODES: Kind[Node] = Kind("api/v1", "nodes", Node, namespaced=False)
+NAMESPACES: Kind[Plain] = Kind("api/v1", "namespaces", Plain, namespaced=False)
+SERVICES: Kind[Plain] = Kind("api/v1", "services", Plain)
+SECRETS: Kind[Plain] = Kind("api/v1", "secrets", Plain)
+EVENTS: Kind[Plain] = Kind("api/v1", "events", Plain)
+
+
+def untyped(api: str, plural: str, *, namespaced: bool = True) -> Kind[dict[str, Any]]:
+    """A kind whose objects are decoded whole, as dictionaries; for what is not in a hurry."""
+    return Kind(api, plural, dict[str, Any], namespaced)

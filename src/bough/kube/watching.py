@@ -1,0 +1,149 @@
+"""A kind of objects, followed for ever: listed, then watched, whatever fails meanwhile.
+
+    follower = Follower(client, PODS, heard, namespace="bough", labels="bough.site=3f")
+    follower.start()      # a thread of its own; `heard` is called by it
+    ...
+    follower.stop()
+
+`heard` gets a `Relisted` first, and again whenever the apiserver forgot what came in between: what
+is not in it is gone. Between two of them it gets each `Event` once and in order. A watch that ends,
+breaks or falls silent goes on from the last version, and nothing is told for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import threading
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from bough.errors import BoughError
+from bough.kube.back_off import BackOff
+from bough.kube.client import Client, Event, EventKind
+from bough.kube.connections import Stream
+from bough.kube.failures import Gone
+from bough.kube.objects import Kind
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+#: How long a watch is asked for, in seconds; never all of them end in the same moment.
+WATCH_S = (240, 480)
+
+
+class Relisted(NamedTuple, Generic[T]):
+    """All there is; what is not here is gone."""
+
+    items: list[T]
+    version: str
+
+
+class Follower(Generic[T]):
+    """Follows one kind of objects in a thread of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind[T],
+        heard: Callable[[Relisted[T] | Event[T]], object],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        back_off: BackOff | None = None,
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._heard = heard
+        self._selected = {"namespace": namespace, "labels": labels, "fields": fields}
+        self._back_off = back_off or BackOff()
+        self._stopping = threading.Event()
+        self._listed = threading.Event()
+        self._lock = threading.Lock()
+        self._stream: Stream | None = None
+        self._version = ""
+        #: Why it does not get on, while it does not; empty: all is well.
+        self.failure = ""
+        self._thread = threading.Thread(target=self._run, name=f"kube-{kind.plural}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, patience_s: float = 30.0) -> None:
+        """End: when it returns, `heard` is not called any more."""
+        self._stopping.set()
+        with self._lock:
+            if self._stream is not None:
+                self._stream.close()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(patience_s)
+
+    def wait_until_listed(self, timeout_s: float | None = None) -> bool:
+        """Wait for the first list; whether it came."""
+        return self._listed.wait(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except Gone as gone:
+                logger.info("%s: listing again: %s", self._kind.plural, gone.message)
+                self._version = ""
+                # No failure, unless it is all that ever happens.
+                self._stopping.wait(self._back_off.wait_s())
+            except BoughError as error:
+                self._wait_after(error.message)
+            except Exception:
+                # What `heard` raises: it has missed an event now, so it gets everything again.
+                logger.exception("%s: could not take in what happened", self._kind.plural)
+                self._version = ""
+                self._wait_after("what happened could not be taken in")
+
+    def _wait_after(self, message: str) -> None:
+        if self._stopping.is_set():
+            return
+        if message != self.failure:
+            logger.warning("%s: %s", self._kind.plural, message)
+        self.failure = message
+        self._stopping.wait(self._back_off.wait_s())
+
+    def _follow(self) -> None:
+        """List if the last version is unknown, then watch until that ends."""
+        if not self._version:
+            listing = self._client.list(self._kind, **self._selected)
+            if self._stopping.is_set():
+                return
+            self._heard(Relisted(listing.items, listing.version))
+            self._version = listing.version
+            self._listed.set()
+        watched_s = random.randint(*WATCH_S)  # noqa: S311
+        events = self._client.watch(
+            self._kind, self._version, **self._selected, timeout_s=watched_s, opened=self._opened
+        )
+        told = False
+        with contextlib.closing(events):
+            for event in events:
+                if self._stopping.is_set():
+                    return
+                if event.kind is not EventKind.BOOKMARK:
+                    self._heard(event)
+                self._version = event.version
+                self._back_off.reset()
+                told = True
+        if not told and not self._stopping.is_set():
+            # Ended without a word; not to be asked for again at once, over and over.
+            self._stopping.wait(self._back_off.wait_s())
+
+    def _say_that_it_goes_on(self) -> None:
+        if self.failure:
+            logger.warning("%s: goes on", self._kind.plural)
+            self.failure = ""
+
+    def _opened(self, stream: Stream) -> None:
+        self._say_that_it_goes_on()
+        with self._lock:
+            self._stream = stream
+            if self._stopping.is_set():
+                stream.close()
