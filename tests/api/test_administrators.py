@@ -28,7 +28,7 @@ from tests.api.served import Served
 
 DAY_MS = 24 * 60 * 60 * 1_000
 LAST = (
-    "This would take away the last valid token of an administrator, so nobody could administer "
+    "This would take away the last valid token of an administrator, so no one could administer "
     "the site any more; make another one first."
 )
 #: Every request that could take away the last one.

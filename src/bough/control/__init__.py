@@ -1,4 +1,4 @@
-"""What can be done: use cases, each in one transaction with its rules, and the scheduler's loop.
+"""Use cases, each in one transaction with its rules, and the scheduler's loop.
 
 Folders, each of which imports only from those below it:
 
@@ -14,7 +14,7 @@ Modules beside them:
 
 - startup: what a server does first
 - recording: audit, history and event of a change
-- fair_turns: turns for what few can do at one time
+- fair_turns: fair turns for work that only a few can do at one time
 - fields: numbers and durations as people send them
 - gangs: groups of workflows as gangs of the core
 - credential_keys: the keys that encrypt credentials and the key of passes, in a file

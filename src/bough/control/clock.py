@@ -2,8 +2,8 @@
 
 Clocks are set: by hand, by a time service that was away, by a machine that was paused. Deadlines,
 running times and the order of submissions must not jump with them. So the server's time follows the
-time since the machine was started, which only goes forward, and draws near to the machine's clock
-so slowly that no duration is wrong by more than a thousandth. It goes on through restarts.
+time since the machine was started, which only goes forward, and approaches the machine's clock so
+slowly that no duration is wrong by more than a thousandth. It goes on through restarts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 LOG = logging.getLogger(__name__)
 
-#: How fast it draws near: a millisecond in so many.
+#: How fast it approaches the machine's clock: one millisecond in so many.
 SLEW = 1_000
-#: A clock that was set by more than this was wrong before, and is believed at the next start.
+#: A machine's clock that was set by more than this was wrong before; the next start takes it over.
 LARGEST_STEP_MS = 7 * 86_400_000
-#: What is worth a warning.
+#: A difference from which on a start warns.
 _NOTABLE_MS = 60_000
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -41,7 +41,7 @@ class SteadyClock:
         self._lock = threading.Lock()
         self._boot_ms = _since_boot_ms()
         self._now_ms = _wall_ms()
-        #: What is left over of slowly drawing near, in parts of a millisecond.
+        #: The rest of the slow correction, in parts of a millisecond.
         self._rest = 0
 
     @classmethod

@@ -36,7 +36,7 @@ _NO_COPY = "without it the credentials cannot be read: restore it from where you
 
 
 class CredentialKeys:
-    """The keys of a file, or of no file: keys in memory are for tests and end with the process."""
+    """The keys of a file; without a file, keys in memory, for tests."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -54,7 +54,10 @@ class CredentialKeys:
         return identity in map(_identity, self._keys)
 
     def ensure(self, *, needed: bool) -> None:
-        """Read the file; make it where there is none, unless a key is needed that existed."""
+        """Read the file.
+
+        Make it where there is none, unless the database needs a key that existed.
+        """
         if self.path is None:
             return
         if not os.path.lexists(self.path):
@@ -104,7 +107,7 @@ class CredentialKeys:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let no other process change the file meanwhile."""
+        """Lock the file against other processes."""
         if self.path is None:
             yield
             return
@@ -190,7 +193,7 @@ def _setting(name: str) -> bytes:
 
 
 def _identity(key: bytes) -> str:
-    """A name of a key that says nothing of it."""
+    """A name for a key that reveals nothing about it."""
     return hashlib.sha256(b"bough credential key\0" + key).hexdigest()[:16]
 
 

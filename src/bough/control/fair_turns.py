@@ -1,4 +1,4 @@
-"""Turns for what only a few can do at one time, so that no user keeps the others waiting."""
+"""Fair turns for work that only a few can do at one time: no user keeps the others waiting."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bough.errors import Unavailable
 
 
 class FairTurns:
-    """Lets a few work at one time; users who wait have their turns one after the other."""
+    """Lets a few work at one time; waiting users take turns."""
 
     def __init__(self, at_once: int, of_one_user: int, refusal: str = "Too many ask.") -> None:
-        """refusal:  what those are told who waited for too long."""
+        """refusal: the error message after waiting too long."""
         self._refusal = refusal
         self._at_once = at_once
         self._of_one_user = of_one_user
@@ -45,7 +45,7 @@ class FairTurns:
         try:
             return self._changed.wait_for(lambda: self._next() is own, wait_s)
         finally:
-            # Those who wait longer than others come before the user's next turn.
+            # The user's next turn comes after all who wait now.
             left = self._waiting.pop(user)
             left.remove(own)
             if left:

@@ -17,7 +17,7 @@ from bough.model.workflow import QUEUED, Group, GroupSpec, Task, TaskSpec, TaskS
 #: Labels that nodes get in a snapshot: the platform, and the pools where not all may use a node.
 PLATFORM_LABEL = "bough/platform"
 POOL_LABEL = "bough/pool-"
-#: What a condition on the name of a node is about.
+#: The key of a condition on the name of a node.
 NODE_NAME = "metadata.name"
 
 
@@ -128,7 +128,7 @@ def needed_gpus(spec: GroupSpec) -> int:
 def _stale_since_ms(latest: Iterable[Task]) -> int | None:
     """Since when a group that has run waits for some of its tasks; the core knows if it needs them.
 
-    Those were queued again when they were lost, and the last of them counts.
+    They were queued again when they were lost, and the latest of them counts.
     """
     tasks = list(latest)
     if not any(task.status.holds_node for task in tasks):

@@ -47,7 +47,7 @@ def audit(
     before: Any = None,
     after: Any = None,
 ) -> None:
-    """Write down who changed what, from where, before and after."""
+    """Record who changed what, from where, before and after."""
     entry = AuditEntry(
         at_ms=site.clock.now_ms(),
         actor=actor.name,
@@ -70,7 +70,7 @@ def revise(
     after: Json,
     note: Note = NO_NOTE,
 ) -> Revision:
-    """Write down how a configured object is now; `None`: it is gone."""
+    """Record the state of a configured object; `None`: it was deleted."""
     last = records.last_revision(connection, config_type, name)
     before = None if last is None else last.data
     # As it will be read again, so that only differences show.
@@ -119,7 +119,7 @@ def subpool_changed(
     after: Subpool,
     note: Note = NO_NOTE,
 ) -> None:
-    """Write down a change of a subpool in all three ways."""
+    """Record a change of a subpool in the audit, the history and the events."""
     data = {"quota": after.quota, "counted": after.counted, "state": after.state.value}
     revise(connection, site, actor, ConfigType.SUBPOOL, after.name, data, note)
     audit(connection, site, actor, action, f"pool/{after.name}", before, after)

@@ -53,7 +53,7 @@ def _no_bell() -> None:
 
 
 def _no_refusal() -> str:
-    """Nothing stands in the way."""
+    """New work is always accepted."""
     return ""
 
 
@@ -64,13 +64,13 @@ class Site:
     store: Store
     clock: Clock = field(default_factory=SteadyClock)
     ids: Ids = field(default_factory=RandomIds)
-    #: A part of the names of queues.
+    #: The namespace in the names of queues.
     namespace: str = "default"
     #: What the names of queues and roles begin with.
     prefix: str = "osmo"
     #: What backends can do for tasks, by their names; of others nothing special is known.
     abilities: Mapping[str, BackendAbilities] = field(default_factory=dict)
-    #: Why no new work can be accepted now; empty: it can.
+    #: Why no new work is accepted now; empty: it is.
     refusal: Callable[[], str] = _no_refusal
     #: What encrypts credentials.
     credential_keys: CredentialKeys = field(default_factory=CredentialKeys)

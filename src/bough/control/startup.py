@@ -50,7 +50,7 @@ def start(
     keep_secret: Callable[[str], None] | None = None,
     policy: str | None = None,
 ) -> Started:
-    """Bring everything into a state in which requests can be answered.
+    """Prepare the store so that requests can be answered.
 
     A new administrator's secret is saved before it is valid. A policy file replaces what was
     configured before.
@@ -101,7 +101,7 @@ def faults(site: Site) -> list[str]:
 
 
 def _ensure_pool(site: Site) -> None:
-    """An empty site gets a pool with everything in it."""
+    """Create a pool with everything in it on an empty site."""
     with site.store.write() as connection:
         if pool_store.list_pools(connection):
             return

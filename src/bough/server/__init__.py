@@ -1,7 +1,7 @@
 """The server: HTTP over the use cases, and the place where everything is put together.
 
     settings            what a start is told
-    recovery            the way back in: `bough admin recover`
+    recovery            `bough admin recover`: a new token for an administrator
     process             a start to its end: store, scheduler, HTTP, signals
     listening           the socket that the server listens on, taken over from the server before
     socket_holder       the small process that keeps it while no server runs
@@ -16,7 +16,7 @@
     middleware          before all routes: paths, the access log
     authenticator       the user of a request: token, pass or trusted proxy
     permissions         the permission that each route declares, and the guard that checks it
-    stream_access       whether an open stream may go on
+    stream_access       whether an open stream is still allowed
     concurrency_limits  how many requests and streams of one user are served at once
     declare             how a route is declared
     routes/             one module for each kind of thing; they do not know each other

@@ -88,7 +88,7 @@ def make_application(
 
 
 def keep(authenticator: Authenticator, engine: Engine) -> dict[str, Any]:
-    """What routes find in the application, by name."""
+    """The state of the application that routes use, by name."""
     return {
         "authenticator": authenticator,
         "engine": engine,
@@ -120,7 +120,7 @@ async def _check_body(request: Request[Any, Any, Any]) -> None:
     try:
         body = await request.body()
     except InternalServerException:
-        # The framework says so that the client has gone.
+        # This is how the framework says that the client has gone.
         raise Invalid("The body is not complete; the connection was closed.") from None
     try:
         body.decode()

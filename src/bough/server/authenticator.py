@@ -43,7 +43,7 @@ class _Claims(msgspec.Struct, frozen=True):
     iat: int
 
 
-#: Made once: a type must not be learnt by two threads at the same time.
+#: Made once: msgspec must not see a type for the first time in two threads at once.
 _CLAIMS = msgspec.json.Decoder(_Claims)
 
 

@@ -24,12 +24,12 @@ from bough.server.settings import Settings
 LOCAL = "local"
 VIRTUAL = "virtual"
 KINDS = (LOCAL, VIRTUAL)
-#: What pools refer to that say nothing else, and a single backend is called.
+#: The name of a single backend, to which pools refer by default.
 DEFAULT = "default"
 
 
 class VirtualSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be said of a backend on which nothing runs."""
+    """Options of a virtual backend."""
 
     gpus: int | None = None
     #: A file with Nodes, instead of a number of GPUs.
@@ -37,10 +37,10 @@ class VirtualSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LocalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of this machine everything is said by the options of the command."""
+    """The local backend has no options here: those of the command are its settings."""
 
 
-#: What can be said of each kind, under `options`.
+#: The type of `options`, by kind.
 _SHAPES: dict[str, type[VirtualSettings | LocalSettings]] = {
     LOCAL: LocalSettings,
     VIRTUAL: VirtualSettings,

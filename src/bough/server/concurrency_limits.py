@@ -108,14 +108,14 @@ def count_stream(request: ASGIConnection[Any, Actor, Any, Any]) -> None:
 
 
 def at_end(request: ASGIConnection[Any, Actor, Any, Any]) -> ExitStack:
-    """What is done as soon as a request is answered, or its client has gone; see `middleware`."""
+    """Called as soon as a request is answered, or its client has gone; see `middleware`."""
     return request.scope[AT_END]  # pyright: ignore[reportGeneralTypeIssues] - of our own
 
 
 @contextmanager
 def _counted(user: str) -> Iterator[None]:
     streams = _limits().streams
-    # Nothing happens between the question and the count, so the limit is never exceeded.
+    # Nothing runs between the check and the count, so the limit is never exceeded.
     if streams[user] >= STREAMS:
         raise Throttled(f"{user} has {STREAMS} streams open already; close some of them.")
     streams[user] += 1

@@ -69,7 +69,7 @@ class Stage(IntEnum):
 
 
 def raise_file_limit(connections: int) -> int:
-    """Have files enough for so many connections; how many there can be at least."""
+    """Raise the limit of open files for so many connections; how many are possible then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + OTHER_FILES
     if soft < wanted and hard != resource.RLIM_INFINITY:
@@ -85,7 +85,7 @@ class OpenConnections:
 
     def __init__(self, bounds: Bounds, proxies: tuple[Network, ...] = ()) -> None:
         self.bounds = bounds
-        #: They bring the requests of many users, so they count only in all.
+        #: A proxy brings the requests of many users, so only the total limit holds for it.
         self._proxies = proxies
         self._open: set[ServedConnection] = set()
         self._reserved: dict[ServedConnection, None] = {}
@@ -164,7 +164,7 @@ class OpenConnections:
         return True
 
     def _loosen(self, connection: ServedConnection, stage: Stage | None) -> None:
-        """Have it among those that make room while it does what it does now, and no longer."""
+        """Let it make room for others while it is in this stage, and no longer."""
         for each, loose in zip(Stage, self._loose, strict=False):
             members = loose.get(connection.address)
             if members is not None and connection in members:
@@ -222,7 +222,8 @@ class ServedConnection(H11Protocol):
         self.stage = Stage.WAITING
         self._since_s = 0.0
         self._received = 0
-        #: What was received when this stage or period began, and what was not taken yet.
+        #: How much was received when this stage or period began, and what the client has not taken
+        #: yet.
         self._received_before = 0
         self._untaken_before = 0
         self._paused_s: float | None = None

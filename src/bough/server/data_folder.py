@@ -15,7 +15,7 @@ from bough.store.migration import current_revision, require_latest
 
 
 def make_folder(path: Path) -> None:
-    """Make the data folder, unless it is there."""
+    """Make the data folder if it does not exist."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -43,7 +43,7 @@ def open_store(settings: Settings) -> Store:
 
 
 def settle_task_folder(settings: Settings) -> None:
-    """Remember where the files of tasks are; they are not left behind where they were."""
+    """Remember where the files of tasks are; refuse to leave them behind in another folder."""
     before, now = settings.last_task_folder, settings.task_folder
     if settings.data.resolve().is_relative_to(now.resolve()):
         raise Invalid(

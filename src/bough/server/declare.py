@@ -83,7 +83,7 @@ def _threaded(fn: Callable[..., Any], at_once: int) -> Callable[..., Any]:
     @wraps(fn)
     async def run(**arguments: Any) -> Any:
         user = arguments["request"].user.name
-        # Nothing was answered yet.
+        # The request is not answered yet, so it can be done again.
         return await run_limited(user, partial(again_if_given_up(fn), **arguments), at_once)
 
     return run

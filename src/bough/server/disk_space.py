@@ -24,7 +24,7 @@ _LOW_PART = 20
 _LOW_FILES = 256
 #: How often the reserve is looked at.
 _LOOK_S = 10.0
-#: Given up at a start while the disk is nearly full.
+#: The file that is deleted at a start while the disk is nearly full.
 RESERVE_FILE = "reserve"
 
 _FULL = (
@@ -46,7 +46,7 @@ class DiskSpace:
         self._thread = threading.Thread(target=self._keep, name="disk", daemon=True)
 
     def start(self) -> None:
-        """Have a reserve as long as the server runs."""
+        """Keep a reserve for as long as the server runs."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ class DiskSpace:
 
 
 def give_up_file(database: str) -> None:
-    """Have room for a start: the log of the database is made anew, and longer with the reserve."""
+    """Make room for a start, which makes the log of the database anew, longer with the reserve."""
     path = Path(database).resolve().parent / RESERVE_FILE
     if "://" not in database and path.exists() and is_low(path.parent):
         LOG.warning("the disk of the database is nearly full: %s is given up for this start", path)

@@ -40,7 +40,7 @@ class Links:
         return f"{address}?task_name={task.name}&retry_id={task.retry_id}"
 
     def error_logs(self, workflow: str, *, failed: bool, task: Task | None = None) -> str | None:
-        """Where one looks for what went wrong, if something did."""
+        """Where its error logs are, if something went wrong."""
         return self.logs(workflow, task, "error_logs") if failed else None
 
     def part(self, workflow: str, what: str) -> str:
@@ -139,7 +139,7 @@ def _group(group: Group, view: WorkflowView, links: Links) -> GroupDocument:
 
 
 def preemption_lines(preemptions: Iterable[PreemptionRecord]) -> list[PreemptionLine]:
-    """When a group had to end for others, as it is sent."""
+    """The preemptions of a group, as they are sent."""
     return [
         PreemptionLine(
             at=time_text(each.at_ms),
@@ -182,7 +182,7 @@ def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
 
 
 def _failed(task: Task) -> bool:
-    """Whether an attempt ended otherwise than it should; one that another follows did."""
+    """Whether an attempt did not end as it should; one that is followed by another did not."""
     return task.status.finished and task.status is not TaskStatus.COMPLETED
 
 

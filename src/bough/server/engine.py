@@ -47,7 +47,7 @@ class Engine:
         self.leads = False
         #: Set when the server is told to stop: nothing new is begun, and streams end.
         self.stopping = threading.Event()
-        #: By name; for those who read what was written there.
+        #: By name; for reading logs.
         self.backends = {backend.name: backend for backend in backends}
         self.recent = Recent(site)
         self._bell = bell
@@ -81,7 +81,7 @@ class Engine:
         return self._thread.is_alive()
 
     def ask(self, question: Question) -> Answers:
-        """What the plan of now says about gangs."""
+        """What the current plan says about gangs."""
         return self._scheduler.live.ask(question)
 
     def count(self, cycle: CycleResult, seconds: float) -> None:

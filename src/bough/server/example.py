@@ -1,4 +1,4 @@
-"""An organisation to look at: cohorts, pools, subpools, users, workflows that run and that wait.
+"""An example organisation: cohorts, pools, subpools, users, workflows that run and that wait.
 
 Made once; a server that is started again finds it as it was left.
 """
@@ -14,7 +14,7 @@ from bough.control.workflows.specs import read_spec
 from bough.model.access import Actor
 from bough.model.workflow import Priority
 
-#: Commands that show it.
+#: Commands to try on it.
 TRIED = ("pool list", "workflow list --all-users", "workflow why tracker-1")
 
 #: The GPUs are counted in eighths of what there is, so that it fills a small machine and a large.
@@ -57,7 +57,7 @@ while true; do n=$((n + 1)); echo "step $n"; sleep 5 & wait $!; done
 
 
 def make_example(site: Site, gpus: int) -> None:
-    """Make the organisation for so many GPUs, unless it is there."""
+    """Make the organisation for so many GPUs, unless it exists."""
     part = max(1, gpus // PARTS)
     admin = Actor("admin", (site.role_names.admin, site.role_names.everybody), origin="example")
     if any(each.name in _COHORTS for each in cohorts.list_cohorts(site, admin)):

@@ -38,7 +38,7 @@ _CODES = {
 
 
 def answer_error(_request: Request[Any, Any, Any], error: BoughError) -> Response[ErrorBody]:
-    """An error of ours."""
+    """Answer one of Bough's own errors."""
     if error.http_status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return answer_bug(_request, error)
     body = ErrorBody(
@@ -116,7 +116,7 @@ def _details(error: ValidationException) -> tuple[str, ...]:
 
 
 def handlers() -> dict[Any, Any]:
-    """What each kind of error is answered by."""
+    """The handler of each kind of error."""
     return {
         BoughError: answer_error,
         HTTPException: answer_http,

@@ -51,7 +51,7 @@ def running_lock(settings: Settings) -> Path | None:
 def open_hosts(
     settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
 ) -> Iterator[tuple[Host, ...]]:
-    """Have all backends, and let go of them afterwards; what they run goes on."""
+    """Open all backends, and close them afterwards; what they run goes on."""
     with ExitStack() as opened:
         yield tuple(
             opened.enter_context(_open(settings, each, now_ms, wake))
@@ -116,7 +116,7 @@ def _task_user(settings: Settings) -> str | None:
 
 
 def _hidden(settings: Settings) -> tuple[Path, ...]:
-    """What no task may see: the server's data, its database, and how its user has logged in."""
+    """What no task may see: the server's data, its database, and the login of its user."""
     from bough.client.login import login_path  # noqa: PLC0415
 
     found = [settings.data, settings.task_folder, settings.credential_key_file]
@@ -145,9 +145,9 @@ def _about_proxies(settings: Settings) -> tuple[str, ...]:
 def _go_first() -> None:
     """Let the server have its turn where hundreds of tasks want theirs.
 
-    Linux gives every session the same share of the processor. Root may ask for more, others do
-    without; and so does a server that was started in a shell's own session, whose other
-    programs this would put before everything, too.
+    Linux gives every session the same share of the processor. Only root may ask for more; and a
+    server in a shell's own session does not, because that would put the shell's other programs
+    before everything, too.
     """
     if os.getsid(0) != os.getpid():
         return

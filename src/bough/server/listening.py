@@ -57,7 +57,7 @@ class Listening:
             threading.Thread(target=self._keep_holder, name="holder", daemon=True).start()
 
     def close(self) -> None:
-        """The server ends in order: the socket is kept only for as long as tasks run."""
+        """The server shuts down: the socket is kept only for as long as tasks run."""
         self._closed = True
         if self._holder is not None:
             with contextlib.suppress(OSError):

@@ -35,7 +35,7 @@ class Gauges:
         self._evictions: dict[tuple[str, str], int] = {}
 
     def begin(self) -> None:
-        """Count from here on."""
+        """Start counting now."""
         with self._lock:
             self._seen = history.last_event(self._site)
 

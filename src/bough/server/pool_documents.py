@@ -86,7 +86,7 @@ def platform_config(platform: Platform) -> PlatformConfig:
 
 
 def pool_summary(view: PoolView) -> PoolSummary:
-    """A pool or subpool, for those who submit."""
+    """A pool or subpool as users see it."""
     pool, subpool = view.pool, view.subpool
     return PoolSummary(
         name=view.name,

@@ -130,7 +130,7 @@ def _bounds(settings: Settings) -> Bounds:
 
 
 def upgrade_database(settings: Settings) -> str:
-    """Bring the database up to date, and say which revision it has now."""
+    """Migrate the database; returns its revision."""
     store = open_store(settings)
     try:
         return upgrade(store)
@@ -147,7 +147,7 @@ def rotate_key(settings: Settings) -> Rotation:
 
 @contextmanager
 def put_together(settings: Settings) -> Iterator[Running]:
-    """Make everything, and end it afterwards: the scheduler first, then the database."""
+    """Make everything, and close it afterwards: the scheduler first, then the database."""
     fault = plain_name_fault("Namespace", settings.namespace)
     if fault is not None:
         raise Invalid(fault)
@@ -210,7 +210,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let signals end the server and nothing more, so that the rest is ended in order."""
+        """Let signals end only the server, so that everything else is closed in order."""
         before = {each: signal.signal(each, self.handle_exit) for each in _SIGNALS}
         try:
             yield
@@ -232,7 +232,7 @@ class _Server(uvicorn.Server):
 
 
 def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What fails again and again where files run out is one line, without where it happened."""
+    """Log an error that repeats while files run out in one line, without a traceback."""
     error = context.get("exception")
     if isinstance(error, OSError) and "socket" in context and "protocol" not in context:
         LOG.error("%s: %s", context["message"], error.strerror)
@@ -257,7 +257,7 @@ def _announce(settings: Settings, address: str, started: Started) -> None:
 
 
 def _program() -> str:
-    """The program as it was started, if that can be done again from here."""
+    """The program as it was started, if it can be started like that again."""
     started = Path(sys.argv[0])
     return str(started) if started.name in ("bough", "osmo") else "bough"
 

@@ -1,4 +1,4 @@
-"""The way back in for one who can write the data folder: `bough admin recover`.
+"""`bough admin recover`: a new token for anyone who can write the data folder.
 
 It needs no server, and it disturbs none that runs: tokens are looked up with every request.
 """

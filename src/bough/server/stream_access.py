@@ -1,4 +1,4 @@
-"""Whether an open stream may go on: it asks again when rights change, and every few seconds.
+"""Whether an open stream is still allowed: checked when rights change, and every few seconds.
 
 A token can be deleted or expire, a role taken, a pool renamed while a stream is open; then it gets
 what a new request would get. All streams together look for changes a few times a second.
@@ -17,7 +17,7 @@ from bough.control.site import Site
 from bough.model.access import Actor
 from bough.server.permissions import admit
 
-#: After so long a stream asks again, whether or not a change is known.
+#: After so long a stream is checked again, whether or not rights have changed.
 ASK_AGAIN_S = 5.0
 #: How often to look for changes, for all streams together.
 LOOK_S = 0.2
@@ -26,7 +26,7 @@ Connection = ASGIConnection[Any, Actor, Any, Any]
 
 
 class AccessVersion:
-    """The number of changes of rights so far: one look at the database for all streams."""
+    """The number of changes of rights so far: one query for all streams."""
 
     def __init__(self, site: Site, look_s: float = LOOK_S) -> None:
         self._site = site

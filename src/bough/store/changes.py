@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from bough.model.record import EventKind
 from bough.store.schema import EVENTS
 
-#: More changes than this are as much work as reading everything.
+#: With more changes than this, reading everything is no slower.
 MOST = 2_000
 
 _LAST = sa.select(sa.func.max(EVENTS.c.number))

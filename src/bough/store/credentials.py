@@ -29,7 +29,7 @@ class StoredCredential(msgspec.Struct, frozen=True):
 
 
 def of_user(connection: sa.Connection, user: str) -> list[Credential]:
-    """The credentials of a user, by name, without what is secret."""
+    """The credentials of a user, by name, without their secrets."""
     query = sa.select(CREDENTIALS).where(CREDENTIALS.c.user == user).order_by(CREDENTIALS.c.name)
     return [_stored(row).credential for row in connection.execute(query)]
 
@@ -54,7 +54,7 @@ def any_clear(connection: sa.Connection) -> bool:
 
 
 def put(connection: sa.Connection, credential: Credential, sealed: str) -> None:
-    """Write a credential, or write it anew."""
+    """Write a credential, new or changed."""
     delete(connection, credential.user, (credential.name,))
     connection.execute(
         sa.insert(CREDENTIALS).values(

@@ -27,7 +27,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, SQLAl
 from bough.errors import Conflict, Invalid, Unavailable
 from bough.store.write_batches import WAIT_S, WriteBatches
 
-#: After so long a connection to PostgreSQL is tried before it is used.
+#: After so long without use a connection to PostgreSQL is tried before it is used.
 IDLE_S = 1.0
 #: How often work is tried that the database gives up.
 TRIES = 5
@@ -145,7 +145,7 @@ _THREAD = _Thread()
 
 
 def again_if_given_up(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Do work again, a few times, where the database gave it up before anything of it was kept.
+    """Retry work, a few times, where the database gave it up before any of it was committed.
 
     All requests pass through here, and each transaction of the loop; so does what comes after the
     first transaction of a request.

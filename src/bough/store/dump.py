@@ -123,7 +123,7 @@ def check_dump(path: Path) -> tuple[DumpHead, int]:
 
 @again_if_given_up
 def load_dump(store: Store, path: Path, mark: str, *, replace: bool, tell: Progress) -> DumpHead:
-    """Have what a dump has, and nothing else, in one transaction.
+    """Replace the content of the database by that of a dump, in one transaction.
 
     `mark` tells running servers that everything may be different now.
     """
@@ -259,7 +259,7 @@ def _last_numbers(connection: sa.Connection) -> dict[str, int]:
 
 
 def _go_on_from(connection: sa.Connection, numbers: dict[str, int]) -> None:
-    """Give no number again."""
+    """Let counters continue after the numbers of the dump."""
     for table in _NUMBERED:
         rows = connection.execute(sa.select(sa.func.max(table.c.number))).scalar() or 0
         last = max(rows, numbers.get(table.name, 0))

@@ -29,12 +29,12 @@ from bough.model.backend import Leadership
 from bough.store.database import END_FROZEN, Store
 from bough.store.schema import LEADERSHIP
 
-#: How often the holder says that it is there; how long it may be silent; how much sooner it counts
-#: itself as silent for too long.
+#: How often the holder beats; how long it may be silent; how much sooner it considers its own lease
+#: expired.
 BEAT_S = 3.0
 EXPIRY_S = 10.0
 MARGIN_S = 1.0
-#: How often the others look whether it does.
+#: How often the others look for the beat.
 LOOK_S = 1.0
 #: After so long without a cycle the loop hangs, and the lease is not kept for it.
 STUCK_S = 120.0
@@ -119,7 +119,7 @@ class Lease:
         self._mark.remove()
 
     def _renew(self) -> bool:
-        """Say that this server is there; whether it still has the lease."""
+        """Write a beat; whether this server still has the lease."""
         number, before_ms = self._number, now_ms()
         if number is None:
             return False
@@ -177,7 +177,7 @@ def now_ms() -> int:
 
 
 class _Mark(Protocol):
-    """What shows that the process which holds a number lives; and a way to the row."""
+    """Shows whether the process that holds a number is alive; and reads and writes the row."""
 
     def is_set(self, number: int) -> bool:
         """Whether another one that lives holds this number."""
@@ -237,7 +237,7 @@ class _ConnectionMark:
     def remove(self) -> None:
         connection, self._connection, self._number = self._connection, None, None
         if connection is not None:
-            # Said, not left to the end of the connection, which the database notices when it does.
+            # Unlocked explicitly: the database may notice the end of the connection late.
             with suppress(SQLAlchemyError):
                 connection.execute(sa.select(sa.func.pg_advisory_unlock_all()))
             # Not given back to the pool: a lock would stay with it.

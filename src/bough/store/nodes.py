@@ -26,7 +26,7 @@ _LARGE_ENOUGH = (
 
 
 def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
-    """A backend was heard of."""
+    """Note that a backend answers."""
     updated = connection.execute(
         sa.update(BACKENDS).where(BACKENDS.c.name == backend).values(last_heartbeat_ms=at_ms)
     )

@@ -91,7 +91,7 @@ class Notices:
         return connection
 
     def _listen(self, connection: Any) -> None:
-        """Until told to stop, or until the connection is lost."""
+        """Listen until told to stop, or until the connection is lost."""
         try:
             connection.autocommit = True
             connection.execute(f"LISTEN {CHANNEL}")

@@ -98,7 +98,7 @@ def withdraw(connection: sa.Connection, user: str, role: str) -> None:
 
 
 def given_roles(connection: sa.Connection) -> list[tuple[str, str]]:
-    """Every user and role, as they are stored."""
+    """All assignments of roles, as they are stored."""
     rows = connection.execute(sa.select(USER_ROLES.c.user, USER_ROLES.c.role))
     return [(row.user, row.role) for row in rows]
 
@@ -125,7 +125,7 @@ def list_roles(connection: sa.Connection, names: Sequence[str] | None = None) ->
 
 
 def put_role(connection: sa.Connection, role: Role) -> None:
-    """Write a role, or write it anew."""
+    """Write a role, new or changed."""
     values = msgspec.to_builtins(role)
     del values["immutable"]
     updated = connection.execute(sa.update(ROLES).where(ROLES.c.name == role.name).values(**values))

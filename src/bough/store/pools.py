@@ -174,7 +174,7 @@ def arm_monitor(connection: sa.Connection, subpool: str, due_ms: int) -> None:
 
 
 def disarm_monitor(connection: sa.Connection, subpool: str) -> None:
-    """Look at a subpool no more."""
+    """Drop the monitor of a subpool."""
     connection.execute(sa.delete(DRAIN_MONITORS).where(DRAIN_MONITORS.c.pool == subpool))
 
 

@@ -28,7 +28,7 @@ _INSERT_ERRAND = sa.insert(OUTBOX).inline()
 
 
 def add_audit(connection: sa.Connection, entry: AuditEntry) -> None:
-    """Write down who changed what."""
+    """Record who changed what."""
     add(connection, _INSERT_AUDIT, (_unnumbered(entry),))
 
 
@@ -55,7 +55,7 @@ def list_audit(
 
 
 def add_revision(connection: sa.Connection, revision: Revision) -> Revision:
-    """Write a change down under the next number of its kind."""
+    """Record a change under the next number of its kind."""
     number = raise_counter(connection, f"revision:{revision.config_type.value}")
     numbered = msgspec.structs.replace(revision, revision=number)
     connection.execute(sa.insert(CONFIG_HISTORY).values(**msgspec.to_builtins(numbered)))
@@ -124,7 +124,7 @@ def last_revision(connection: sa.Connection, config_type: ConfigType, name: str)
 
 
 def add_events(connection: sa.Connection, events: Iterable[StoredEvent]) -> None:
-    """Write down what happened."""
+    """Record what happened."""
     add(connection, _INSERT_EVENT, [_unnumbered(event) for event in events])
 
 
@@ -158,7 +158,7 @@ def last_event(connection: sa.Connection) -> int:
 
 
 def add_outbox(connection: sa.Connection, messages: Iterable[OutboxMessage], now_ms: int) -> None:
-    """Have backends told something after this transaction."""
+    """Add messages that backends get after this transaction."""
     rows = [{**_unnumbered(message), "created_ms": now_ms} for message in messages]
     add(connection, _INSERT_ERRAND, rows)
 
@@ -166,7 +166,7 @@ def add_outbox(connection: sa.Connection, messages: Iterable[OutboxMessage], now
 def list_outbox(
     connection: sa.Connection, backends: Sequence[str], limit: int = 1_000
 ) -> list[OutboxMessage]:
-    """What these backends are still to be told, in the order in which it was decided."""
+    """Undelivered messages for these backends, in the order of the decisions."""
     names = ("number", "kind", "backend", "subject", "payload", "attempts")
     query = (
         sa.select(*(OUTBOX.c[name] for name in names))
@@ -178,13 +178,13 @@ def list_outbox(
 
 
 def finish_outbox(connection: sa.Connection, numbers: Sequence[int]) -> None:
-    """These were told."""
+    """Remove delivered messages."""
     if numbers:
         connection.execute(sa.delete(OUTBOX).where(OUTBOX.c.number.in_(numbers)))
 
 
 def fail_outbox(connection: sa.Connection, number: int, error: str, *, counts: bool) -> bool:
-    """It could not be told, and is tried again; whether that was not known yet.
+    """Note that a message could not be delivered and is tried again; whether the error is new.
 
     `counts`: it is one of the tries after which a start is given up.
     """

@@ -13,7 +13,8 @@ Record = TypeVar("Record")
 Kind = TypeVar("Kind")
 
 #: msgspec learns a type when it is first converted to, and two threads that do so at the same time
-#: crash the interpreter (seen with 0.22.0). So every type is learnt once, by one thread.
+#: crash the interpreter (seen with 0.22.0). So every type is converted to first by one thread
+#: alone.
 _LEARNT: set[Any] = set()
 _LOCK = threading.Lock()
 

@@ -56,7 +56,7 @@ def put(connection: sa.Connection, name: str, value: Json) -> None:
 
 
 def remove(connection: sa.Connection, *names: str) -> None:
-    """Have some settings as if they had never been set."""
+    """Remove settings, as if they had never been set."""
     connection.execute(sa.delete(SETTINGS).where(SETTINGS.c.name.in_(names)))
 
 

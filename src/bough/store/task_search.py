@@ -158,7 +158,7 @@ def list_stretches(connection: sa.Connection, since_ms: int, until_ms: int) -> l
     What still has them counts up to the end of the time. Attempts of one workflow that had theirs
     from the same moment to the same moment are one, so a gang is mostly a few rows and not many.
     """
-    # Two questions, as each has its index, which has all that this asks of an ended attempt.
+    # Two queries, each with an index that has everything this needs of an ended attempt.
     over = TASKS.c.ended_ms > since_ms
     still = TASKS.c.status.in_([status.value for status in HOLDING])
     found: list[Stretch] = []

@@ -49,7 +49,7 @@ def insert_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
 
 
 def update_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
-    """Write groups anew; what was asked for stays."""
+    """Update groups; what was asked for stays."""
     rows = [_renamed(group, ("uuid",), without=("spec",)) for group in groups]
     if rows:
         query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
@@ -57,7 +57,7 @@ def update_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
 
 
 def update_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
-    """Write attempts of tasks anew."""
+    """Update attempts of tasks."""
     rows = [_renamed(task, ("uuid", "retry_id")) for task in tasks]
     if rows:
         query = sa.update(TASKS).where(

@@ -59,7 +59,7 @@ def insert(connection: sa.Connection, workflow: Workflow, text: str, template: s
 
 
 def update(connection: sa.Connection, workflow: Workflow) -> None:
-    """Write a record anew."""
+    """Update a record."""
     values = msgspec.to_builtins(workflow)
     connection.execute(
         sa.update(WORKFLOWS).where(WORKFLOWS.c.uuid == workflow.uuid).values(**values)
@@ -96,7 +96,7 @@ def lock(connection: sa.Connection, name: str) -> Workflow | None:
 
 
 def lock_all(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
-    """The same for several, always in the same order, so that two who do so do not block."""
+    """The same for several, always in the same order, so that two callers cannot deadlock."""
     found: list[Workflow] = []
     ordered = sorted(uuids)
     for start in range(0, len(ordered), 500):
@@ -182,7 +182,7 @@ def alive_in(
 
 
 def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
-    """Give all workflows of a pool its new name; they are locked with their groups."""
+    """Write the new name of a pool to all its workflows; they are locked with their groups."""
     query = sa.select(WORKFLOWS.c.uuid).where(WORKFLOWS.c.pool == pool)
     hold(connection, connection.scalars(query))
     connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))

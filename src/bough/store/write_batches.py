@@ -1,4 +1,4 @@
-"""Writers of one SQLite file, one after the other; several of them with one commit.
+"""Writers of one SQLite file, one after another, several of them in one commit.
 
 A commit waits for the disk. Meanwhile the next writer writes into the same transaction, in a
 savepoint that can be undone alone, and all of them are answered when it is on the disk. So many
@@ -78,7 +78,7 @@ class WriteBatches:
 
     def _wait(self, batch: _Batch) -> None:
         while not batch.done.wait(_LOOK_S):
-            # The next writer was to go on with it, and gave up.
+            # The next writer should have continued it, and gave up.
             if self._turn.acquire(blocking=False):
                 try:
                     if self._batch is batch:

@@ -37,7 +37,7 @@ from bough.store import settings as setting_store
 _POLICY = "policy"
 _SUBJECT = "config/policy"
 _AT_FIRST = policy_document(OSMO, OSMO.name)
-#: What is said about the policy that counted before the first change.
+#: The note of the revision that holds the policy before the first change.
 _FIRST_NOTE = Note("the policy at first")
 
 
@@ -81,7 +81,7 @@ def get_policy(site: Site, actor: Actor) -> dict[str, Any]:
 def patch_policy(
     site: Site, actor: Actor, written: Written, note: Note = NO_NOTE
 ) -> dict[str, Any]:
-    """Change some fields. Where a preset is named, it begins with that and not with what is."""
+    """Change some fields: of the named preset, or else of the current policy."""
     return _write(site, actor, written, note, fresh=False)
 
 
@@ -99,7 +99,10 @@ def start_with(site: Site, path: str) -> None:
 
 
 def stored_faults(site: Site) -> list[str]:
-    """What of the stored policy this program cannot use, so that the preset decides instead."""
+    """Parts of the stored policy that this version cannot use.
+
+    The preset decides instead.
+    """
     with site.store.read() as connection:
         document = setting_store.get(connection, _POLICY)
     found = [] if document is None else read_stored_policy(document).problems
@@ -144,7 +147,7 @@ def _document(found: WrittenPolicy, preset: str) -> dict[str, Any]:
 
 
 def _read_document(connection: sa.Connection) -> dict[str, Any]:
-    """The policy as a document, in today's words even if it was written in those of before."""
+    """The policy as a document of this version, even where an older version wrote it."""
     stored = setting_store.get(connection, _POLICY)
     if stored is None:
         return _AT_FIRST

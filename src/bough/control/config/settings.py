@@ -53,7 +53,7 @@ def patch_workflow_settings(
 def put_workflow_settings(
     site: Site, actor: Actor, values: Json, note: Note = NO_NOTE
 ) -> WorkflowSettings:
-    """Replace it; what is not said is as it was at first."""
+    """Replace it; what is left out gets its default."""
     return _write(site, actor, values, note, fresh=True)
 
 
@@ -62,7 +62,7 @@ def _write(site: Site, actor: Actor, changes: Json, note: Note, *, fresh: bool) 
     with site.store.write() as connection:
         before = read_workflow_settings(connection)
         after = _changed(WorkflowSettings() if fresh else before, changes)
-        # A shorter interval holds for what is waited for already.
+        # A shorter interval also holds for drains that are already being waited for.
         soonest = site.clock.now_ms() + after.subpool_drain_check_interval_s * 1_000
         pool_store.hasten_monitors(connection, soonest)
         setting_store.put(connection, _WORKFLOW, msgspec.to_builtins(after))

@@ -24,7 +24,7 @@ from bough.store.database import again_if_given_up
 
 
 class Drained(msgspec.Struct, frozen=True):
-    """A node that takes nothing new, and what was told to leave it."""
+    """A node that takes nothing new, and how many attempts leave it."""
 
     node: OfferedNode
     #: How many attempts were told to end, and how many stay until they end by themselves.
@@ -35,7 +35,7 @@ class Drained(msgspec.Struct, frozen=True):
 def set_cordoned(
     site: Site, actor: Actor, name: str, backend: str | None = None, *, cordoned: bool
 ) -> OfferedNode:
-    """Let nothing new onto a node, or let it again; what runs goes on."""
+    """Cordon or uncordon a node; what runs goes on."""
     authorise(actor, Action.NODE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         setting_store.raise_counter(connection, setting_store.VERSION)
@@ -51,13 +51,13 @@ def set_cordoned(
 def drain_node(
     site: Site, actor: Actor, name: str, backend: str | None = None, *, leave: bool = False
 ) -> Drained:
-    """Let nothing new onto a node, and have what is on it end; by default it comes again elsewhere.
+    """Cordon a node and end what is on it, which by default starts again elsewhere.
 
     `leave`: it stays until it ends by itself.
     """
     authorise(actor, Action.NODE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
-        # First, so that no plan that still counts on the node is applied.
+        # Before all else, so that no plan that still uses the node is applied.
         setting_store.raise_counter(connection, setting_store.VERSION)
         before = find_node(connection, name, backend)
         node = msgspec.structs.replace(before, cordoned=True)

@@ -33,7 +33,7 @@ class Amounts(msgspec.Struct, frozen=True):
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """A node as those see it who want to use it."""
+    """A node as users see it."""
 
     node: OfferedNode
     #: The pools that may use it, each with the platform names under which they do. Only pools that
@@ -49,7 +49,7 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 class BackendView(msgspec.Struct, frozen=True):
-    """A backend, when it was last heard of, and what it has."""
+    """A backend, when it last answered, and what it has."""
 
     name: str
     heard_ms: int
@@ -124,7 +124,7 @@ def offline_backends(site: Site) -> list[str]:
 
 
 def list_backends(site: Site, actor: Actor) -> list[BackendView]:
-    """The backends that were ever heard of, by name."""
+    """All backends that have ever answered, by name."""
     authorise(actor, Action.CONFIG_READ, "config/backend", site.role_names)
     with site.store.read() as connection:
         known = node_store.backends(connection)

@@ -37,7 +37,7 @@ class _Offer(NamedTuple):
     record: BackendRecord
     changed: list[OfferedNode]
     gone: list[str]
-    #: Nodes of all backends that were cordoned when they went, before and now.
+    #: Nodes of all backends that were cordoned when they vanished, before and now.
     away: list[str]
     still_away: list[str]
 
@@ -91,7 +91,7 @@ def _compare(connection: sa.Connection, backend: str, nodes: Iterable[OfferedNod
         each.name: msgspec.structs.replace(
             each,
             backend=backend,
-            # An administrator's word stands, whatever the backend says of its node.
+            # What an administrator set stays, whatever the backend says of its node.
             cordoned=each.cordoned or each.name in cordoned,
         )
         for each in nodes
@@ -109,7 +109,7 @@ def _compare(connection: sa.Connection, backend: str, nodes: Iterable[OfferedNod
 
 
 def keep_cordoned(connection: sa.Connection, nodes: Iterable[OfferedNode]) -> None:
-    """Remember which nodes were cordoned, so that they are when they come back."""
+    """Remember which nodes were cordoned, so that they still are when they come back."""
     away = {*(setting_store.get(connection, _CORDONED_AWAY) or ())}
     more = {str(each.id) for each in nodes if each.cordoned}
     if more - away:
@@ -135,9 +135,9 @@ def _note_fault(site: Site, connection: sa.Connection, backend: str, fault: str 
 
 
 def _own(backend: str, written: str) -> str | None:
-    """The name of a node that was cordoned when it went, if it is one of this backend.
+    """The name of a node that was cordoned when it vanished, if it is one of this backend.
 
-    Names without a backend were written when there was only one.
+    Names without a backend are from versions that had only one.
     """
     of, slash, name = written.rpartition("/")
     return name if not slash or of == backend else None

@@ -36,7 +36,7 @@ from bough.store import settings as setting_store
 from bough.store import workflows as workflow_store
 
 DAY_MS = 24 * 60 * 60 * 1_000
-#: Secrets of tokens begin so, so that scanners for secrets find them.
+#: The prefix of all tokens, by which secret scanners find them.
 _PREFIX = "bough-"
 DENIED = "access denied"
 _UNKNOWN = "The token is not known; it may have been deleted."
@@ -77,7 +77,7 @@ def allows(
 
 
 def authorise_granting(site: Site, actor: Actor) -> None:
-    """The right to give rights is the administrators', whatever a written role says."""
+    """Only administrators may grant rights, whatever a written role says."""
     if not is_admin(site, actor):
         raise Forbidden("Only an administrator can give and take rights.")
 
@@ -98,7 +98,7 @@ def resource_of(pool: Pool | Subpool | str) -> str:
 
 
 def resource_within(pool: Pool | str) -> str:
-    """A pool with whatever of its subpools."""
+    """A pool together with any of its subpools."""
     return f"{resource_of(pool)}/*"
 
 
@@ -120,7 +120,10 @@ def resource_of_workflow(site: Site, name: str) -> str | None:
 
 
 def require_pool(connection: sa.Connection, name: str) -> Pool | Subpool:
-    """The pool or subpool of a name. Names are no secret: who is known may list them all."""
+    """The pool or subpool of a name.
+
+    Names are no secret: every authenticated user may list them.
+    """
     found = pools.find(connection, name)
     if found is None:
         raise NotFound(f"Pool {name} not found.")
@@ -147,7 +150,7 @@ def allowed_pools(site: Site, actor: Actor, connection: sa.Connection) -> list[s
 
 
 def authenticate(site: Site, secret: str, origin: str = "") -> Actor:
-    """The actor who shows the secret of a token."""
+    """The actor of a token's secret."""
     with site.store.read() as connection:
         token = _valid(site, people.find_token(connection, hash_secret(secret)))
         return _actor(site, connection, token.user, token.roles, origin, token.name)
@@ -161,7 +164,7 @@ def token_and_user(site: Site, secret: str) -> tuple[Token, User]:
 
 
 def authenticate_pass(site: Site, token_uuid: str, user_uuid: str, origin: str = "") -> Actor:
-    """The actor who shows a pass, by the identities of its token and user."""
+    """The actor of a pass, by the identities of its token and user."""
     with site.store.read() as connection:
         token = _valid(site, people.find_token_by_uuid(connection, token_uuid))
         if _owner(connection, token).uuid != user_uuid:
@@ -201,7 +204,10 @@ def hash_secret(secret: str) -> str:
 
 
 def change_access(connection: sa.Connection) -> None:
-    """Begin a change of rights: no other one happens until it is done, and open streams notice."""
+    """Begin a change of rights.
+
+    It excludes all others until it is done, and open streams notice.
+    """
     setting_store.raise_counter(connection, setting_store.ACCESS)
 
 

@@ -22,9 +22,9 @@ from bough.model.access import RoleAssignment, Token, User
 from bough.store import people as people_store
 
 ADMIN = "admin"
-#: Of the tokens that are left after a change, one must be valid for so long.
+#: How long one of the remaining tokens must be valid after a change.
 LEAST_DAYS = 7
-#: How long before the last one expires this is told at each start.
+#: How long before the last token expires each start warns of it.
 WARNED_DAYS = 30
 _VALID_DAYS = 3650
 
@@ -40,7 +40,7 @@ def keeping_administrators(site: Site, connection: sa.Connection) -> Iterator[No
     after = people_store.last_expiry(connection, role)
     if after is None or after <= now_ms:
         raise Conflict(
-            "This would take away the last valid token of an administrator, so nobody could "
+            "This would take away the last valid token of an administrator, so no one could "
             "administer the site any more; make another one first."
         )
     if after < before and after < now_ms + LEAST_DAYS * DAY_MS:
@@ -51,7 +51,7 @@ def keeping_administrators(site: Site, connection: sa.Connection) -> Iterator[No
 
 
 def expiry_faults(site: Site) -> tuple[str, ...]:
-    """What to tell where no administrator can get in, or soon none can."""
+    """Warnings where no administrator can log in, or soon none can."""
     with site.store.read() as connection:
         last_ms = people_store.last_expiry(connection, site.role_names.admin)
     now_ms = site.clock.now_ms()
@@ -84,7 +84,9 @@ def ensure_admin(site: Site, keep: Callable[[str], None] | None = None) -> str |
 
 
 def recover(site: Site, keep: Callable[[str, str], None], origin: str) -> Token:
-    """Make an administrator's token for one who can write the database; `keep` gets its name, too.
+    """Make an administrator's token for anyone who can write the database.
+
+    `keep` also gets its name.
 
     As at the first start, the secret is kept before it is valid.
     """
@@ -101,7 +103,7 @@ def recover(site: Site, keep: Callable[[str, str], None], origin: str) -> Token:
 
 
 def _administrator(site: Site, connection: sa.Connection) -> str:
-    """A user with the administrators' role; nobody is made one who has the name by chance."""
+    """A user with the administrators' role; a user who only has the usual name is not promoted."""
     having = people_store.users_with(connection, site.role_names.admin)
     for number in count(1):
         name = ADMIN if number == 1 else f"{ADMIN}-{number}"

@@ -27,7 +27,7 @@ KEY = "credential_key"
 
 
 def list_credentials(site: Site, actor: Actor) -> list[Credential]:
-    """One's credentials, without what is secret."""
+    """The actor's credentials, without their secrets."""
     authorise(actor, Action.CREDENTIAL_READ, names=site.role_names)
     with site.store.read() as connection:
         return credential_store.of_user(connection, actor.name)
@@ -57,7 +57,7 @@ def set_credential(
 
 
 def delete_credential(site: Site, actor: Actor, name: str) -> Credential:
-    """Forget a secret; what it was, without what was secret."""
+    """Delete a credential; returns it without its secret."""
     authorise(actor, Action.CREDENTIAL_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         before = _credential(connection, actor, name)

@@ -1,4 +1,4 @@
-"""Everything that is encrypted, with the key that counts: at the start, and with a new key."""
+"""Encrypts everything with the current key: at the start, and with a new key in a rotation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Rotation(msgspec.Struct, frozen=True):
 
 
 def encrypt_stored(site: Site) -> tuple[str, ...]:
-    """At the start: have a key, and encrypt with it what is stored otherwise; warnings.
+    """At the start: ensure a key, and encrypt with it what is stored otherwise; returns warnings.
 
-    That is what an earlier version stored in clear, and what a rotation left undone.
+    That is what an earlier version stored in clear, and what an interrupted rotation left.
     """
     keys = site.credential_keys
     with site.store.read() as connection:
@@ -82,7 +82,7 @@ def _rotate(site: Site) -> Rotation:
 def _seal_all(connection: sa.Connection, site: Site) -> int:
     """Encrypt every credential with the current key; how many there are. Passes end."""
     keys = site.credential_keys
-    # First, so that nothing is written with another key meanwhile.
+    # Before all else, so that nothing is written with another key meanwhile.
     setting_store.put(connection, KEY, keys.current)
     pass_key.renew(connection, site)
     found = credential_store.all_stored(connection)

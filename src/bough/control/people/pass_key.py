@@ -28,7 +28,7 @@ def sealed_key(site: Site) -> str:
         if setting_store.get(connection, KEY) is not None:
             # A rotation may be under way.
             use_key(connection, site)
-        # Another server may be faster; then its key counts.
+        # Another server may have been faster; then its key counts.
         return setting_store.claim(connection, setting_store.PASS_KEY, _new(site))
 
 

@@ -37,7 +37,7 @@ class _PoolRole(NamedTuple):
 
 
 def bind_role(site: Site, connection: sa.Connection, role: str) -> str:
-    """How a role is stored that is given now; refuses one of a pool that does not exist."""
+    """How a newly granted role is stored; refuses one of a pool that does not exist."""
     found = _pool_role(site.role_names, role)
     if found is None or people_store.list_roles(connection, (role,)):
         return role
@@ -110,7 +110,7 @@ class PresentNames:
         roles: Iterable[str],
         written: Iterable[Role] = (),
     ) -> PresentNames:
-        """For these roles and policies, at this moment."""
+        """Read the names that these roles and policies need, as they are now."""
         resources = [
             each for role in written for item in role.statements for each in item.resources
         ]
@@ -137,7 +137,7 @@ class PresentNames:
         return found
 
     def shown_role(self, role: Role) -> Role:
-        """A written role as people wrote it, with the names of now."""
+        """A written role as people wrote it, with today's names."""
         shown = [
             msgspec.structs.replace(each, resources=tuple(map(self._resource, each.resources)))
             for each in role.statements
@@ -160,7 +160,7 @@ class PresentNames:
         return msgspec.structs.replace(role, statements=tuple(kept))
 
     def faults(self, role: Role) -> list[str]:
-        """What is to be told about the policies of a written role."""
+        """Warnings about the policies of a written role."""
         found: list[str] = []
         for each in role.statements:
             for resource in each.resources:
@@ -184,7 +184,7 @@ class PresentNames:
 
 
 def stored_role_faults(site: Site) -> list[str]:
-    """Stored roles and policies that are about no pool there is."""
+    """Warnings about stored roles and policies of pools that do not exist."""
     with site.store.read() as connection:
         written = people_store.list_roles(connection)
         present = PresentNames.of(site, connection, (), written)

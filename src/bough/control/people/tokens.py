@@ -24,7 +24,7 @@ from bough.model.access import Action, Actor, Token
 from bough.model.names import plain_name_fault
 from bough.store import people as people_store
 
-#: A token that is not told when to expire.
+#: How long a token without an expiry date is valid.
 DEFAULT_DAYS = 31
 
 
@@ -45,7 +45,7 @@ def create_token(
     description: str = "",
     roles: Sequence[str] | None = None,
 ) -> NewToken:
-    """Make a token for oneself, or for another user; `None`: with all roles of the user.
+    """Make a token for the actor, or for another user; `None`: with all roles of the user.
 
     A token never allows more than its maker has: a token with fewer roles cannot make one with
     more.
@@ -116,14 +116,17 @@ def _named(present: PresentNames, token: Token) -> Token:
 
 
 def _given(site: Site, connection: sa.Connection, user: str) -> dict[str, str]:
-    """The roles of a user by name, as they are stored; bound ones go before others of a name."""
+    """The roles of a user by name, as they are stored.
+
+    Of one name, a bound role comes before others.
+    """
     stored = sorted(each.role for each in people_store.assignments(connection, user))
     present = PresentNames.of(site, connection, stored)
     return {present.shown(each): each for each in stored}
 
 
 def _authorise(site: Site, actor: Actor, action: Action, user: str | None) -> str:
-    """One's own tokens are one's own business; those of others are an administrator's to change."""
+    """Users change their own tokens; only administrators change those of others."""
     if user is None or user == actor.name:
         authorise(actor, action, names=site.role_names)
         return actor.name

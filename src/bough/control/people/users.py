@@ -80,7 +80,7 @@ def change_roles(
 def delete_user(site: Site, actor: Actor, name: str) -> None:
     """Remove a user with roles, tokens and credentials; workflows keep the name.
 
-    One who has roles is an administrator's to remove.
+    Only an administrator can remove a user who has roles.
     """
     authorise(actor, Action.USER_UPDATE, names=site.role_names)
     with site.store.write() as connection:
@@ -101,7 +101,7 @@ def get_user(site: Site, actor: Actor, name: str) -> UserView:
 
 
 def list_users(site: Site, actor: Actor, prefix: str = "", role: str | None = None) -> list[User]:
-    """Users by name, all or those whose names begin so, or who have a role."""
+    """Users by name: all, or those with a prefix or a role."""
     authorise(actor, Action.USER_READ, names=site.role_names)
     with site.store.read() as connection:
         forms = None if role is None else stored_forms(site, connection, role)
@@ -112,7 +112,7 @@ def list_users(site: Site, actor: Actor, prefix: str = "", role: str | None = No
 
 
 def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role:
-    """Write a role, or write it anew."""
+    """Write a role, new or changed."""
     authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
     authorise_granting(site, actor)
     fault = plain_name_fault("Role", role.name)
@@ -180,7 +180,7 @@ def _assign(
         stored = bind_role(site, connection, role)
         if stored not in has:
             if stored != role:
-                # What was stored of that name before is about no pool that there is.
+                # An older role of that name belongs to no existing pool.
                 people_store.withdraw(connection, name, role)
             assignment = RoleAssignment(stored, actor.name, site.clock.now_ms())
             people_store.assign(connection, name, assignment)

@@ -31,7 +31,7 @@ _FIELDS = set(PoolCohort.__struct_fields__) - {"name"}
 
 
 class CohortChange(msgspec.Struct, frozen=True):
-    """What became of a change, or would become of it."""
+    """The result of a change, made or only planned."""
 
     cohort: PoolCohort | None
     effects: quota_effects.Effects
@@ -42,7 +42,7 @@ class CohortChange(msgspec.Struct, frozen=True):
 def create_cohort(
     site: Site, actor: Actor, name: str, fields: Json, note: Note = NO_NOTE, *, plan: bool = False
 ) -> CohortChange:
-    """Declare a cohort that is not there yet."""
+    """Create a cohort."""
 
     def change(connection: sa.Connection) -> PoolCohort:
         _check_name(site, name)

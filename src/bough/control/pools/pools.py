@@ -51,7 +51,7 @@ class PoolView(msgspec.Struct, frozen=True):
 
 
 class PoolChange(msgspec.Struct, frozen=True):
-    """What became of a change, or would become of it."""
+    """The result of a change, made or only planned."""
 
     views: tuple[PoolView, ...]
     effects: quota_effects.Effects
@@ -69,7 +69,7 @@ def put_pools(
     *,
     plan: bool = False,
 ) -> PoolChange:
-    """Make pools, or replace what is configured for them; all of them, or none."""
+    """Create pools, or replace their configuration; all of them, or none."""
     for name in configs:
         authorise(actor, Action.POOL_UPDATE, resource_of(name), site.role_names)
     wanted = [read_pool(name, configs[name]) for name in sorted(configs)]
@@ -86,7 +86,7 @@ def put_pools(
 def create_pool(
     site: Site, actor: Actor, name: str, config: Json, note: Note = NO_NOTE
 ) -> PoolChange:
-    """Make a pool that is not there yet."""
+    """Create a pool."""
     authorise(actor, Action.POOL_CREATE, resource_of(name), site.role_names)
     pool = read_pool(name, config)
     with site.store.write() as connection:
@@ -253,7 +253,7 @@ def _finish(
 ) -> PoolChange:
     setting_store.raise_counter(connection, setting_store.VERSION)
     after = read_pool_setup(connection)
-    # What has no quota of its own has less where others have more.
+    # Pools without a quota have less where others have more.
     others = [each for each in after.pools if each.gpu.guarantee is None and each not in changed]
     found = [consequences(connection, each.name, before, after) for each in (*changed, *others)]
     return PoolChange(
@@ -271,7 +271,7 @@ def _check_new_name(site: Site, name: str) -> None:
 
 
 def _check_quota(connection: sa.Connection, pool: Pool) -> None:
-    """The shared part may not become negative: what the subpools were given, they keep."""
+    """The shared part must not become negative: subpools keep their quotas."""
     allocated = pool_store.active_quota(connection, pool.name)
     guarantee = pool.gpu.guarantee
     if guarantee is None:

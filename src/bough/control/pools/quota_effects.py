@@ -22,12 +22,12 @@ __all__ = ["Debt", "Effects", "PoolSetup", "compare", "of_change"]
 
 
 class _PlanOnly(Exception):
-    """Leave the transaction without keeping what was done in it."""
+    """Roll the transaction back."""
 
 
 @contextmanager
 def changing(site: Site, *, plan: bool = False) -> Iterator[sa.Connection]:
-    """A transaction whose end wakes the scheduler; a plan is checked, seen and taken back."""
+    """A transaction whose end wakes the scheduler; one that is only planned is rolled back."""
     try:
         with site.store.write() as connection:
             yield connection
@@ -39,7 +39,7 @@ def changing(site: Site, *, plan: bool = False) -> Iterator[sa.Connection]:
 
 
 def of_change(site: Site, connection: sa.Connection, before: PoolSetup) -> Effects:
-    """What was done since the config was read, within the same transaction."""
+    """The effects of what was changed since the config was read, within the same transaction."""
     uses: dict[str, int] = {}
     for use in tasks.uses(connection):
         uses[use.pool] = uses.get(use.pool, 0) + use.gpus
@@ -47,7 +47,7 @@ def of_change(site: Site, connection: sa.Connection, before: PoolSetup) -> Effec
 
 
 def compare(site: Site, before: PoolSetup, after: PoolSetup, uses: dict[str, int]) -> Effects:
-    """Compare two estates under the same use, which is by pool and subpool."""
+    """Compare two configurations with the same usage, by pool and subpool."""
     old, new = _tree(site, before, uses), _tree(site, after, uses)
     nodes = sorted({*old, *new})
     keys = sorted(

@@ -50,13 +50,13 @@ class QueueRow(msgspec.Struct, frozen=True):
     #: Everything that may be used at once.
     limit: int | None = None
     weight: int = 1
-    #: What is submitted to this name comes here, or below.
+    #: The pool or subpool whose work is counted here, or below.
     pool: str | None = None
     state: str | None = None
 
 
 class QuotaForest(msgspec.Struct, frozen=True):
-    """The tree in the core's words, and how to find one's way in it."""
+    """The tree in the core's types, with look-ups by pool and node."""
 
     cohorts: tuple[Cohort, ...]
     queues: tuple[Queue, ...]
@@ -80,7 +80,7 @@ def derive(config: PoolSetup, namespace: str, prefix: str = "osmo") -> QuotaFore
 
 
 class _Derivation:
-    """What the parts of the tree have to know of each other while it is made."""
+    """What is shared by the steps that make the tree."""
 
     def __init__(self, config: PoolSetup, root: QueueName) -> None:
         self.config = config

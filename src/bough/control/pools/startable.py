@@ -1,8 +1,8 @@
 """How many GPUs of HIGH and NORMAL can really start in each pool and subpool now.
 
-What is left of a quota on paper may be more: parts of it may be promised to others, used by work of
-subpools that are being deleted, or be more than there are nodes. The scheduler's own ledger says.
-LOW counts as free, since it gives way to what is within its quota.
+What a quota leaves may be more than that: parts of it may be promised to others, used by work of
+subpools that are being deleted, or exceed the nodes. The scheduler's own ledger decides. LOW counts
+as free, since it gives way to what is within its quota.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CanStart(msgspec.Struct, frozen=True):
     """What can start in one pool or subpool."""
 
     gpus: int
-    #: What stands against more.
+    #: Why it is not more.
     note: str = ""
 
 

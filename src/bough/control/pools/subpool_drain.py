@@ -24,7 +24,7 @@ from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.database import again_if_given_up
 
-#: So many workflows are named that keep a drain open; the others are counted.
+#: How many of the workflows that keep a drain open are named; the others are counted.
 MOST_NAMED = 100
 
 
@@ -62,7 +62,7 @@ def arm(site: Site, connection: sa.Connection, subpool: Subpool) -> None:
 
 @again_if_given_up
 def check_drain(site: Site, name: str) -> bool:
-    """Archive a subpool that is being deleted and empty; say whether it was. Twice is no harm."""
+    """Archive a subpool that is being deleted and is empty; whether it was. Harmless to repeat."""
     with site.store.read() as connection:
         found = pool_store.find(connection, name)
     if not isinstance(found, Subpool) or found.state is not SubpoolState.DELETING:
@@ -79,7 +79,7 @@ def check_drain(site: Site, name: str) -> bool:
 
 
 def check_due_drains(site: Site) -> list[str]:
-    """Look at everything that is due; the names of what was archived."""
+    """Check every subpool that is due; returns the names of those archived."""
     now_ms = site.clock.now_ms()
     with site.store.read() as connection:
         monitors = pool_store.list_monitors(connection)
@@ -154,7 +154,7 @@ def _archive(site: Site, connection: sa.Connection, subpool: Subpool) -> bool:
 
 @again_if_given_up
 def _disarm_others(site: Site, due: list[str]) -> None:
-    """Forget monitors of what is not being deleted any more, by whatever way that came about."""
+    """Drop the monitors of subpools that are no longer being deleted, for whatever reason."""
     if not due:
         return
     with site.store.write() as connection:

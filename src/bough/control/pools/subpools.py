@@ -39,13 +39,13 @@ from bough.store import workflows as workflow_store
 
 
 class SubpoolChange(msgspec.Struct, frozen=True):
-    """What became of a change, or would become of it."""
+    """The result of a change, made or only planned."""
 
     view: PoolView
     effects: quota_effects.Effects
     #: The workflows that cannot start any more, or only later.
     consequences: Consequences
-    #: Whether the name had a life before this one.
+    #: Whether a subpool of this name was archived before.
     reactivated: bool = False
     #: Only planned: nothing was changed.
     planned: bool = False
@@ -155,7 +155,7 @@ def list_subpools(
 
 
 def subpool_history(site: Site, actor: Actor, parent: str, name: str) -> list[Revision]:
-    """Everything that was ever changed about a subpool, over all its lives, in order."""
+    """All changes of a subpool in order, including those before it was archived."""
     with site.store.read() as connection:
         _authorise(site, connection, actor, parent, Action.SUBPOOL_READ)
         subpool = _require(connection, parent, name)
@@ -191,7 +191,7 @@ def _step(current: Subpool | None, name: str, step: SubpoolStep) -> SubpoolState
 
 
 def _check_room(connection: sa.Connection, pool: Pool, subpool: Subpool, *, given: int = 0) -> None:
-    """What is asked for must be left; `given` is what the subpool has already."""
+    """The quota must be unallocated; `given` is what the subpool has already."""
     allocated = pool_store.active_quota(connection, pool.name) - given
     left = (pool.gpu.guarantee or 0) - allocated
     if subpool.quota > left:
@@ -226,7 +226,7 @@ def _lock_parent(
 def _authorise(
     site: Site, connection: sa.Connection, actor: Actor, parent: str, action: Action
 ) -> None:
-    """Ask about the pool by its own name, then whether it is one that can be divided."""
+    """Check the right to the pool first, then whether it can be divided."""
     found = pool_store.find(connection, parent)
     asked = resource_of(found) if isinstance(found, Subpool) else resource_within(found or parent)
     authorise(actor, action, asked, site.role_names)

@@ -22,7 +22,7 @@ from bough.model.workflow import Priority, TaskStatus
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 
-#: So many workflows are named in one answer; the others are counted.
+#: How many workflows one answer names; the others are counted.
 MOST_NAMED = 1_000
 
 
@@ -42,7 +42,7 @@ class Waiter(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int, str, str]:
-        """Where it stands in its line."""
+        """Its place in the line."""
         return (-self.priority.rank, self.submitted_ms, self.workflow_id, self.group)
 
 
@@ -51,7 +51,7 @@ class PoolPart(NamedTuple):
 
     #: As people call it: the pool's own name for the shared part.
     name: str
-    #: What it has on paper; nothing larger can ever start there.
+    #: Its quota; nothing larger can ever start there.
     quota: int
     #: What can start there now, negative while there is something to drain.
     left: int
@@ -63,7 +63,7 @@ class PoolPart(NamedTuple):
 class Consequences(msgspec.Struct, frozen=True):
     """What a new division of a pool does to those that wait; the first in line come first."""
 
-    #: Workflows that cannot start any more as the pool is divided then.
+    #: Workflows that can no longer start after the new division.
     stranded: list[AffectedWorkflow] = []
     #: Workflows that wait until more GPUs are free than before.
     delayed: list[AffectedWorkflow] = []
@@ -86,7 +86,7 @@ def consequences(
     delayed: dict[str, AffectedWorkflow] = {}
     for part in parts_of(after, pool, used, waiters):
         for waiter, short in shortages(part):
-            # What waits for other groups was in no line, and so had nothing to wait for.
+            # Groups that wait for other groups were in no line.
             earlier = was.get(_key(waiter), 0)
             if short is None and earlier is not None:
                 text = say_stranded(part.name, part.quota, limited=part.limited)
@@ -105,7 +105,7 @@ def consequences(
 
 
 def all_together(several: Iterable[Consequences]) -> Consequences:
-    """What changes of several pools at once do."""
+    """The consequences for several pools together."""
     several = tuple(several)
     return Consequences(
         [each for found in several for each in found.stranded][:MOST_NAMED],

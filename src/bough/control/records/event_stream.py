@@ -16,9 +16,9 @@ from bough.store import pools as pool_store
 from bough.store import records as record_store
 
 AT_ONCE = 500
-#: How often to look for something new, for all that wait together.
+#: How often to look for new events, on behalf of all followers.
 LOOK_S = 0.2
-#: How many subjects are told apart.
+#: How many subjects are tracked separately.
 MOST_SUBJECTS = 5_000
 
 
@@ -55,7 +55,7 @@ def visible(
 
 
 class Recent:
-    """The subjects of recent events: one look at the database for all that wait."""
+    """The subjects of recent events: one query for all followers."""
 
     def __init__(self, site: Site, look_s: float = LOOK_S) -> None:
         self._site = site
@@ -68,7 +68,7 @@ class Recent:
         self._latest: dict[str, int] = {}
 
     def latest(self, subject: str) -> int:
-        """A number that changes whenever something happened to a subject, and seldom else."""
+        """A number that changes whenever something happens to a subject, and seldom otherwise."""
         with self._lock:
             now_s = time.monotonic()
             if self._looked_s is None or now_s - self._looked_s >= self._look_s:
@@ -85,6 +85,6 @@ class Recent:
         for event in found:
             self._latest[event.subject] = self._last = event.number
         if len(found) == MOST_SUBJECTS or len(self._latest) > MOST_SUBJECTS:
-            # Too much to keep apart: every stream looks again.
+            # Too many to track: every stream looks again.
             self._latest.clear()
             self._floor = self._last

@@ -123,7 +123,7 @@ def diff(
 def rollback_settings(
     site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
 ) -> WorkflowSettings:
-    """Configure workflows as they were."""
+    """Restore the settings of a revision."""
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     (wanted,) = config_at(site, actor, ConfigType.WORKFLOW, revision).values()
     return settings.put_workflow_settings(site, actor, wanted, note)
@@ -132,16 +132,16 @@ def rollback_settings(
 def rollback_policy(
     site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
 ) -> dict[str, Json]:
-    """Decide as it was decided then."""
+    """Restore the policy of a revision."""
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     (wanted,) = config_at(site, actor, ConfigType.POLICY, revision).values()
     return policy.put_policy(site, actor, policy.Written(fields=wanted), note)
 
 
 def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE) -> PoolChange:
-    """Configure the pools as they were. Subpools are no configuration, and stay as they are.
+    """Restore the pools of a revision. Subpools are not configuration and stay as they are.
 
-    Pools that came later stay too: taking them away is a decision of its own.
+    Pools that were created later stay too: deleting them is a decision of its own.
     """
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     wanted = config_at(site, actor, ConfigType.POOL, revision)
@@ -149,7 +149,7 @@ def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
 
 
 def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> list[StoredEvent]:
-    """What happened since, as far as the actor may know: the pools one may read."""
+    """The events since then, of pools that the actor may read."""
     authorise(actor, Action.EVENT_READ, names=site.role_names)
     with site.store.read() as connection:
         found = record_store.events_after(connection, number, limit=limit)
@@ -157,6 +157,6 @@ def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> lis
 
 
 def last_event(site: Site) -> int:
-    """Where to begin watching."""
+    """The number of the last event, to start following from."""
     with site.store.read() as connection:
         return record_store.last_event(connection)

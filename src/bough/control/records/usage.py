@@ -123,7 +123,7 @@ def _report(
 
 
 def _guarantee(data: Json) -> int | None:
-    """The quota of a pool as its history has it, where -1 is no limit."""
+    """The quota of a pool in its history, where -1 means no limit."""
     value: int | None = data["resources"]["gpu"]["guarantee"]
     return None if value == -1 else value
 

@@ -1,4 +1,4 @@
-"""Deciding again and again: observe, snapshot, plan, apply, tell the backends.
+"""The scheduler's loop: observe, snapshot, plan, apply, tell the backends.
 
 - loop: one cycle after another, woken by changes or a tick; one server at a time
 - backend_watch: what one backend has and sees, written down; it fails alone

@@ -15,20 +15,20 @@ _ALIVE = (Sight.STARTING, Sight.RUNNING)
 
 
 def last_restore(site: Site) -> str:
-    """Which restore was the last; empty: there was none."""
+    """The identity of the last restore; empty: there was none."""
     with site.store.read() as connection:
         return str(setting_store.get(connection, RESTORED) or "")
 
 
 def unattended(site: Site, backend: str) -> str:
-    """The last restore, if a backend was not yet told which attempts it did not bring back."""
+    """The last restore, if a backend still has to end the attempts that it did not bring back."""
     with site.store.read() as connection:
         restore = str(setting_store.get(connection, RESTORED) or "")
         return "" if restore == setting_store.get(connection, _attended(backend)) else restore
 
 
 def stop_unknown(site: Site, seen: Sequence[Observation]) -> Stop | None:
-    """End what runs and is in no record."""
+    """End attempts that run and are in no record."""
     alive = [each.attempt for each in seen if each.sight in _ALIVE]
     with site.store.read() as connection:
         known = {task.attempt for task in task_store.attempts(connection, alive)}
@@ -38,7 +38,7 @@ def stop_unknown(site: Site, seen: Sequence[Observation]) -> Stop | None:
 
 
 def note_attended(site: Site, backend: str, restore: str) -> None:
-    """It is done, for good."""
+    """Record that this restore is dealt with."""
     with site.store.write() as connection:
         setting_store.put(connection, _attended(backend), restore)
 

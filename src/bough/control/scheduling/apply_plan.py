@@ -1,4 +1,4 @@
-"""A plan becomes true: tasks get nodes or are told to end, with a message to their backends.
+"""Applies a plan: tasks get nodes or are told to end, with a message to their backends.
 
 One transaction. A plan for another version (quotas, nodes or another plan came in between) is
 discarded whole. What happened meanwhile to a single workflow, a cancellation or an end, only frees
@@ -34,7 +34,7 @@ from bough.store.database import again_if_given_up
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What became of a plan."""
+    """The result of applying a plan."""
 
     #: Nothing was done: the plan was for another version.
     stale: bool = False
@@ -53,7 +53,7 @@ class Applied(msgspec.Struct, frozen=True):
 def apply(
     site: Site, view: SnapshotView, plan: Plan, excesses: Mapping[str, str] | None = None
 ) -> Applied:
-    """Make a plan true, all of it that still can be.
+    """Apply a plan, as far as it is still possible.
 
     excesses:  by gang that ends for others: what was used beyond a quota there.
     """

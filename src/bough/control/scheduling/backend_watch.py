@@ -22,9 +22,9 @@ from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
 
-#: How often everything that a backend says is looked at, known or not.
+#: How often all observations of a backend are looked at, also those that are known.
 LOOK_MS = 10_000
-#: How often it is tried to tell a backend what is on its nodes.
+#: How often a backend is reminded of what is on its nodes, if that fails.
 _REMINDERS = 3
 
 Answer = TypeVar("Answer")
@@ -45,7 +45,7 @@ class BackendWatch:
         self._looked_ms = 0
         #: How often it is still to be told what is on its nodes, since this server began to decide.
         self._reminders = _REMINDERS
-        #: What it was last logged for.
+        #: The fault that was last logged.
         self._logged: str | None = None
         self.answers = False
 
@@ -89,7 +89,7 @@ class BackendWatch:
         return record is None or record.machine is None
 
     def observe(self) -> None:
-        """Only ask what it sees, where it answered before."""
+        """Ask only for its observations, if it answered before."""
         if not self.answers:
             return
         try:
@@ -134,7 +134,7 @@ class BackendWatch:
             self._cache.keep(seen)
 
     def ask(self, ask: Callable[[], Answer]) -> Answer:
-        """The answer of the backend; whatever it raises is its own fault."""
+        """The answer of the backend; whatever it raises becomes a `BackendFault`."""
         try:
             return ask()
         except NotLeading:
@@ -154,7 +154,7 @@ class BackendWatch:
 
 
 class LedBackend:
-    """A backend that is told, before every order, of which lease the order is."""
+    """A backend that is told the current lease before every order."""
 
     def __init__(self, backend: Backend, lease: Lease) -> None:
         self._backend = backend

@@ -1,8 +1,8 @@
 """Why a workflow waits, shown by planning: the certificate, and on request what would help.
 
 The plan is that of what the store says now, by the server's policy (`live_plan`); nothing is
-applied for a question. What is the same for many groups is told once. What runs is explained, too:
-since when, where, and by which right.
+applied for a question. What is true of many groups is said once. What runs is explained, too: since
+when, where, and whether it can be preempted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
 from bough.store import nodes as node_store
 from bough.store import records as record_store
 
-#: So many groups or nodes are named in a sentence.
+#: How many groups or nodes a sentence names.
 NAMED = 3
 
 
@@ -51,7 +51,7 @@ class Explained(msgspec.Struct, frozen=True):
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """Groups that run: since when, where, and by which right."""
+    """Groups that run: since when, where, and whether they can be preempted."""
 
     groups: tuple[str, ...]
     status: TaskStatus
@@ -88,7 +88,7 @@ class Explainer:
     def explain(
         self, actor: Actor, name: str, *, with_remedies: bool = False, queues: bool = False
     ) -> WorkflowExplanation:
-        """Why each group of a workflow that waits does.
+        """Why each waiting group of a workflow waits.
 
         Names are those of pools; on request those of queues, if the actor may list them.
         """

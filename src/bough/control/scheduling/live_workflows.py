@@ -37,7 +37,7 @@ class LiveGroup(msgspec.Struct, frozen=True):
 
 
 class LiveWorkflows:
-    """What the store said when one looked last."""
+    """The unfinished workflows as the store had them at the last look."""
 
     def __init__(self) -> None:
         #: By the group's uuid.

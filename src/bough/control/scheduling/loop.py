@@ -65,7 +65,7 @@ class Bell:
         self._event.wait(timeout_s)
 
     def answer(self) -> bool:
-        """Whatever it was rung for is looked at now; whether it was rung at all."""
+        """Reset the bell before looking at what it rang for; whether it had rung."""
         rung = self._event.is_set()
         self._event.clear()
         return rung
@@ -96,7 +96,7 @@ class Scheduler:
         #: The last restore of the database that this server knows of.
         self._restore = ""
         self._failed = False
-        #: The last plan, if nothing came of it; and when it was made.
+        #: The last plan, if it changed nothing; and when it was made.
         self._idle: CycleResult | None = None
         self._planned_ms = 0
 
@@ -133,11 +133,11 @@ class Scheduler:
         self.release()
 
     def cycle(self) -> CycleResult:
-        """Do everything once: see to the own machine, and decide if this server leads."""
+        """One cycle: look after this server's own machine, and decide if this server leads."""
         try:
             return self._cycle(leads=self._lead())
         except NotLeading:
-            # Another one took the lease while this server was held up; it looks again next time.
+            # Another server took the lease while this one was held up; the next cycle looks again.
             LOG.warning("another server decides now; this one was held up for too long")
             self._leads = False
             return CycleResult(leads=False)
@@ -159,7 +159,7 @@ class Scheduler:
         return msgspec.structs.replace(done, told=told, archived=tuple(archived))
 
     def _recover(self, error: Exception) -> None:
-        """Say what went wrong, once, and keep nothing that may have been left half done."""
+        """Log what went wrong, once, and drop all state that may be half done."""
         if not self._failed:
             known = isinstance(error, BoughError)
             LOG.warning("the scheduler cannot work: %s", error, exc_info=None if known else error)
@@ -172,7 +172,7 @@ class Scheduler:
         self._watch()
 
     def _watch(self) -> None:
-        """Begin to look at all backends anew."""
+        """Start watching all backends from scratch."""
         led = (each for each in self._backends if each.machine is None)
         self._watches = [
             *(BackendWatch(self._site, LedBackend(each, self._lease)) for each in led),
@@ -184,7 +184,7 @@ class Scheduler:
         self._others = OtherMachines(self._site, own)
 
     def listens_at(self, address: str) -> None:
-        """Where this server answers; for others, that send people there."""
+        """Set where this server answers, to which other servers send people."""
         for each in self._machines:
             each.address = address
 
@@ -198,7 +198,7 @@ class Scheduler:
         leads = self._lease.held()
         restore = after_restore.last_restore(self._site)
         if (leads and not self._leads) or restore != self._restore:
-            # Another one may have decided since, or all may be as it was long ago.
+            # Another server may have decided since then.
             self._forget()
             if leads:
                 subpool_drain.rearm_drains(self._site)

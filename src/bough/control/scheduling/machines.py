@@ -29,7 +29,7 @@ from bough.store.lease import now_ms as since_boot_ms
 
 LOG = logging.getLogger(__name__)
 
-#: How often a machine says that it is there, and how long it may be silent.
+#: How often a machine sends its heartbeat, and how long it may be silent.
 BEAT_MS = 5_000
 SILENT_S = 20.0
 #: For how long its orders hold after it looked: it says that it is there within BEAT_MS, so it
@@ -146,7 +146,7 @@ class MachineWatch(BackendWatch):
         return None
 
     def _claim(self, before: BackendRecord) -> bool:
-        """Speak for the backend from now on, unless another machine was faster."""
+        """Claim the backend for this machine, unless another one was faster."""
         with self._plain_site.store.write() as connection:
             found = node_store.find_backend(connection, before.name, lock=True)
             if found is not None and found.machine != before.machine:

@@ -37,9 +37,9 @@ LOG = logging.getLogger(__name__)
 
 #: How many messages are sent before their delivery is written.
 _AT_ONCE = 20
-#: How often a start is tried that fails while others are taken.
+#: How often a start is tried that fails while others succeed.
 START_TRIES = 3
-#: A backend that fails so often in one round, and takes nothing, is left alone until the next.
+#: After so many failures in one round without a success, a backend is left alone until the next.
 _SILENT = 3
 
 
@@ -134,7 +134,7 @@ def _remind_start(site: Site, backend: Backend, files: _Files, attempts: list[st
 
 
 class _Delivery:
-    """One round of telling backends what was decided."""
+    """One round of delivering messages to backends."""
 
     def __init__(self, site: Site, backends: Mapping[str, Backend]) -> None:
         self._site = site
@@ -148,7 +148,7 @@ class _Delivery:
         self._failed: list[tuple[OutboxMessage, Exception]] = []
 
     def tell(self, messages: Sequence[OutboxMessage]) -> None:
-        """Tell some of it."""
+        """Deliver some of the messages."""
         done: list[int] = []
         unstartable: list[Observation] = []
         files = _read_files(self._site, _attempts(messages))
@@ -175,7 +175,7 @@ class _Delivery:
         self.told += len(done)
 
     def judge(self) -> None:
-        """Decide what becomes of what could not be told, now that all was tried."""
+        """Decide what to do about messages that could not be delivered, now that all were tried."""
         given_up: list[tuple[OutboxMessage, Exception]] = []
         tried_again: list[tuple[OutboxMessage, Exception, bool]] = []
         for message, error in self._failed:
@@ -200,7 +200,10 @@ class _Delivery:
                     _note_failure(self._site, connection, message, str(error), counts=counts)
 
     def _is_silent(self, backend: str) -> bool:
-        """Whether a backend failed often and took nothing, so that it is asked later again."""
+        """Whether a backend failed often without a success.
+
+        It is then left alone until later.
+        """
         return backend not in self._took and self._failures[backend] >= _SILENT
 
     def _fail(self, message: OutboxMessage, error: Exception) -> None:
@@ -231,7 +234,7 @@ def _is_refused(error: Exception) -> bool:
 def _note_failure(
     site: Site, connection: sa.Connection, message: OutboxMessage, error: str, *, counts: bool
 ) -> None:
-    """Keep what went wrong, and tell of it where it is something new."""
+    """Store what went wrong, and log it where it is new."""
     if record_store.fail_outbox(connection, message.number, error, counts=counts):
         text = f"it could not be told to backend {message.backend}, and is tried again: {error}"
         data = {"reason": message.kind, "message": text, "backend": message.backend}
@@ -243,7 +246,7 @@ def _note_failure(
 
 
 def _attempts(messages: Iterable[OutboxMessage]) -> list[str]:
-    """The attempts that are to be started."""
+    """The attempts to start."""
     return [
         attempt
         for message in messages

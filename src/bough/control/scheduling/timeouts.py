@@ -1,7 +1,7 @@
 """Groups that wait, or run, for longer than their workflow allows.
 
 When a group is due is stored with it, so nothing is lost with the server, and finding what is due
-costs next to nothing. A limit that has grown since is counted anew.
+costs next to nothing. A limit that was raised since then is applied.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _end_group(site: Site, connection: sa.Connection, change: WorkflowChange, gr
     else:
         text = f"Task stayed in queue longer than the set limit of {limit}."
         change.end_group(group, EXEC_TIMEOUT, TaskEvent.QUEUE_TIMEOUT, text)
-    # It is told once; what was told to end has its grace period.
+    # Only once: what was told to end has its grace period.
     change.put_group(msgspec.structs.replace(group, due_ms=None))
     workflow = change.workflow
     change.put_workflow(msgspec.structs.replace(workflow, cancelled_by=SYSTEM_ACTOR.name))

@@ -21,7 +21,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 
 
 class TargetPool(msgspec.Struct, frozen=True):
-    """Where a workflow is to go in."""
+    """The pool or subpool that a workflow is submitted to."""
 
     #: As it was asked for.
     name: str

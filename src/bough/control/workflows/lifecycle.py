@@ -1,4 +1,4 @@
-"""What follows when an attempt ends, and the status of its group and its workflow then. Pure.
+"""What follows when an attempt ends, and the resulting status of its group and workflow. Pure.
 
 Which status may follow which is in model.transitions.
 """
@@ -69,7 +69,7 @@ _SETTLED: dict[str, tuple[TaskEvent, int, bool]] = {
     GIVE_BACK: (TaskEvent.GIVE_BACK, ExitCode.PREEMPTED, True),
     RESTART: (TaskEvent.RESTART, 0, True),
 }
-#: Reasons that stand against those that came before them: nothing follows on these.
+#: Final reasons, which override those told before: no other attempt follows.
 _FINAL = (FELLOW, START, IMAGE_PULL, START_TIMEOUT, EXEC_TIMEOUT, CANCEL)
 #: What happens to an attempt that could not be started.
 _UNSTARTABLE: dict[StartFault | None, TaskEvent] = {
@@ -83,7 +83,7 @@ START_REASONS = {
     TaskEvent.IMAGE_PULL: IMAGE_PULL,
     TaskEvent.START_TIMEOUT: START_TIMEOUT,
 }
-#: What was told so, and had ended by itself before that, ended by itself.
+#: Reasons that do not count where the attempt had already ended by itself.
 _OVERTAKEN = {*_PREEMPTING, *_EVICTING, GIVE_BACK, FELLOW, EXEC_TIMEOUT}
 _TEXTS = {
     GIVE_BACK: "Given back by an elastic group.",
@@ -142,7 +142,7 @@ def is_overtaken(task: Task, seen: Observation) -> bool:
     # The order is known where the attempt was; times are of two clocks.
     if seen.told or (seen.told is None and seen.at_ms >= task.released_ms):
         return False
-    # What was to start again does so, unless it has done what it is for.
+    # What is restarted with its group starts again, unless it was completed.
     return task.releasing in _OVERTAKEN or (task.releasing == RESTART and seen.exit_code == 0)
 
 
@@ -243,7 +243,10 @@ def _signal_name(number: int) -> str:
 
 
 def _limit(cause: TaskEvent, settings: WorkflowSettings) -> int | None:
-    """How often may be tried again; what was not the task's fault counts apart."""
+    """How many retries are allowed.
+
+    Those that were not the task's fault have limits of their own.
+    """
     if cause is TaskEvent.PREEMPT:
         return settings.max_preemption_retries
     if cause is TaskEvent.LOSE:
@@ -252,7 +255,7 @@ def _limit(cause: TaskEvent, settings: WorkflowSettings) -> int | None:
 
 
 def _used(cause: TaskEvent, earlier: Sequence[Task]) -> int:
-    """How often it was tried again; a group that starts again as a whole does so once."""
+    """How many retries there were; a restart of the whole group counts once."""
     if cause in (TaskEvent.PREEMPT, TaskEvent.LOSE):
         status = next_status(TaskStatus.RUNNING, cause)
         return len({each.retry_id for each in earlier if each.status is status})

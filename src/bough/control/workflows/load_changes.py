@@ -1,4 +1,4 @@
-"""Loads and locks workflows to be changed, and writes their changes: few statements for many."""
+"""Loads and locks workflows for changes, and writes the changes: few statements for many."""
 
 from __future__ import annotations
 

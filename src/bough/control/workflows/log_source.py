@@ -1,4 +1,4 @@
-"""One attempt of a log that is read: how far it was read, and what was read and not given yet."""
+"""One attempt in a merged log: how far it was read, and which lines were read and not given yet."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class LogSource:
         self.weight += weigh(line.text)
 
     def look(self, *, found: bool) -> None:
-        """It was looked at, and something was found or not."""
+        """Note that it was looked at, and whether something new was there."""
         self.dry = not found
         self._looks = self._looks + 1 if self.finished and not found else 0
 

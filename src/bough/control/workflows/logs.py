@@ -33,7 +33,7 @@ LEAST_KEPT = 2 << 10
 ALL_KEPT = 64 << 20
 #: Requests for more of the last lines get all of them.
 MOST_LAST_LINES = 10_000
-#: Every so often the attempts are looked up, whether or not something is known to have happened.
+#: How often the attempts are looked up even if no event says that something happened.
 LOOK_ANYWAY = 32
 NEVER = -1
 
@@ -52,7 +52,10 @@ class LogSelection(msgspec.Struct, frozen=True):
 
 
 class _KeptLines:
-    """What all readers keep; where it is too much, the one read longest ago gives up its part."""
+    """Lines that all readers keep.
+
+    Where it is too much, the reader idle the longest drops its part.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +64,7 @@ class _KeptLines:
         self.total = 0
 
     def keep(self, reader: LogReader, weight: int) -> None:
-        """A reader keeps so much now."""
+        """Note how much a reader keeps now."""
         with self._lock:
             self._replace(reader, weight)
             if self.total > ALL_KEPT:
@@ -124,7 +127,10 @@ class LogReader:
         return found
 
     def give_up(self) -> bool:
-        """Keep nothing in memory until the next read; whether it is not being read now."""
+        """Drop all lines until the next read.
+
+        Whether that was possible, as it is not being read now.
+        """
         if not self._lock.acquire(blocking=False):
             return False
         try:

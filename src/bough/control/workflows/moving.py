@@ -71,7 +71,7 @@ def _require(site: Site, connection: sa.Connection, actor: Actor, name: str) -> 
 def _door(
     site: Site, connection: sa.Connection, actor: Actor, workflow: Workflow, pool: str | None
 ) -> TargetPool:
-    """Where it goes in. What stays in its pool is nothing new there, whatever the pool's state."""
+    """Its new target; a workflow that stays in its pool is not checked against the pool's state."""
     if pool is not None and pool != workflow.pool:
         return enter(site, connection, actor, pool, hold=True)
     found = pool_store.find(connection, workflow.pool)

@@ -119,7 +119,10 @@ def draft_tasks(site: Site, group: Group) -> list[Task]:
 
 
 def _timeout(asked: int | None, defaults: tuple[str, int], most: str) -> int:
-    """What was asked for, or the pool's default, or everyone's; never above the pool's maximum."""
+    """The requested timeout, else the pool's default, else the server's.
+
+    At most the pool's maximum.
+    """
     by_pool, by_all = defaults
     timeout = asked
     if timeout is None:

@@ -41,7 +41,7 @@ LOG = logging.getLogger(__name__)
 #: Workflows that are changed in one transaction, so that others get their turn.
 _AT_ONCE = 200
 _OVER = (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
-#: What is no consequence of what happened to another task.
+#: Events that are not a consequence of another task's end.
 _OWN_FAILURES = (
     TaskEvent.FAIL,
     TaskEvent.PREEMPT,
@@ -147,7 +147,7 @@ def _note(
         return
     task = _without_wait(task)
     if observation.exit_code is not None and task.started_ms is None:
-        # It was too quick to be seen while it ran.
+        # It ended before it was seen running.
         task = msgspec.structs.replace(task, started_ms=task.scheduled_ms)
     if is_overtaken(task, observation):
         # What it was told came too late to count.

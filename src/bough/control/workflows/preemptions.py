@@ -15,7 +15,7 @@ from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import Task, Workflow
 from bough.store import records as record_store
 
-#: So many are told of one group, the latest ones.
+#: How many preemptions of one group are shown, the latest ones.
 MOST = 10
 _BY_ITSELF = {
     EvictionRule.STALE: "its group had less than it needs",
@@ -52,7 +52,7 @@ def preemption_of(
     words: PoolWords,
     now_ms: int,
 ) -> PreemptionRecord:
-    """What an eviction of a plan is to the group that it concerns."""
+    """The record of an eviction for the group that it concerns."""
     level = None if eviction.level is None else words.node(eviction.level)
     return PreemptionRecord(
         at_ms=now_ms,

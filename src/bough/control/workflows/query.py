@@ -34,7 +34,7 @@ from bough.store import workflows as workflow_store
 from bough.store.tasks import WorkflowDemand
 from bough.store.workflows import Filter
 
-#: What one can say about why something is cancelled.
+#: The longest message of a cancellation, in characters.
 LONGEST_MESSAGE = 2_000
 MAXIMUM_TAGS = 100
 LONGEST_TAG = 100
@@ -117,14 +117,14 @@ def get_events(site: Site, actor: Actor, name: str, after: int = 0) -> list[Stor
 
 
 def why(site: Site, actor: Actor, name: str) -> list[Why]:
-    """Why each group that waits does."""
+    """Why each waiting group waits."""
     with site.store.read() as connection:
         workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
         return reasons_of(task_store.groups_of(connection, (workflow.uuid,)))
 
 
 def reasons_of(groups: Iterable[Group]) -> list[Why]:
-    """The same of groups that were read."""
+    """The same for groups that were already read."""
     found: list[Why] = []
     for group in groups:
         if group.status is TaskStatus.WAITING:
@@ -237,7 +237,7 @@ def list_tags(site: Site, actor: Actor) -> list[str]:
 def _require(
     site: Site, connection: sa.Connection, actor: Actor, name: str, action: Action
 ) -> Workflow:
-    """The workflow of a name; who may not list workflows does not learn whether it exists."""
+    """Find a workflow; an actor who may not list workflows does not learn whether it exists."""
     authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
     workflow = workflow_store.find(connection, name)
     if workflow is None:

@@ -46,7 +46,7 @@ def read_sent(
 ) -> WorkflowSpec:
     """Read what is sent; a template is rendered first.
 
-    Uploading, files may still be on the submitter's machine, and credentials unknown.
+    With `uploading`, files may still be on the submitter's machine, and credentials unknown.
     """
     if sent.template is None:
         rendered = render(sent.text, sent.variables, sent.strings, actor.name)

@@ -22,7 +22,7 @@ import jinja2.meta
 import jinja2.sandbox
 
 NOBODY = 65_534
-#: How it ends where there is not even enough memory to say so.
+#: The exit code where there is too little memory even for an answer.
 OUT_OF_MEMORY = 3
 
 _UNDEFINED = re.compile(r"'([^']*)' is undefined\Z")

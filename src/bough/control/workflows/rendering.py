@@ -29,7 +29,7 @@ MEMORY_BYTES = 512 << 20
 CHARACTERS = 4 << 20
 #: The same, each character escaped, and some words around it.
 ANSWER_BYTES = 12 * CHARACTERS
-#: How long a rendering may take on a machine that has much else to do.
+#: How long a rendering may take on a busy machine.
 WALL_S = 20
 #: How the renderer ends where there is not even enough memory to say so.
 OUT_OF_MEMORY = 3
@@ -51,7 +51,7 @@ _TURNS = FairTurns(AT_ONCE, OF_ONE_USER, "Too many templates are being rendered;
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """What came of a text."""
+    """The result of rendering a text."""
 
     text: str
     #: The text was a template, and is kept beside what came of it.

@@ -34,8 +34,8 @@ def read_spec(
 ) -> WorkflowSpec:
     """Read a workflow; labels of the submission come on top of its own.
 
-    Uploading, files may still be on the submitter's machine. Errors in a text that was rendered
-    from a template quote the lines, which the submitter has not seen.
+    With `uploading`, files may still be on the submitter's machine. Errors in a text that was
+    rendered from a template quote the lines, which the submitter has not seen.
     """
     shown = None if template is None else text
     if template is not None:

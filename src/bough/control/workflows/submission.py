@@ -104,9 +104,9 @@ def submit(
 
 
 def open_target(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> TargetPool:
-    """Where a workflow goes in, with what is guaranteed there now.
+    """The target of a workflow, with what is guaranteed there now.
 
-    Held, the pool and its subpools do not change until the transaction ends.
+    With `hold`, the pool and its subpools do not change until the transaction ends.
     """
     name = found.name
     parent = found.parent if isinstance(found, Subpool) else found.name
@@ -125,7 +125,7 @@ def open_target(connection: sa.Connection, found: Pool | Subpool, *, hold: bool)
 def enter(
     site: Site, connection: sa.Connection, actor: Actor, pool: str, *, hold: bool
 ) -> TargetPool:
-    """Where a workflow goes in, if the actor may submit there and the pool takes anything new."""
+    """The target of a workflow, if the actor may submit there and the pool takes new work."""
     target = open_target(connection, _authorise(site, connection, actor, pool), hold=hold)
     admission.check_state(target)
     admission.check_maintenance(target, admin=is_admin(site, actor))
@@ -299,7 +299,7 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
         text=text,
         template=template,
     )
-    # Who restarts it need not be who submitted it.
+    # The user who restarts it may be another one than who submitted it.
     check_uses(site, actor, spec)
     return submit(
         site, actor, pool or workflow.pool, spec, workflow.priority, restarts=workflow.workflow_id

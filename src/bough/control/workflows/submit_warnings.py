@@ -11,16 +11,16 @@ from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
 from bough.model.workflow import TaskSpec, WorkflowSpec
 
-#: As many tasks are named at most.
+#: How many tasks a warning names at most.
 _NAMED = 3
-#: A process cannot end with more; what is higher is said of it by others.
+#: The highest exit code of a process; higher ones are set by the server.
 _LAST_OWN_CODE = 255
 
 
 def cautions(
     spec: WorkflowSpec, pool: Pool, settings: WorkflowSettings, largest: Resources | None
 ) -> tuple[str, ...]:
-    """Where it will not go as it is written.
+    """Warnings where a workflow will not run as it is written.
 
     `largest`: the most that any one node has; `None`: unknown, or one surely has enough.
     """
@@ -51,7 +51,7 @@ def _cut_timeouts(spec: WorkflowSpec, pool: Pool) -> Iterable[str]:
 
 
 def _unused_retries(spec: WorkflowSpec, settings: WorkflowSettings) -> Iterable[str]:
-    """Tasks that are to be tried again after exit codes of their own, where that is switched off.
+    """Tasks that want a retry after exit codes of their own, where that is switched off.
 
     What is preempted or lost comes again in any case.
     """

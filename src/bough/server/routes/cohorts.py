@@ -29,7 +29,7 @@ def list_cohorts(request: Visit) -> list[CohortConfig]:
 def create_cohort(
     request: Visit, data: JSONBody[CreateCohort], plan: FromQuery[bool] = False
 ) -> CohortAnswer:
-    """Declare a cohort that is not there yet; with `plan`, only say what that would do."""
+    """Create a cohort; with `plan`, only say what that would do."""
     site, actor = caller(request)
     fields = msgspec.to_builtins(data)
     name = fields.pop("name")

@@ -38,7 +38,7 @@ def get_settings(request: Visit) -> SettingsAnswer:
 
 @route("PUT", "/api/configs/workflow", Action.CONFIG_UPDATE)
 def put_settings(request: Visit, data: JSONBody[PutConfigs]) -> SettingsAnswer:
-    """Replace it; what is not sent is as it was at first."""
+    """Replace it; what is left out gets its default."""
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
     changed = settings.put_workflow_settings(site, actor, data.configs, note)
@@ -63,7 +63,7 @@ def get_policy(request: Visit) -> dict[str, Json]:
 
 @route("PUT", "/api/configs/policy", Action.CONFIG_UPDATE)
 def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Json]:
-    """Replace it; what is not sent is as the preset has it."""
+    """Replace it; what is left out is as in the preset."""
     site, actor = caller(request)
     written = policy.Written(data.configs, data.file, data.file_name)
     return policy.put_policy(site, actor, written, Note(data.description, tuple(data.tags)))
@@ -87,7 +87,7 @@ def get_service(request: Visit) -> ServiceAnswer:
 
 @route("GET", "/api/configs/backend", Action.CONFIG_READ)
 def list_backends(request: Visit) -> BackendList:
-    """The backends that were ever heard of."""
+    """All backends that have ever answered."""
     site, actor = caller(request)
     return BackendList([_backend(each) for each in node_list.list_backends(site, actor)])
 

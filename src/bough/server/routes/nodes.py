@@ -1,4 +1,4 @@
-"""Nodes: what there is, what is used of it, and what administrators say about them."""
+"""Nodes: what they have, what is used of it; cordon, drain, declare lost."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def cordon_node(
     data: JSONBody[SetCordon],
     backend: FromQuery[str | None] = None,
 ) -> ResourceList:
-    """Let nothing new onto a node, or let it again; what runs goes on."""
+    """Cordon or uncordon a node; what runs goes on."""
     site, actor = caller(request)
     node_cordon.set_cordoned(site, actor, node, backend, cordoned=data.cordoned)
     return ResourceList([_node(node_list.get_node(site, actor, node, backend))])
@@ -87,7 +87,7 @@ def list_nodes(request: Visit) -> NodeList:
 
 @route("POST", f"{_NODE}/cordon", Action.NODE_UPDATE)
 def cordon(request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None) -> NodeLine:
-    """Let nothing new onto a node; what runs goes on."""
+    """Cordon a node; what runs goes on."""
     return _cordoned(request, node, backend, cordoned=True)
 
 
@@ -95,7 +95,7 @@ def cordon(request: Visit, node: FromPath[str], backend: FromQuery[str | None] =
 def uncordon(
     request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None
 ) -> NodeLine:
-    """Let work onto a node again."""
+    """Uncordon a node."""
     return _cordoned(request, node, backend, cordoned=False)
 
 

@@ -87,7 +87,7 @@ def get_user(request: Visit, user: FromPath[str]) -> UserAnswer:
 
 @route("PATCH", _USER, Action.USER_UPDATE)
 def change_user(request: Visit, user: FromPath[str], data: JSONBody[ChangeRoles]) -> UserAnswer:
-    """Give roles and take some away, from the user's tokens too."""
+    """Grant and revoke roles, also those of the user's tokens."""
     site, actor = caller(request)
     return _user(users.change_roles(site, actor, user, data.add, data.remove))
 
@@ -101,14 +101,14 @@ def delete_user(request: Visit, user: FromPath[str]) -> None:
 
 @route("POST", f"{_USER}/roles", Action.USER_UPDATE)
 def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> UserAnswer:
-    """Give a role to a user."""
+    """Grant a user a role."""
     site, actor = caller(request)
     return _user(users.change_roles(site, actor, user, add=(data.role_name,)))
 
 
 @route("DELETE", f"{_USER}/roles/{{role:str}}", Action.USER_UPDATE)
 def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserAnswer:
-    """Take a role from a user."""
+    """Revoke a role of a user."""
     site, actor = caller(request)
     return _user(users.change_roles(site, actor, user, remove=(role,)))
 

@@ -44,7 +44,7 @@ _PLATFORM = "/api/configs/pool/{pool:str}/platform/{platform:str}"
 
 @route("GET", "/api/pool", Action.POOL_LIST)
 def list_pools(request: Visit) -> PoolList:
-    """All pools and their subpools, as far as those need them who submit."""
+    """All pools and their subpools, as users need them."""
     site, actor = caller(request)
     views = pools.list_pools(site, actor, subpools=True)
     names = NodeSetNames([PoolName(view.name) for view in views])
@@ -105,7 +105,7 @@ def list_configs(
 def put_configs(
     request: Visit, data: JSONBody[PutConfigs], plan: FromQuery[bool] = False
 ) -> PoolsAnswer:
-    """Make pools, or replace what is configured for them; all of them, or none.
+    """Create pools, or replace their configuration; all of them, or none.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
@@ -118,7 +118,7 @@ def put_configs(
 
 @route("POST", "/api/configs/pool", Action.POOL_CREATE, Scope.BODY, status=201)
 def create_config(request: Visit, data: JSONBody[CreatePool]) -> PoolDocument:
-    """Make a pool that is not there yet."""
+    """Create a pool."""
     site, actor = caller(request)
     note = _note(data)
     pools.create_pool(site, actor, data.name, data.configs, note)
@@ -141,7 +141,7 @@ def put_config(
     data: JSONBody[PutConfigs],
     plan: FromQuery[bool] = False,
 ) -> PoolAnswer:
-    """Make a pool, or replace what is configured for it.
+    """Create a pool, or replace its configuration.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
@@ -170,7 +170,7 @@ def patch_config(
 
 @route("PUT", "/api/configs/pool/{pool:str}/rename", Action.POOL_UPDATE, Scope.POOL)
 def rename_config(request: Visit, pool: FromPath[str], data: JSONBody[RenamePool]) -> None:
-    """Give a pool another name; its workflows go with it."""
+    """Rename a pool; its workflows go with it."""
     site, actor = caller(request)
     note = _note(data)
     pools.rename_pool(site, actor, pool, data.new_name, note)
@@ -178,7 +178,7 @@ def rename_config(request: Visit, pool: FromPath[str], data: JSONBody[RenamePool
 
 @route("DELETE", "/api/configs/pool/{pool:str}", Action.POOL_DELETE, Scope.POOL)
 def delete_config(request: Visit, pool: FromPath[str]) -> None:
-    """Delete a pool that has no subpools and no workflows that are not over."""
+    """Delete a pool without subpools and unfinished workflows."""
     site, actor = caller(request)
     pools.delete_pool(site, actor, pool)
 
@@ -199,7 +199,7 @@ def get_platform(request: Visit, pool: FromPath[str], platform: FromPath[str]) -
 def put_platform(
     request: Visit, pool: FromPath[str], platform: FromPath[str], data: JSONBody[PutConfigs]
 ) -> None:
-    """Give a pool a platform, or replace it."""
+    """Add a platform to a pool, or replace it."""
     site, actor = caller(request)
     before = _pool(request, pool).platforms.get(platform)
     # What is not sent is removed.

@@ -1,4 +1,4 @@
-"""Roles, history and audit: how the site is configured, and how it came to be so."""
+"""Roles, history and audit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def get_role(request: Visit, role: FromPath[str]) -> RoleAnswer:
 
 @route("PUT", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
 def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> RoleAnswer:
-    """Write a role, or write it anew."""
+    """Write a role, new or changed."""
     site, actor = caller(request)
     note, description, policies = Note(), data.description, data.policies
     if data.configs is not None:
@@ -117,7 +117,7 @@ def config_diff(
 
 @route("POST", "/api/configs/history/rollback", Action.CONFIG_UPDATE)
 def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
-    """Configure pools, workflows or the policy as they were; subpools stay as they are."""
+    """Restore pools, settings or the policy of a revision; subpools stay as they are."""
     site, actor = caller(request)
     note = Note(data.description or f"rolled back to revision {data.revision}", tuple(data.tags))
     kind = _config_type(data.config_type)
@@ -147,7 +147,7 @@ def list_audit(
 
 #: Kinds of configuration that existing clients ask for, and that have no history here.
 _ABSENT = ("POD_TEMPLATE", "GROUP_TEMPLATE", "RESOURCE_VALIDATION", "BACKEND_TEST")
-#: Learnt here: a type must not be learnt by two threads at the same time.
+#: Converted here: msgspec must not see a type for the first time in two threads at once.
 _STATEMENT = msgspec.json.Decoder(Statement).type
 
 

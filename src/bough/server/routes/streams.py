@@ -1,7 +1,6 @@
 """Lines of text about one workflow: logs, events, the spec. Sent as they come, without a frame.
 
-What may last long is read in a few threads of its own, so that those who watch do not keep
-others from being answered.
+Long streams are read in a few threads of their own, so that followers do not delay other requests.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from bough.server.stream_access import StreamAccess
 from bough.server.values import moment_text
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
-#: How many threads read for all who watch.
+#: How many threads read for all followers.
 _THREADS = 4
 #: How long to wait for something new, at first and at most.
 _SHORTEST_S = 0.1
@@ -89,7 +88,7 @@ def workflow_spec(
     """The spec as it was submitted, rendered or before that."""
     site, actor = caller(request)
     text = query.get_spec(site, actor, workflow, template=use_template)
-    # In one piece, which is kept no longer than until it is sent.
+    # In one piece, which is dropped as soon as it is sent.
     return _lines(iter(["".join(f"{line}\n" for line in text.replace("\r", "").splitlines())]))
 
 
@@ -196,7 +195,7 @@ class _EventLines:
 async def _texts(
     request: Visit, reader: _LogLines | _EventLines, *, follow: bool
 ) -> AsyncIterator[str]:
-    """What is read, as it comes; it ends with the workflow, with the server, or with the right."""
+    """The lines as they come; ends with the workflow, with the server, or when access is lost."""
     engine: Engine = request.app.state.engine
     access = StreamAccess(request)
     pause_s = _SHORTEST_S
@@ -238,7 +237,7 @@ def _lines(lines: Iterator[str] | AsyncIterator[str]) -> Stream:
     return Stream(
         lines,
         media_type="text/plain; charset=utf-8",
-        # A proxy that collects would keep what is live from those who watch.
+        # A proxy that buffers would hold live lines back from their readers.
         headers={"x-accel-buffering": "no"},
     )
 

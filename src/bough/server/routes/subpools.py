@@ -85,7 +85,7 @@ def delete_subpool(
 
 @route("GET", f"{_ONE}/history", Action.SUBPOOL_READ, Scope.POOL)
 def subpool_history(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> ConfigHistory:
-    """Everything that was ever changed, over all lives of the name, in order."""
+    """All changes in order, including those before it was archived."""
     site, actor = caller(request)
     found = subpools.subpool_history(site, actor, pool, subpool)
     return ConfigHistory([config_revision(each) for each in found])

@@ -1,4 +1,4 @@
-"""The server itself: version, health, metrics, its own description; and everything that happens."""
+"""The server itself: version, health, metrics, OpenAPI; and the stream of events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bough.server.stream_access import StreamAccess
 from bough.server.values import time_text
 from bough.version import VERSION
 
-#: How often to look for something new, and how many looks there are between two signs of life.
+#: How often to look for new events, and after how many looks a keep-alive is sent.
 _LOOK_S = 0.5
 _LOOKS = 30
 _NUMBER = re.compile(r"[0-9]{1,16}")
@@ -72,7 +72,7 @@ def metrics(request: Visit) -> Response[str]:
 
 @route("GET", "/api/openapi.json", Action.SYSTEM_VERSION, include_in_schema=False)
 def openapi(request: Visit) -> dict[str, Json]:
-    """The whole interface, described for programs."""
+    """The OpenAPI description of the whole interface."""
     described = request.app.openapi_schema.to_schema()
     return {key: _one_of(part) for key, part in described.items()}
 
@@ -100,7 +100,7 @@ async def _events(request: Visit, number: int) -> AsyncIterator[str]:
     site, _ = caller(request)
     access = StreamAccess(request)
     engine: Engine = request.app.state.engine
-    # Sent at once, so that those who listen know that they are connected.
+    # Sent at once, so that clients know that they are connected.
     yield f": after {number}\n\n"
     looks = 0
     while not engine.stopping.is_set():

@@ -1,4 +1,4 @@
-"""Workflows: submit, list, look at, cancel, and why they wait."""
+"""Workflows: submit, list, show, cancel, and why they wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bough.server.permissions import Scope
 from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
 
 VALIDATED = "Workflow validation succeeded."
-#: Of one user at one time: templates may take long, and others wait for theirs.
+#: Submissions of one user at a time: templates may take long, and other users wait for theirs.
 SUBMISSIONS = 4
 
 
@@ -118,7 +118,7 @@ def list_workflows(
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> WorkflowPage:
-    """A page of workflows: one's own, unless others are asked for."""
+    """A page of workflows: the user's own, unless others are asked for."""
     site, actor = caller(request)
     if app is not None:
         # There are no apps, so there are no workflows of one.
