@@ -89,7 +89,7 @@ def room_to_keep(cycle: Cycle, judgement: Judgement) -> dict[FlavorResource, int
 
 
 def describe(assignment: FlavorAssignment) -> str:
-    """What stands against an assignment, flavor by flavor."""
+    """Why an assignment cannot be had at once, flavor by flavor."""
     if assignment.description is None:
         texts = dict.fromkeys(obstacle.sentence for obstacle in assignment.obstacles)
         assignment.description = "; ".join(texts) or "no flavor of its queue can be had"

@@ -10,7 +10,7 @@ from bough.model.plan import EvictionRule
 
 
 def drain(cycle: Cycle) -> None:
-    """Evict everything from queues, and through doors, that are held and drained.
+    """Evict everything from queues and local queues that are held and drained.
 
     What needs the room may be nominated for it; where what was told to end counts in full, pod sets
     hold their quota until they have ended.

@@ -26,9 +26,9 @@ from bough.model.quota import FlavorResource
 from bough.model.reason import Refusal, RefusalKind, WaitReason
 from bough.model.workload import Admission, Flavor
 
-#: Of so many shapes in a queue it is remembered what they need.
+#: For how many shapes of a queue their needs are remembered.
 MOST_SHAPES = 256
-#: So many states are remembered for each shape in which it was found what it gets.
+#: For how many states the result of a search is remembered for each shape.
 MOST_KNOWN = 64
 #: Reasons for which a flavor cannot be had, the worst last.
 _SEVERITY = (
@@ -106,15 +106,15 @@ class FlavorAssignment:
         self.obstacles: list[Obstacle] = []
         #: Why not, where it fits nowhere.
         self.reason = WaitReason.LIMIT
-        #: In words what stands against it, where the usage would be counted, and the same as a
-        #: plan says it, once these were asked for; see `decide`.
+        #: Why not, in words; where the usage would be counted; and the same as a plan says it. Each
+        #: is set when it is first asked for; see `decide`.
         self.description: str | None = None
         self.charges: tuple[Charge, ...] | None = None
         self.admission: Admission | None = None
 
     @property
     def tried(self) -> dict[str, dict[str, int]]:
-        """By pod set and resource, where the next search is to go on."""
+        """By pod set and resource, where the next search goes on."""
         return {each.ask.pod_set.name: each.tried for each in self.pod_sets if each.tried}
 
     @property
@@ -470,7 +470,7 @@ def _is_good_enough(mode: Mode, height: int, fungibility: FlavorFungibility) -> 
 
 
 def _reason_of(obstacles: list[list[Obstacle]]) -> WaitReason:
-    """What stands against a group: the least of its flavors, each as bad as its worst obstacle."""
+    """Why a group cannot be had: the mildest of its flavors, each as bad as its worst obstacle."""
     worst = [
         max((each.reason for each in flavor), key=_SEVERITY.index) for flavor in obstacles if flavor
     ]

@@ -29,7 +29,7 @@ from bough.model.workload import Admission, Flavor, PodSet
 if TYPE_CHECKING:
     from bough.core.cycle.flavors import Needs
 
-#: Of so many admissions in a queue it is remembered what they count.
+#: For how many admissions of a queue their charges are remembered.
 MOST_ADMISSIONS = 256
 #: A claim with what it is sorted by; orders are never equal, so claims are never compared.
 Ranked = tuple[VictimOrder, Claim]

@@ -30,14 +30,14 @@ from bough.model.workload import LocalQueue
 
 #: By namespace and name.
 Doors = Mapping[tuple[str, str], LocalQueue]
-#: Labels by namespace; `None`: namespaces are not the subject.
+#: Labels by namespace; `None`: namespaces do not matter.
 Namespaces = Mapping[str, Mapping[str, str]] | None
 
 _FAILED_CHECKS = ("Retry", "Rejected")
 
 
 def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
-    """What bars a gang before it is looked at what it wants."""
+    """What bars a gang before its wants are looked at."""
     leaf = claim.leaf
     if leaf is None:
         return wait_for_queue(copy, claim)
@@ -72,7 +72,7 @@ def why_unchecked(gang: Gang) -> str | None:
 def wait_for_namespace(gang: Gang, queue: Queue, namespaces: Namespaces) -> Wait | None:
     """Why a queue does not let the namespace of a gang in.
 
-    A change of labels is seen by the one that keeps the lines, so that this blocks nothing.
+    The caller that keeps the lines notices a change of labels, so this blocks nothing.
     """
     matches = queue.rules.namespaces
     if namespaces is None or matches == ():
@@ -138,7 +138,7 @@ def hold_back(copy: WorkingCopy, claim: Claim) -> Wait | None:
 
 
 def why_not_in_line(gang: Gang, doors: Doors, now_ms: int) -> Wait | None:
-    """Inactive, held back, or its door is stopped."""
+    """Inactive, held back, or its local queue is stopped."""
     if not gang.active:
         return Wait(gang.name, WaitReason.INACTIVE, "it is not active")
     retry = gang.requeue_at_ms

@@ -47,7 +47,7 @@ class Line:
             insort(kind, (claim.standing, claim))
 
     def remove(self, claim: Claim) -> None:
-        """Let a gang wait no more."""
+        """Take a gang out of the line."""
         del self._known[claim.name]
         kind = self._kinds[claim.shape]
         del kind[bisect_left(kind, (claim.standing,))]

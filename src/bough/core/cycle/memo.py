@@ -19,11 +19,11 @@ from bough.model.snapshot import Snapshot
 
 Gangs = tuple[Gang, ...]
 
-#: So many differences between two rows of gangs are looked for one by one.
+#: How many differences between two rows of gangs are looked for one by one.
 MOST_EDITS = 24
 #: Stretches of so many gangs are compared at once, then longer ones; a shorter one, gang by gang.
 SHORTEST_STEP = 16
-#: So far ahead it is looked whether a row goes on where it differs.
+#: How far ahead to look for where a row continues after a difference.
 LOOK_AHEAD = 8
 
 
@@ -113,7 +113,7 @@ def _follows(copy: WorkingCopy, after: Snapshot) -> bool:
 
 
 def _same_context(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the small things are equal that decisions look at."""
+    """Whether everything else that decisions depend on is equal."""
     return (
         before.progress == after.progress
         and before.parked == after.parked

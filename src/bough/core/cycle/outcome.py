@@ -28,7 +28,7 @@ class Outcome:
         self.served: set[str] = set()
         #: Of the latter, those of which pods start.
         self.bound: dict[str, Claim] = {}
-        #: Gangs that another one counts on to end, those among them that were told before.
+        #: Gangs whose end another one relies on, including those that were told to end before.
         self.taken: dict[str, Claim] = {}
 
     def admit(self, claim: Claim, admission: Admission) -> None:

@@ -84,7 +84,7 @@ class Lines:
         return own if own is not None else line.shapes.get(shape)
 
     def declare(self, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> None:
-        """Take in new declarations; every gang is looked at again."""
+        """Take over new declarations; every gang is looked at again."""
         edges = Edges()
         for cohort in cohorts:
             edges.put(TreeNode(NodeKind.COHORT, cohort.name), _above(cohort.parent))
@@ -113,7 +113,7 @@ class Lines:
         self._changed[queue] = line
 
     def remove(self, key: str) -> None:
-        """Let a workload wait no more."""
+        """Take a workload out of its line."""
         line, shape = self._places.pop(key)
         del line.members[key]
         line.numbers[shape] -= 1
@@ -128,7 +128,10 @@ class Lines:
         self._changed[line.queue] = line
 
     def settle(self, plan: Plan) -> None:
-        """Take in what a plan decided about those that waited. Evictions are left to the caller."""
+        """Take over what a plan decided about the gangs that waited.
+
+        Evictions are left to the caller.
+        """
         self._cycle += 1
         for admit in plan.admits:
             if admit.workload in self._places:

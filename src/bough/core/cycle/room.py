@@ -49,7 +49,7 @@ class CountedRoom:
         self._change(claim, pods, add)
 
     def keep(self, claim: Claim, pods: Iterable[Pod]) -> None:
-        """Let pods stay that were to end."""
+        """Let pods stay that were told to end."""
         self._change(claim, pods, sub)
 
     def suffices(self) -> bool:
@@ -104,7 +104,7 @@ class SearchedRoom:
         self._change(claim, pods, self._copy.placer.release)
 
     def keep(self, claim: Claim, pods: Iterable[Pod]) -> None:
-        """Let pods stay that were to end."""
+        """Let pods stay that were told to end."""
         self._change(claim, pods, self._copy.placer.keep)
 
     def suffices(self) -> bool:

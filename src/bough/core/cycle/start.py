@@ -170,7 +170,7 @@ def _is_never(cycle: Cycle, claim: Claim, request: dict[FlavorResource, int]) ->
 
 
 def _may_take(cycle: Cycle, claim: Claim, offer: Offer) -> bool:
-    """Whether all that stands against it is what others use, and might have to give back."""
+    """Whether it is refused only because of what others use, and might have to give back."""
     if claim.preemptible:
         return cycle.copy.rules.preemptible_takes_victims
     return cycle.copy.ledgers.is_entitled(claim.queue, offer.request)
