@@ -71,6 +71,16 @@ def test_what_is_filled_in_is_not_read_again():
     assert "{{output}}" == meaning.fill("{{workflow_id}}")
 
 
+def test_variables_in_a_command_are_replaced_as_kubernetes_does_it(desk):
+    template = TaskTemplate(
+        command=("sh", "$(NAME)x$(NAME)", "$$(NAME)", "$(unknown) $() $(NAME", "a$$b$c$$"),
+        args=("$(BOUGH_TASK)", "$(OTHER)", "$(HOME)"),
+        environment={"NAME": "n", "OTHER": "$(NAME)"},
+    )
+    expected = ("sh", "nxn", "$(NAME)", "$(unknown) $() $(NAME", "a$$b$c$$")
+    assert (*expected, "task-1", "$(NAME)", "$(HOME)") == desk.prepare(template).argv
+
+
 def test_files_land_where_the_spec_says_within_the_view(desk):
     files = tuple(
         FileSpec(path, path)

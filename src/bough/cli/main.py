@@ -32,7 +32,8 @@ _WIDEST, _NARROWEST = 100, 50
 FIRST_STEPS = (
     ("serve --example", "Start a server with an example on this machine."),
     ("login URL", "Say which server you use, and who you are."),
-    ("workflow submit FILE", "Run something."),
+    ("run --gpus 1 -- COMMAND", "Run something."),
+    ("workflow submit FILE", "Run tasks that a file describes."),
     ("workflow list", "See what runs, and what waits for what."),
     ("workflow why ID", "Ask why something waits."),
 )
@@ -40,6 +41,7 @@ FIRST_STEPS = (
 #: completion import none of them. A new command is a line here.
 SECTIONS = {
     "Run work": {
+        "run": ("run", "Run a command, print its output, end with its exit code."),
         "workflow": ("workflow", "Workflows: submit, watch, explain, cancel."),
         "task": ("task", "Tasks of all workflows."),
         "credential": ("credential", "Secrets for your workflows."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from bough.cli.command import Group
 from bough.cli.commands import workflow_submit
+from bough.cli.exit_codes import REFUSED
 from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option, long_format_option
 from bough.cli.output import echo, echo_error, printable
 from bough.cli.screen import utc_option
@@ -21,7 +23,8 @@ from bough.cli.server_names import (
     pools_option,
 )
 from bough.cli.text.why import render_why
-from bough.cli.text.workflows import render_list, render_moved, render_query
+from bough.cli.text.workflows import render_ended, render_list, render_moved, render_query
+from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
 from bough.errors import BoughError
 
 if TYPE_CHECKING:
@@ -82,6 +85,8 @@ for command in (
     "--user", "-u", "users", multiple=True, help="Only workflows of this user; repeatable."
 )
 @click.option("--all-users", "-a", is_flag=True, help="Workflows of all users.")
+@click.option("--mine", is_flag=True, help="Only your workflows (the default).")
+@click.option("--waiting", is_flag=True, help="Only those that wait, with the reason.")
 @click.option(
     "--label",
     "label",
@@ -113,8 +118,12 @@ def list_workflows(
 ) -> None:
     """List the newest workflows (default: only yours)."""
     asked = client()
-    if users and all_users:
-        raise click.UsageError("--user and --all-users exclude each other.")
+    if bool(users) + all_users + bool(filters.pop("mine")) > 1:
+        raise click.UsageError("--mine, --user and --all-users exclude each other.")
+    if filters.pop("waiting"):
+        if filters["statuses"]:
+            raise click.UsageError("--waiting and --status exclude each other.")
+        filters["statuses"] = list(WAITING)
     query = {name: value for name, value in filters.items() if value}
     if not users and not all_users:
         # Without this the server lists the workflows of all users.
@@ -186,6 +195,25 @@ def cancel(
             click.echo(printable(error.message), err=True)
 
     try_all(context, names, attempt, failed)
+
+
+@workflow.command()
+@ids_argument
+@click.option("--timeout", "timeout_s", metavar="SECONDS", type=click.IntRange(0), help="Give up.")
+@format_option
+@click.pass_context
+def wait(
+    context: click.Context, names: tuple[str, ...], timeout_s: int | None, format_type: str
+) -> None:
+    """Wait until workflows have ended. The exit code is 0 if all completed, else 1."""
+    asked = client()
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    ended = [Watch(asked, name).until_ended(deadline) for name in names]
+    echo(ended, format_type, render_ended, key="workflows")
+    if any(each.status in ALIVE for each in ended):
+        click.echo(f"not all have ended after {timeout_s} seconds", err=True)
+    if any(each.status != COMPLETED for each in ended):
+        context.exit(REFUSED)
 
 
 @workflow.command()

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from bough.cli.command import Command
+from bough.cli.exit_codes import REFUSED
 from bough.cli.file_commands import tool
 from bough.cli.options import PRIORITIES, format_option, read_pairs, together
 from bough.cli.output import echo, printable
 from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
 from bough.cli.server_names import complete_pool, id_argument
-from bough.cli.text.workflows import render_submitted
+from bough.cli.text.workflows import render_ended, render_submitted
+from bough.cli.watching import COMPLETED, Watch
 from bough.errors import Invalid
 
 if TYPE_CHECKING:
@@ -77,12 +79,14 @@ _spec_options = together(
     help="HIGH and NORMAL (default) stay within the quota; LOW may exceed it and be preempted.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print the rendered spec.")
+@click.option("--wait", is_flag=True, help="Wait until it has ended; exit code 1 if it failed.")
 @format_option
 def submit(
     file: str,
     pool: str | None,
     priority: str | None,
     dry_run: bool,
+    wait: bool,
     env: tuple[str, ...],
     format_type: str,
     **values: tuple[str, ...],
@@ -100,8 +104,15 @@ def submit(
     if dry_run:
         echo(answer, format_type, lambda each: (each.spec or "").rstrip("\n"), indent=4)
         return
-    echo(answer, format_type, render_submitted, indent=4)
-    _warn(answer, priority, to_errors=format_type == "json")
+    if not wait:
+        echo(answer, format_type, render_submitted, indent=4)
+        _warn(answer, priority, to_errors=format_type == "json")
+        return
+    _warn(answer, priority, to_errors=True)
+    ended = Watch(asked, answer.name).until_ended()
+    echo(ended, format_type, lambda each: render_ended([each]))
+    if ended.status != COMPLETED:
+        click.get_current_context().exit(REFUSED)
 
 
 @click.command(cls=Command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.cli.output import printable, some_of
-from bough.cli.screen import program, screen
+from bough.cli.screen import paint_status, program, screen
 from bough.cli.tables import NOTHING, Cell, render_fields, render_table
 from bough.cli.text.why import preemption_lines
 from bough.cli.times import show_age, show_time
@@ -104,7 +104,7 @@ def _query(answer: WorkflowDocument, verbose: bool) -> list[str]:
         "GPUs",
         "Started",
         "Time",
-        *(("Exit Code",) if verbose else ()),
+        "Exit Code",
         "Node",
     )
     rows = [
@@ -115,12 +115,12 @@ def _query(answer: WorkflowDocument, verbose: bool) -> list[str]:
             task.gpus,
             show_time(task.start_time),
             show_age(task.start_time, task.end_time),
-            *((task.exit_code,) if verbose else ()),
+            task.exit_code,
             task.node_name,
         )
         for task in tasks
     ]
-    numbers = (1, 3, 5, 6) if verbose else (2, 4)
+    numbers = (1, 3, 5, 6) if verbose else (2, 4, 5)
     table = render_table(header, rows, numbers=numbers, status=1 + verbose)
     return [render_fields(fields), "", table]
 
@@ -211,6 +211,15 @@ def render_submitted(answer: Submission) -> str:
             f"Default Limits     - {limits.memory} of memory and {limits.storage} of disk for each "
             "GPU of a task"
         )
+    return "\n".join(lines)
+
+
+def render_ended(found: Sequence[WorkflowDocument]) -> str:
+    """A line for each workflow: how it ended, and of what failed the reason."""
+    lines: list[str] = []
+    for each in found:
+        why = f": {printable(each.failure_message)}" if each.failure_message else ""
+        lines.append(f"{each.name} {paint_status(each.status)}{why}")
     return "\n".join(lines)
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import base64
-import re
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import yaml
-
 from bough.errors import Invalid
+from bough.formats.workflow.write_workflow import is_binary, write_workflow
 from bough.formats.yaml.composer import MAXIMUM_SCALAR, LinedDict, LinedList, compose
-from bough.formats.yaml.scalars import resolve_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,8 +16,6 @@ if TYPE_CHECKING:
 
 #: The name under which a file is sent.
 LOCAL_PATH = "localpath"
-#: Characters that a text in YAML cannot have, or not without being changed.
-_BINARY = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def inline_files(text: str, read: Callable[[str], bytes]) -> str:
@@ -39,7 +33,7 @@ def inline_files(text: str, read: Callable[[str], bytes]) -> str:
         # An alias may stand for an entry that was met before.
         if isinstance(path, str):
             _fill(entry, path, read(path))
-    return "---\n".join(_written(value) for value in documents)
+    return "---\n".join(write_workflow(value) for value in documents)
 
 
 def _entries(value: Value) -> Iterator[LinedDict]:
@@ -68,7 +62,7 @@ def _fill(entry: LinedDict, path: str, content: bytes) -> None:
         text = content.decode()
     except UnicodeDecodeError:
         text = None
-    if text is None or _BINARY.search(text):
+    if text is None or is_binary(text):
         text = base64.b64encode(content).decode()
         entry["base64"] = True
     else:
@@ -80,41 +74,3 @@ def _fill(entry: LinedDict, path: str, content: bytes) -> None:
             f"{MAXIMUM_SCALAR * (3 if 'base64' in entry else 4) // 4:,} of one file."
         )
     entry["contents"] = text
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes values so that they are read as what they are."""
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the library's signature
-        """Write everything out."""
-        return True
-
-
-def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    if _BINARY.search(text) or not isinstance(resolve_scalar(text), str):
-        style = '"'
-    else:
-        style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)  # pyright: ignore[reportUnknownMemberType]
-
-
-def _write_number(dumper: yaml.SafeDumper, number: Decimal) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:float", str(number))  # pyright: ignore[reportUnknownMemberType]
-
-
-def _write_mapping(dumper: yaml.SafeDumper, value: LinedDict) -> yaml.MappingNode:
-    return dumper.represent_mapping("tag:yaml.org,2002:map", value.items())
-
-
-def _write_list(dumper: yaml.SafeDumper, value: LinedList) -> yaml.SequenceNode:
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", value)
-
-
-_Dumper.add_representer(str, _write_text)
-_Dumper.add_representer(Decimal, _write_number)
-_Dumper.add_representer(LinedDict, _write_mapping)
-_Dumper.add_representer(LinedList, _write_list)
-
-
-def _written(value: Value) -> str:
-    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100_000)

@@ -31,7 +31,7 @@ _PLACEHOLDER = re.compile(
     # A shell's length of a variable, which is no comment.
     r"|\$\{#[A-Za-z0-9_@*]+(?:\[[^\]\s{}#]*\])?\}"
 )
-_MARKS = ("{{", "{%", "{#")
+TEMPLATE_MARKS = ("{{", "{%", "{#")
 #: A comment, or text that is not rendered: how it starts.
 _HIDING = re.compile(r"\{#|\{%[-+]?\s*raw\s*[-+]?%\}")
 _END_OF_COMMENT = re.compile(r"#\}")
@@ -91,7 +91,7 @@ class Template(NamedTuple):
 def is_template(text: str) -> bool:
     """Whether a text has anything to render; what was rendered before has not."""
     rest = _PLACEHOLDER.sub("", text)
-    return any(mark in rest for mark in _MARKS) or _DEFAULTS.search(rest) is not None
+    return any(mark in rest for mark in TEMPLATE_MARKS) or _DEFAULTS.search(rest) is not None
 
 
 def without_placeholders(text: str) -> str:
@@ -116,7 +116,7 @@ def read_template(text: str, variables: Mapping[str, Plain]) -> Template:
                 f"The template's variable {name!r} cannot be set: {{{{{name}}}}} stands for what a "
                 "task fills in while it runs; choose another name."
             )
-    mark = _unused(text)
+    mark = unused_character(text)
     kept: list[str] = []
 
     def keep(found: re.Match[str]) -> str:
@@ -130,6 +130,14 @@ def read_variables(pairs: Iterable[str], strings: Iterable[str]) -> dict[str, Pl
     """Variables as `name=value`: the first typed as YAML types them, the second always text."""
     typed = {name: _plain(resolve_scalar(text)) for name, text in _split("--set", pairs)}
     return {**typed, **dict(_split("--set-string", strings))}
+
+
+def unused_character(text: str) -> str:
+    """A character that the text does not have; the private ones are many."""
+    for code in range(0xE000, 0xF900):
+        if chr(code) not in text:
+            return chr(code)
+    raise Invalid("The template uses every private character of Unicode.")
 
 
 def _split(option: str, pairs: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -199,11 +207,3 @@ def _plain(value: Value) -> Plain:
     if isinstance(value, LinedList):
         return [_plain(each) for each in value]
     return float(value) if isinstance(value, Decimal) else value
-
-
-def _unused(text: str) -> str:
-    """A character that the text does not have; the private ones are many."""
-    for code in range(0xE000, 0xF900):
-        if chr(code) not in text:
-            return chr(code)
-    raise Invalid("The template uses every private character of Unicode.")

@@ -5,6 +5,7 @@ They contain nothing of the server's own environment, and nothing that the kerne
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from bough.backends.local.data.paths import shown
@@ -13,6 +14,7 @@ from bough.backends.local.options import SEARCH_PATH, LocalOptions
 from bough.backends.local.preparation.layout import TaskLayout
 from bough.model.backend import Launch
 
+_REFERENCE = re.compile(r"\$(\$?)\(([^)]+)\)")
 #: Limits of the kernel for one text, and for all together with some room to spare.
 LONGEST_TEXT, LONGEST_TEXTS = 128 * 1024 - 1, 1024 * 1024
 
@@ -44,6 +46,19 @@ def identify(
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(str(each) for each in gpus),
     }
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    """A word of a command with every `$(NAME)` replaced, as Kubernetes does it.
+
+    `$$(NAME)` is `$(NAME)`; what names no variable is left as it is. Elsewhere `$$` stays, which
+    Kubernetes makes one `$`: in a shell it is the number of the process.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        return found[0][1:] if found[1] else variables.get(found[2], found[0])
+
+    return _REFERENCE.sub(value, text)
 
 
 def check_variables(variables: dict[str, str]) -> None:

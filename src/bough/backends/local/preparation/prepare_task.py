@@ -32,6 +32,7 @@ from bough.backends.local.preparation.credentials import find_variables, write_c
 from bough.backends.local.preparation.environment import (
     check_arguments,
     check_variables,
+    expand,
     identify,
     usual_environment,
 )
@@ -87,13 +88,14 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand
     account = _account(place.options, launch, layout)
     given = template.environment | find_variables(template.credentials, launch.secrets)
     usual = usual_environment(place.options, launch, layout)
+    own = identify(launch, layout, place.workflow_id, gpus)
     transfers = Transfers(place.options, layout, place.workflow_id, launch.pool, account)
     mounts, inputs = transfers.plan_inputs(template.inputs)
     command = TaskCommand(
         attempt=launch.attempt,
         name=launch.name,
-        argv=(*template.command, *template.args),
-        environment=usual | given | identify(launch, layout, place.workflow_id, gpus),
+        argv=tuple(expand(each, given | own) for each in (*template.command, *template.args)),
+        environment=usual | given | own,
         working_folder=layout.seen_work(),
         limits=_limits(place, launch, gpus),
         account=account,

@@ -1,0 +1,212 @@
+"""`bough run`: one command as a workflow, watched until it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bough.cli.command import Command
+from bough.cli.file_commands import tool
+from bough.cli.options import PRIORITIES, format_option, read_pairs
+from bough.cli.output import echo, echo_error, echo_usage_error, printable
+from bough.cli.screen import program
+from bough.cli.server_commands import choose_pool, client
+from bough.cli.server_names import complete_pool
+from bough.cli.text.workflows import render_submitted
+from bough.cli.watching import Watch, task_exit_code
+from bough.errors import BoughError, Invalid
+
+if TYPE_CHECKING:
+    from bough.api.workflows import Submission, WorkflowDocument
+    from bough.client import Client
+
+#: What other programs that run commands end with where they failed themselves.
+FAILED_ITSELF = 125
+#: What a shell says of a program that was interrupted.
+INTERRUPTED = 130
+
+
+class RunCommand(Command):
+    """Ends with the exit code of what it runs, so that its own failures have one for all."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; options of this command have one value each."""
+        try:
+            return click.Command.parse_args(self, ctx, args)
+        except click.UsageError as error:
+            echo_usage_error(error)
+            ctx.exit(FAILED_ITSELF)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run it, and turn what goes wrong into a message and one exit code."""
+        try:
+            return click.Command.invoke(self, ctx)
+        except click.UsageError as error:
+            echo_usage_error(error)
+            ctx.exit(FAILED_ITSELF)
+        except BoughError as error:
+            echo_error(error, ctx.params.get("format_type", "text"))
+            ctx.exit(FAILED_ITSELF)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.command(
+    cls=RunCommand,
+    # What stands after the command is the command's.
+    context_settings={"allow_interspersed_args": False},
+)
+@click.argument("command", metavar="[--] COMMAND...", nargs=-1, required=True)
+@click.option("--gpus", "-g", type=click.IntRange(0), default=0, show_default=True, help="GPUs.")
+@click.option("--cpus", metavar="N", help="CPUs, as 4 or 500m.")
+@click.option("--memory", metavar="SIZE", help="Memory, as 16Gi.")
+@click.option("--storage", metavar="SIZE", help="Disk, as 10Gi.")
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=complete_pool,
+    help="The pool or subpool (default: your default pool).",
+)
+@click.option(
+    "--priority",
+    type=PRIORITIES,
+    help="HIGH and NORMAL (default) stay within the quota; LOW may exceed it and be preempted.",
+)
+@click.option("--image", metavar="IMAGE", help="The image to run in, where the server runs images.")
+@click.option(
+    "--env",
+    "-e",
+    "environment",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Set a variable; without a value, to what it is here. Repeatable.",
+)
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Add a label.")
+@click.option("--name", help="The workflow's name (default: the name of the program).")
+@click.option("--timeout", metavar="TIME", help="End it when it has run so long, as 8h.")
+@click.option("--detach", "-d", is_flag=True, help="Only submit it, and do not wait.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but the command's own output.")
+@click.option("--save", metavar="FILE", help="Write the workflow that is submitted to a new FILE.")
+@click.option("--dry-run", is_flag=True, help="Only print the workflow.")
+@format_option
+def run(
+    command: tuple[str, ...],
+    detach: bool,
+    quiet: bool,
+    save: str | None,
+    dry_run: bool,
+    format_type: str,
+    **options: Any,
+) -> None:
+    """Run a command, print its output, end with its exit code.
+
+    The exit code is 125 where it could not be run, and 130 where this command was interrupted;
+    then it asks whether to cancel the workflow or to let it run.
+    """
+    text = _spec(command, options)
+    if dry_run:
+        click.echo(text, nl=False)
+        return
+    if save is not None:
+        _save(save, text)
+    read_pairs("--label", options["labels"])
+    asked = client()
+    answer = asked.workflows.submit(
+        choose_pool(asked, options["pool"]),
+        text,
+        priority=options["priority"],
+        query={"label": list(options["labels"])},
+    )
+    if not quiet:
+        for warning in answer.warnings:
+            click.echo(printable(f"WARNING: {warning}"), err=True)
+    if detach:
+        echo(answer, format_type, render_submitted, indent=4)
+        return
+    click.get_current_context().exit(_watch(asked, answer, quiet=quiet, format_type=format_type))
+
+
+def _spec(command: tuple[str, ...], options: dict[str, Any]) -> str:
+    names = {"gpus": "gpu", "cpus": "cpu", "memory": "memory", "storage": "storage"}
+    resources = {field: options[option] for option, field in names.items()}
+    return tool("run_spec").make_spec(
+        command,
+        name=options["name"],
+        image=options["image"],
+        timeout=options["timeout"],
+        environment=_environment(options["environment"]),
+        resources={field: value for field, value in resources.items() if value is not None},
+    )
+
+
+def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals and name not in os.environ:
+            raise click.UsageError(f"--env {name}: there is no such variable here; name its value.")
+        found[name] = value if equals else os.environ[name]
+    return found
+
+
+def _save(path: str, text: str) -> None:
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Invalid(f"--save: {path} is there already.", hint="name a new file") from None
+    except OSError as error:
+        raise Invalid(f"--save: {path} cannot be written: {error.strerror}.") from None
+
+
+def _watch(asked: Client, answer: Submission, *, quiet: bool, format_type: str) -> int:
+    watch = Watch(asked, answer.name, quiet=quiet)
+    watch.say("submitted")
+    try:
+        found = _follow(watch, to_errors=format_type == "json")
+    except (KeyboardInterrupt, click.Abort):
+        return _interrupted(asked, answer.name)
+    if format_type == "json":
+        echo(found, format_type, str)
+    code = task_exit_code(found, FAILED_ITSELF)
+    if code == FAILED_ITSELF:
+        watch.say(f"{found.status}: {found.failure_message or 'its command was not run'}")
+    return code
+
+
+def _follow(watch: Watch, *, to_errors: bool) -> WorkflowDocument:
+    watch.until_started()
+    for line in watch.lines():
+        click.echo(_own_text(line), nl=False, err=to_errors)
+    return watch.until_ended()
+
+
+def _own_text(line: str) -> str:
+    """A line as the command wrote it, without its time and task."""
+    parts = line.split(" ", 3)
+    return parts[3] if len(parts) == 4 and parts[2].startswith("[") else line
+
+
+def _interrupted(asked: Client, name: str) -> int:
+    """Ask what becomes of the workflow; without a terminal, or an answer, it goes on."""
+    click.echo("", err=True)
+    cancel = False
+    if sys.stdin.isatty():
+        try:
+            cancel = click.confirm(f"Cancel {name}? Otherwise it goes on", default=False, err=True)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("", err=True)
+    if cancel:
+        asked.workflows.cancel(name)
+        click.echo(f"{name}: cancelled", err=True)
+    else:
+        click.echo(
+            f"{name} goes on. Its output: {program()} workflow logs {name}. "
+            f"To end it: {program()} workflow cancel {name}",
+            err=True,
+        )
+    return INTERRUPTED
