@@ -149,7 +149,7 @@ def test_templates_of_one_user_keep_no_other_user_waiting_for_theirs(
                 threading.Event().wait(0.01)
             sent.append(threads.submit(submit, "modest"))
             # None of the twenty has come to its end.
-            assert obstacles[b"modest"].came.acquire(timeout=10)
+            assert obstacles[b"modest"].came.acquire(timeout=PATIENCE_S)
         finally:
             for each in obstacles.values():
                 each.gone.set()

@@ -81,7 +81,8 @@ def test_what_a_gang_grows_by_is_started_beside_what_runs(bench: Bench) -> None:
     more = bench.shell(script, environment={"MARK": str(bench.mark("more"))})
     bench.start(first, more)
     bench.wait_running(more.attempt)
-    until(lambda: bench.mark("more").exists())
+    for name in ("more", "first"):
+        until(lambda name=name: bench.mark(name).exists() and bench.mark(name).read_text())
     assert "ran\n" == bench.mark("first").read_text()
 
 

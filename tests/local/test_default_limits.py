@@ -75,7 +75,8 @@ def test_a_task_that_takes_more_disk_than_it_may_is_killed_and_its_neighbour_is_
 
         assert (Sight.ENDED, 137) == (seen.sight, seen.exit_code)
         assert "It used more disk than it may (4 MiB), and was killed." == seen.message
-        assert ["written"] == bench.texts(greedy)
+        # Its folder may have been measured before it had written everything.
+        assert bench.texts(greedy) in ([], ["written"])
         assert Sight.RUNNING is bench.wait_running(neighbour).sight
     finally:
         bench.end()

@@ -32,7 +32,7 @@ import sqlalchemy as sa
 from bough.errors import BoughError
 from bough.store import Store, lease
 from bough.store.settings import raise_counter
-lease.BEAT_S, lease.EXPIRY_S, lease.MARGIN_S = 0.1, 1.0, 0.2
+lease.BEAT_S, lease.EXPIRY_S, lease.MARGIN_S = 0.1, 4.0, 0.5
 store = Store.open(sys.argv[1])
 held = lease.Lease(store)
 checked = store.checked(held.check)
@@ -69,7 +69,7 @@ for line in sys.stdin:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    for name, seconds in (("BEAT_S", 0.1), ("LOOK_S", 0.1), ("EXPIRY_S", 1.0), ("MARGIN_S", 0.2)):
+    for name, seconds in (("BEAT_S", 0.1), ("LOOK_S", 0.1), ("EXPIRY_S", 4.0), ("MARGIN_S", 0.5)):
         monkeypatch.setattr(lease_module, name, seconds)
 
 
@@ -138,7 +138,7 @@ def written(store: Store) -> int:
 
 def test_a_lease_is_kept_for_as_long_as_its_holder_lives(database, lease):
     with holder(database) as other:
-        assert not taken(lease, within_s=2)
+        assert not taken(lease, within_s=lease_module.EXPIRY_S + 1)
         assert "done" == other.ask("write")
         other.process.kill()
         assert taken(lease)
@@ -163,7 +163,7 @@ def test_the_lease_of_a_frozen_server_is_taken_and_its_writes_and_orders_are_ref
 def test_a_server_that_is_frozen_alone_goes_on_under_its_number(database, store):
     with holder(database) as frozen:
         frozen.freeze()
-        time.sleep(1.5)
+        time.sleep(lease_module.EXPIRY_S + 0.5)
         frozen.thaw()
         assert "done" == frozen.ask("write")
         assert 1 == written(store)
