@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,10 +24,8 @@ from bough.model.backend import Observation, Sight
 from bough.model.policy import OSMO
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import TaskStatus, WorkflowStatus
-from bough.store.database import GivenUp, again_if_given_up
 from bough.store.lease import Lease
 from bough.store.migration import upgrade
-from bough.store.settings import raise_counter
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
 from tests.store.usecases import (
     Bell,
@@ -384,39 +381,6 @@ def _attempt(world: World, operation: str, name: str, number: int) -> None:
             resize(world, 40 + number)()
     except (Invalid, NotFound, Conflict):
         pass
-
-
-def test_work_that_the_database_gives_up_for_other_work_is_done_again(store):
-    """Two lock the same two rows, each the other first: PostgreSQL ends one of them."""
-    meeting = threading.Barrier(2)
-
-    @again_if_given_up
-    def count(first: str, second: str) -> None:
-        with store.write() as connection:
-            raise_counter(connection, first)
-            # On SQLite there is one writer at a time, and so no meeting.
-            with suppress(threading.BrokenBarrierError):
-                meeting.wait(0.5)
-            raise_counter(connection, second)
-
-    assert [None, None] == at_once(partial(count, "a", "b"), partial(count, "b", "a"))
-    with store.write() as connection:
-        assert (3, 3) == (raise_counter(connection, "a"), raise_counter(connection, "b"))
-
-
-def test_work_of_which_a_part_was_kept_is_not_done_again(store):
-    tries: list[str] = []
-
-    @again_if_given_up
-    def count_and_fail() -> None:
-        tries.append("again")
-        with store.write() as connection:
-            raise_counter(connection, "kept")
-        raise GivenUp("The second transaction was ended.")
-
-    with pytest.raises(GivenUp):
-        count_and_fail()
-    assert ["again"] == tries
 
 
 def test_several_may_connect_to_a_new_file_at_once(tmp_path):

@@ -23,6 +23,7 @@ from bough.model.pool import Pool
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.store import pools as pool_store
+from bough.store.database import again_if_given_up
 from bough.store.migration import upgrade
 
 DEFAULT_POOL = "default"
@@ -56,9 +57,9 @@ def start(
     configured before.
     """
     revision = upgrade(site.store)
-    about_keys = (*encrypt_stored(site), *pass_key.check(site))
+    about_keys = (*again_if_given_up(encrypt_stored)(site), *pass_key.check(site))
     if policy is not None:
-        start_with(site, policy)
+        again_if_given_up(start_with)(site, policy)
     if default_pool:
         _once(lambda: _ensure_pool(site))
     admin_token = _once(lambda: ensure_admin(site, keep_secret))
@@ -74,7 +75,7 @@ def start(
 def _once(make: Callable[[], Made]) -> Made | None:
     """Make something, unless another server that starts at the same time is faster."""
     try:
-        return make()
+        return again_if_given_up(make)()
     except Conflict:
         return None
 

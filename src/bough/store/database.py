@@ -31,8 +31,9 @@ from bough.store.write_batches import WAIT_S, WriteBatches
 IDLE_S = 1.0
 #: How often work is tried that the database gives up.
 TRIES = 5
-#: PostgreSQL's codes of a transaction that it ends for others: a deadlock, a failed serialisation.
-_GIVEN_UP = ("40P01", "40001")
+#: PostgreSQL's codes of a transaction that it ends for others: a deadlock, a failed serialisation,
+#: and one whose server was idle for too long (`_NOT_IDLE`), which so never came to its commit.
+_GIVEN_UP = ("40P01", "40001", "25P03")
 _SYNCHRONOUS = (
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') = 'off'"

@@ -5,13 +5,14 @@ Several servers may start at once: one migrates, the others wait.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from bough.errors import Conflict, Unavailable
-from bough.store.database import Store
+from bough.store.database import Store, again_if_given_up
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -25,8 +26,11 @@ _FOLDER = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x626F756768 + 1
 
 
+@again_if_given_up
 def upgrade(store: Store, revision: str = LATEST) -> str:
     """Bring the database to a revision, and say which one that is. Twice changes nothing."""
+    # On a busy machine that takes longer than a transaction may be idle.
+    import_module("alembic.command")
     with store.write() as connection:
         if not store.is_sqlite:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
