@@ -26,6 +26,7 @@ ORDER = (
     ("counters of names",),
     ("workflows",),
     ("task_groups", "tasks"),
+    ("wait_causes",),
     ("outbox",),
 )
 _RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}

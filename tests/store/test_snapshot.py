@@ -10,8 +10,11 @@ import sqlalchemy as sa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling.snapshot import REREAD_MS, SnapshotBuilder, SnapshotView
+from bough.core.cycle.waits import Waits
 from bough.errors import Conflict, Invalid, NotFound
+from bough.model.reason import WaitReason
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
 from bough.store.migration import upgrade
 from bough.store.schema import WORKFLOWS
@@ -54,7 +57,7 @@ def same_pictures(world: World, kept: SnapshotBuilder | None = None) -> bool:
     assert _seen(fresh) == _seen(now)
     if kept is None:
         # What the scheduler writes about its own plans is known to itself alone.
-        assert (fresh.waits, fresh.nominated) == (now.waits, now.nominated)
+        assert (fresh.waits.told(), fresh.nominated) == (now.waits.told(), now.nominated)
     return True
 
 
@@ -64,6 +67,21 @@ def same_explanations(world: World, kept: Explainer) -> bool:
     for each in query.list_workflows(world.site, world.admin, waiting).workflows[:3]:
         fresh = new_explainer(world.site).explain(world.admin, each.workflow_id)
         assert fresh == kept.explain(world.admin, each.workflow_id)
+    return True
+
+
+def stored_is_what_the_plan_says(world: World) -> bool:
+    """Whether each group waits, in the store, for what a plan says that is read one by one."""
+    decided = world.scheduler.live.decide()
+    view, plan = decided.view, decided.plan
+    words, stored = PoolWords(world.site), view.waits.told()
+    for wait in Waits(view.snapshot, view.policy, plan).every():
+        entry = view.entries[wait.workload]
+        said = (wait.reason, wait.say(words))
+        if entry.pool in view.offline:
+            said = (WaitReason.BACKEND.value, view.offline[entry.pool])
+        (group,) = query.get_workflow(world.site, world.admin, entry.workflow.uuid).groups
+        assert said == (group.wait_reason, group.wait_message) == stored[group.uuid]
     return True
 
 
@@ -205,6 +223,9 @@ def test_any_sequence_leaves_the_picture_that_a_new_one_would_be(template, opera
                 continue
             assert same_pictures(world)
             assert same_explanations(world, explainer)
+            if operation[0] in ("cycle", "finish", "cancel"):
+                world.settle()
+                assert stored_is_what_the_plan_says(world)
     finally:
         world.close()
         store.close()

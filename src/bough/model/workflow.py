@@ -236,7 +236,8 @@ class Group(msgspec.Struct, frozen=True):
     due_ms: int | None = None
     #: Others were told to end for it, and that room is kept for it.
     nominated: bool = False
-    #: Why it waits, from the latest plan that knew it.
+    #: Why it waits, from the latest plan that knew it; many groups may have one cause.
+    wait_cause: str | None = None
     wait_reason: str | None = None
     wait_message: str | None = None
 

@@ -19,6 +19,7 @@ Named queries, functions that take a connection and return model types:
 - credentials: credentials of users, encrypted
 - workflows: workflows
 - tasks: groups and tasks, in bulk
+- waits: why groups wait, once for each cause
 - task_search: tasks with their workflows, filtered
 - records: audit, history, events, the outbox
 - settings: settings, and the counters of versions

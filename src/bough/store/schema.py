@@ -148,14 +148,23 @@ GROUPS = sa.Table(
     sa.Column("scheduled_ms", BIG),
     sa.Column("started_ms", BIG),
     sa.Column("ended_ms", BIG),
-    sa.Column("wait_reason", sa.Text),
-    sa.Column("wait_message", sa.Text),
     sa.Column("since_ms", BIG),
     sa.Column("due_ms", BIG),
     sa.Column("nominated", sa.Boolean, nullable=False, server_default=sa.false()),
+    #: One of `WAIT_CAUSES`, while it waits.
+    sa.Column("wait_cause", sa.Text),
     sa.UniqueConstraint("workflow_uuid", "name", name="task_groups_workflow_name"),
     sa.Index("task_groups_status", "status"),
     sa.Index("task_groups_due", "due_ms"),
+)
+
+#: Why groups wait: once for all that wait for the same.
+WAIT_CAUSES = sa.Table(
+    "wait_causes",
+    METADATA,
+    sa.Column("cause", sa.Text, primary_key=True),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
 )
 
 TASKS = sa.Table(

@@ -11,10 +11,18 @@ import sqlalchemy as sa
 from bough.model.names import NodeId
 from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
 from bough.store.rows import add, read_all
-from bough.store.schema import GROUPS, TASKS, WORKFLOWS
+from bough.store.schema import GROUPS, TASKS, WAIT_CAUSES, WORKFLOWS
 
 _UNFINISHED = tuple(status.value for status in UNFINISHED)
 _WAITING = tuple(status.value for status in UNFINISHED if not status.holds_node)
+_WAITS = sa.outerjoin(GROUPS, WAIT_CAUSES, WAIT_CAUSES.c.cause == GROUPS.c.wait_cause)
+_GROUPS = sa.select(
+    *GROUPS.c,
+    WAIT_CAUSES.c.reason.label("wait_reason"),
+    WAIT_CAUSES.c.message.label("wait_message"),
+).select_from(_WAITS)
+#: What a group has of its cause.
+_OF_CAUSE = ("wait_reason", "wait_message")
 _INSERT_GROUP = sa.insert(GROUPS).inline()
 _INSERT_TASK = sa.insert(TASKS).inline()
 
@@ -40,7 +48,7 @@ class WorkflowDemand(NamedTuple):
 
 def insert_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
     """Add groups."""
-    add(connection, _INSERT_GROUP, [msgspec.to_builtins(group) for group in groups])
+    add(connection, _INSERT_GROUP, [_renamed(group, without=_OF_CAUSE) for group in groups])
 
 
 def insert_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
@@ -50,7 +58,7 @@ def insert_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
 
 def update_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
     """Update groups; what was asked for stays."""
-    rows = [_renamed(group, ("uuid",), without=("spec",)) for group in groups]
+    rows = [_renamed(group, ("uuid",), without=("spec", *_OF_CAUSE)) for group in groups]
     if rows:
         query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
         connection.execute(query, rows)
@@ -63,22 +71,6 @@ def update_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
         query = sa.update(TASKS).where(
             TASKS.c.uuid == sa.bindparam("key_uuid"),
             TASKS.c.retry_id == sa.bindparam("key_retry_id"),
-        )
-        connection.execute(query, rows)
-
-
-def write_waits(
-    connection: sa.Connection, waits: Iterable[tuple[str, str | None, str | None]]
-) -> None:
-    """Write down why groups wait, by uuid: the short reason and the sentence."""
-    rows = [
-        {"key_uuid": uuid, "wait_reason": reason, "wait_message": message}
-        for uuid, reason, message in waits
-    ]
-    if rows:
-        # What has ended meanwhile waits for nothing.
-        query = sa.update(GROUPS).where(
-            GROUPS.c.uuid == sa.bindparam("key_uuid"), GROUPS.c.ended_ms.is_(None)
         )
         connection.execute(query, rows)
 
@@ -101,9 +93,7 @@ def groups(connection: sa.Connection, uuids: Sequence[str]) -> list[Group]:
     """The groups of these identities."""
     found: list[Group] = []
     for start in range(0, len(uuids), 500):
-        found += _groups(
-            connection, sa.select(GROUPS).where(GROUPS.c.uuid.in_(uuids[start : start + 500]))
-        )
+        found += _groups(connection, _GROUPS.where(GROUPS.c.uuid.in_(uuids[start : start + 500])))
     return found
 
 
@@ -112,7 +102,7 @@ def groups_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Group
     found: list[Group] = []
     for start in range(0, len(workflows), 500):
         part = workflows[start : start + 500]
-        query = sa.select(GROUPS).where(GROUPS.c.workflow_uuid.in_(part))
+        query = _GROUPS.where(GROUPS.c.workflow_uuid.in_(part))
         order = (GROUPS.c.workflow_uuid, GROUPS.c.position)
         found += _groups(connection, query.order_by(*order))
     return found
@@ -121,11 +111,10 @@ def groups_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Group
 def demands_of(connection: sa.Connection, workflows: Sequence[str]) -> dict[str, WorkflowDemand]:
     """What each of some workflows asks for, and waits for."""
     found: dict[str, WorkflowDemand] = {}
-    columns = (GROUPS.c.workflow_uuid, GROUPS.c.gpus, GROUPS.c.wait_reason)
+    columns = (GROUPS.c.workflow_uuid, GROUPS.c.gpus, WAIT_CAUSES.c.reason)
     for start in range(0, len(workflows), 500):
-        query = sa.select(*columns).where(
-            GROUPS.c.workflow_uuid.in_(workflows[start : start + 500])
-        )
+        part = workflows[start : start + 500]
+        query = sa.select(*columns).select_from(_WAITS).where(GROUPS.c.workflow_uuid.in_(part))
         for uuid, gpus, reason in connection.execute(query.order_by(GROUPS.c.position)):
             before = found.get(uuid, WorkflowDemand())
             found[uuid] = WorkflowDemand(before.gpus + gpus, before.wait_reason or reason)
@@ -167,7 +156,7 @@ def holding(
 
 def unfinished_groups(connection: sa.Connection) -> list[Group]:
     """Every unfinished group."""
-    query = sa.select(GROUPS).where(GROUPS.c.status.in_(_UNFINISHED))
+    query = _GROUPS.where(GROUPS.c.status.in_(_UNFINISHED))
     return _groups(connection, query.order_by(GROUPS.c.uuid))
 
 
@@ -183,15 +172,11 @@ def tasks_of_unfinished_groups(connection: sa.Connection) -> list[Task]:
 
 def waiting_groups(connection: sa.Connection, pool: str, *, larger_than: int) -> list[Group]:
     """Groups of HIGH and NORMAL in a pool that have no node yet and ask for more GPUs than this."""
-    query = (
-        sa.select(GROUPS)
-        .join(WORKFLOWS, WORKFLOWS.c.uuid == GROUPS.c.workflow_uuid)
-        .where(
-            WORKFLOWS.c.pool == pool,
-            WORKFLOWS.c.priority != Priority.LOW.value,
-            GROUPS.c.status.in_(_WAITING),
-            GROUPS.c.gpus > larger_than,
-        )
+    query = _GROUPS.join(WORKFLOWS, WORKFLOWS.c.uuid == GROUPS.c.workflow_uuid).where(
+        WORKFLOWS.c.pool == pool,
+        WORKFLOWS.c.priority != Priority.LOW.value,
+        GROUPS.c.status.in_(_WAITING),
+        GROUPS.c.gpus > larger_than,
     )
     order = (WORKFLOWS.c.submitted_ms, WORKFLOWS.c.workflow_id, GROUPS.c.position)
     return _groups(connection, query.order_by(*order))
@@ -265,7 +250,7 @@ def _tasks(connection: sa.Connection, query: sa.Select[Any]) -> list[Task]:
 
 
 def _renamed(
-    record: Group | Task, keys: tuple[str, ...], without: tuple[str, ...] = ()
+    record: Group | Task, keys: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """The values of a record, its keys under names that no column has."""
     values: dict[str, Any] = msgspec.to_builtins(record)

@@ -5,6 +5,7 @@
 - machines: backends of one machine; which server speaks for each, which does not answer
 - snapshot: the store at one moment as a Snapshot for the core; keeps what did not change
 - live_workflows: unfinished workflows in memory, in step with the store
+- wait_causes: why groups wait, stored once for each cause
 - apply_plan: a plan becomes true in one transaction; a stale one is discarded
 - outbox: sends decisions to the backends, again until they have them
 - after_restore: forgetting what was true before a restore of the database

@@ -15,15 +15,13 @@ import sqlalchemy as sa
 from bough.control.config.policy import grace_s
 from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling.snapshot import GroupEntry, SnapshotView
+from bough.control.scheduling.wait_causes import PlanSaid
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import GIVE_BACK, preempted_text
 from bough.control.workflows.load_changes import open_groups, write_changes
 from bough.control.workflows.preemptions import PreemptionRecord, preemption_of
 from bough.control.workflows.workflow_changes import WorkflowChange
-from bough.core.cycle.waits import Waits
-from bough.core.explain.sentences import name_some
 from bough.model.plan import Bind, Eviction, Plan
-from bough.model.reason import WaitReason
 from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import Task
 from bough.store import records as record_store
@@ -57,31 +55,27 @@ def apply(
 
     excesses:  by gang that ends for others: what was used beyond a quota there.
     """
-    waits, nominated = _new_waits(view, plan, PoolWords(site)), _nominated(view, plan)
-    events = _wait_events(site, view, waits)
+    outlook = _Outlook(site, view, plan)
     if not plan.binds and not plan.evictions:
-        if waits or nominated != view.nominated:
+        if outlook:
             with site.store.write() as connection:
-                _lock_outlook(connection, view, waits, nominated)
-                _write_outlook(connection, view, waits, nominated)
-                record_store.add_events(connection, events)
-            _note_outlook(view, waits, nominated)
+                outlook.lock(connection)
+                outlook.write(connection)
+        outlook.note()
         return Applied()
     with site.store.write() as connection:
         if not setting_store.raise_if(connection, setting_store.VERSION, plan.version):
             return Applied(stale=True)
         gangs = {each.workload for each in (*plan.binds, *plan.evictions)}
-        decided = {view.entries[each].workflow.uuid for each in gangs}
-        _lock_outlook(connection, view, waits, nominated, decided)
+        outlook.lock(connection, {view.entries[each].workflow.uuid for each in gangs})
         work = _Decisions(site, connection, view, excesses or {})
         work.lock(gangs)
         work.bind(plan.binds)
         for eviction in plan.evictions:
             work.evict(eviction)
         work.write()
-        _write_outlook(connection, view, waits, nominated)
-        record_store.add_events(connection, events)
-    _note_outlook(view, waits, nominated)
+        outlook.write(connection)
+    outlook.note()
     return Applied(started=work.started, evicted=work.evicted, void=work.void)
 
 
@@ -189,86 +183,54 @@ def _same(entry: GroupEntry, latest: Sequence[Task]) -> bool:
     )
 
 
-def _new_waits(view: SnapshotView, plan: Plan, words: PoolWords) -> list[tuple[str, str, str]]:
-    """Why each group waits, where the store says something else."""
-    known, entries = view.waits, view.entries
-    news: list[tuple[str, str, str]] = []
-    for wait in Waits(view.snapshot, view.policy, plan).every():
-        entry = entries[wait.workload]
-        uuid, reason, message = entry.group.uuid, wait.reason, wait.say(words)
-        if entry.pool in view.offline:
-            reason, message = WaitReason.BACKEND.value, view.offline[entry.pool]
-        if known[uuid] != (reason, message):
-            news.append((uuid, reason, message))
-    for nomination in plan.nominations:
-        uuid = entries[nomination.workload].group.uuid
-        told = (WaitReason.NOMINATED.value, _say_nominated(nomination.waits_for))
-        if known[uuid] != told:
-            news.append((uuid, *told))
-    return news
+class _Outlook:
+    """What a plan says about groups that wait: why, and for which of them room is being made."""
 
+    def __init__(self, site: Site, view: SnapshotView, plan: Plan) -> None:
+        self._site = site
+        self._view = view
+        said = PlanSaid(view.snapshot, view.policy, plan, view.offline, PoolWords(site))
+        self._news = view.waits.compare(said)
+        self._nominated = {view.entries[each.workload].group.uuid for each in plan.nominations}
+        self._changed = self._nominated ^ view.nominated
 
-def _say_nominated(waits_for: tuple[str, ...]) -> str:
-    made = name_some(waits_for) if waits_for else "those that were told to end"
-    return f"it starts as soon as {made} made room for it"
+    def __bool__(self) -> bool:
+        """Whether anything of it is to be written."""
+        return bool(self._news or self._changed)
 
+    def lock(self, connection: sa.Connection, decided: Collection[str] = ()) -> None:
+        """Lock the workflows of the groups that it is about, and those that are decided upon."""
+        about = {
+            self._view.groups[uuid][0].workflow.uuid
+            for uuid in (*self._news.groups, *self._changed)
+            if uuid in self._view.groups
+        }
+        workflow_store.hold(connection, about.union(decided))
 
-def _wait_events(
-    site: Site, view: SnapshotView, waits: list[tuple[str, str, str]]
-) -> list[StoredEvent]:
-    """An event for each group that waits for something of another kind than before."""
-    known, now_ms = view.waits, site.clock.now_ms()
-    news = {uuid: (reason, text) for uuid, reason, text in waits if known[uuid][0] != reason}
-    return [
-        StoredEvent(
-            EventKind.WAITING,
-            now_ms,
-            entry.workflow.workflow_id,
-            entry.pool,
-            data={
+    def write(self, connection: sa.Connection) -> None:
+        """Write what is not stored yet."""
+        self._news.write(connection)
+        nominations = [(uuid, uuid in self._nominated) for uuid in sorted(self._changed)]
+        task_store.write_nominations(connection, nominations)
+        record_store.add_events(connection, self._events())
+
+    def note(self) -> None:
+        """Remember what was just written."""
+        self._view.waits.note(self._news)
+        self._view.nominated.clear()
+        self._view.nominated.update(self._nominated)
+
+    def _events(self) -> list[StoredEvent]:
+        """An event for each group that waits for something of another kind than before."""
+        now_ms = self._site.clock.now_ms()
+        events: list[StoredEvent] = []
+        for uuid, (reason, message) in self._news.kinds.items():
+            entry = self._view.groups[uuid][0]
+            data = {
                 "group": entry.group.name,
-                "reason": news[entry.group.uuid][0],
-                "message": "{}: {}".format(*news[entry.group.uuid]),
-            },
-        )
-        for entry in view.entries.values()
-        if entry.group.uuid in news
-    ]
-
-
-def _nominated(view: SnapshotView, plan: Plan) -> frozenset[str]:
-    """The groups, by uuid, for which room is being made, so that no other takes it."""
-    return frozenset(view.entries[each.workload].group.uuid for each in plan.nominations)
-
-
-def _lock_outlook(
-    connection: sa.Connection,
-    view: SnapshotView,
-    waits: list[tuple[str, str, str]],
-    nominated: frozenset[str],
-    decided: Collection[str] = (),
-) -> None:
-    """Lock the workflows whose groups an outlook is about, and those that are decided upon."""
-    groups = {uuid for uuid, _, _ in waits} | (nominated ^ view.nominated)
-    about = {entry.workflow.uuid for entry in view.entries.values() if entry.group.uuid in groups}
-    workflow_store.hold(connection, about.union(decided))
-
-
-def _write_outlook(
-    connection: sa.Connection,
-    view: SnapshotView,
-    waits: list[tuple[str, str, str]],
-    nominated: frozenset[str],
-) -> None:
-    task_store.write_waits(connection, waits)
-    news = sorted(nominated ^ view.nominated)
-    task_store.write_nominations(connection, [(uuid, uuid in nominated) for uuid in news])
-
-
-def _note_outlook(
-    view: SnapshotView, waits: list[tuple[str, str, str]], nominated: frozenset[str]
-) -> None:
-    """Remember what was just written."""
-    view.waits.update({uuid: (reason, text) for uuid, reason, text in waits})
-    view.nominated.clear()
-    view.nominated.update(nominated)
+                "reason": reason,
+                "message": f"{reason}: {message}",
+            }
+            subject, pool = entry.workflow.workflow_id, entry.pool
+            events.append(StoredEvent(EventKind.WAITING, now_ms, subject, pool, data=data))
+        return events

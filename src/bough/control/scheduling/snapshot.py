@@ -6,6 +6,7 @@ changes by identity.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, nodes_of
 from bough.control.pools.pool_config import PoolSetup, node_sets, read_pool_setup, uses
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.scheduling.live_workflows import LiveGroup, LiveWorkflows
+from bough.control.scheduling.wait_causes import WaitCauses
 from bough.control.site import Site
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
@@ -60,10 +62,12 @@ class SnapshotView(msgspec.Struct, frozen=True):
     forest: QuotaForest
     #: By the name of the gang.
     entries: dict[str, GroupEntry]
-    #: Why each group waits, as it is stored: reason and sentence, by uuid. A writer of something
+    #: The same with the gangs, by the group's uuid.
+    groups: Mapping[str, tuple[GroupEntry, Gang]]
+    #: Why each group waits, as it is stored.
+    waits: WaitCauses
+    #: The groups, by uuid, for which room is being made, as it is stored. A writer of something
     #: else notes it here.
-    waits: dict[str, tuple[str | None, str | None]]
-    #: The groups, by uuid, for which room is being made, as it is stored; in the same way.
     nominated: set[str]
     #: By the name that the snapshot has for them.
     nodes: dict[str, NodeId]
@@ -94,6 +98,26 @@ class _Frame(msgspec.Struct, frozen=True):
     offline: dict[str, str]
 
 
+class _Line:
+    """The gangs of a queue, in the order of their groups' uuids."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self._gangs: dict[str, Gang] = {}
+
+    def put(self, uuid: str, gang: Gang) -> None:
+        if uuid not in self._gangs:
+            insort(self.order, uuid)
+        self._gangs[uuid] = gang
+
+    def remove(self, uuid: str) -> None:
+        del self._gangs[uuid]
+        del self.order[bisect_left(self.order, uuid)]
+
+    def gangs(self) -> tuple[Gang, ...]:
+        return tuple(map(self._gangs.__getitem__, self.order))
+
+
 class SnapshotBuilder:
     """Takes snapshots, and remembers the last one; only what has changed is read and made again."""
 
@@ -109,9 +133,9 @@ class SnapshotBuilder:
         self._frame = _frame(site, PoolSetup(), self._last)
         #: By the group's uuid; and the gangs of each queue in the same way.
         self._gangs: dict[str, tuple[GroupEntry, Gang]] = {}
-        self._lines: dict[str, dict[str, Gang]] = {}
+        self._lines: dict[str, _Line] = {}
         self._named: dict[str, GroupEntry] = {}
-        self._waits: dict[str, tuple[str | None, str | None]] = {}
+        self._waits = WaitCauses()
         self._nominated: set[str] = set()
         #: What was read and is in no view yet; `None`: everything.
         self._touched: set[str] | None = None
@@ -165,8 +189,8 @@ class SnapshotBuilder:
             nodes=frame.nodes,
             topologies=frame.topologies,
             gangs={
-                queue: _in_line(members) if queue in dirty else last.gangs[queue]
-                for queue, members in sorted(self._lines.items())
+                queue: line.gangs() if queue in dirty else last.gangs[queue]
+                for queue, line in sorted(self._lines.items())
             },
             progress={
                 self._gangs[uuid][1].name: Progress(nominated=True)
@@ -180,6 +204,7 @@ class SnapshotBuilder:
             self._policy,
             frame.forest,
             dict(self._named),
+            self._gangs,
             self._waits,
             self._nominated,
             frame.nodes_named,
@@ -198,7 +223,7 @@ class SnapshotBuilder:
         touched, self._touched = self._touched, set()
         groups = self._live.groups
         dirty: set[str] = set()
-        entries: dict[str, GroupEntry] = {}
+        entries: dict[str, tuple[GroupEntry, bool]] = {}
         for uuid in sorted({*groups, *self._gangs} if touched is None else touched):
             live_group = groups.get(uuid)
             if live_group is None:
@@ -206,12 +231,13 @@ class SnapshotBuilder:
             else:
                 group, known = live_group.group, self._gangs.get(uuid)
                 # Of a group that was not read again, what was written since is known better here.
-                if known is None or known[0].group is not group:
-                    self._waits[uuid] = (group.wait_reason, group.wait_message)
+                read = known is None or known[0].group is not group
+                if read:
                     (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
-                entries[uuid] = self._entry(live_group)
-        for uuid, entry in entries.items():
-            self._put(uuid, entry, dirty)
+                entries[uuid] = self._entry(live_group), read
+        for uuid, (entry, read) in entries.items():
+            gang = self._put(uuid, entry, dirty)
+            self._waits.enter(entry.group, gang, entry.pool, read=read)
         return dirty
 
     def _entry(self, live_group: LiveGroup) -> GroupEntry:
@@ -224,7 +250,7 @@ class SnapshotBuilder:
         nodes = nodes_of(group, tasks, frame.names)
         return GroupEntry(workflow, group, tasks, pool, queue, topology, nodes)
 
-    def _put(self, uuid: str, entry: GroupEntry, dirty: set[str]) -> None:
+    def _put(self, uuid: str, entry: GroupEntry, dirty: set[str]) -> Gang:
         known = self._gangs.get(uuid)
         selector = self._frame.selectors.get(entry.pool, {})
         if known is not None and _same_gang(known[0], entry) and _selects(known[1], selector):
@@ -233,24 +259,25 @@ class SnapshotBuilder:
             if known is not None:
                 self._forget(uuid, dirty, waits=False)
             gang = _make(entry, selector, self._frame.names)
-            self._lines.setdefault(entry.queue, {})[uuid] = gang
+            self._lines.setdefault(entry.queue, _Line()).put(uuid, gang)
             dirty.add(entry.queue)
         self._gangs[uuid] = (entry, gang)
         self._named[gang.name] = entry
+        return gang
 
     def _forget(self, uuid: str, dirty: set[str], *, waits: bool = True) -> None:
         known = self._gangs.pop(uuid, None)
         if waits:
-            self._waits.pop(uuid, None)
+            self._waits.leave(uuid)
             self._nominated.discard(uuid)
         if known is None:
             return
         entry, gang = known
         self._named.pop(gang.name, None)
         line = self._lines[entry.queue]
-        del line[uuid]
+        line.remove(uuid)
         dirty.add(entry.queue)
-        if not line:
+        if not line.order:
             del self._lines[entry.queue]
 
 
@@ -353,10 +380,6 @@ def _nodes(
 
 def _kept(last: tuple[Item, ...], new: tuple[Item, ...]) -> tuple[Item, ...]:
     return last if last == new else new
-
-
-def _in_line(gangs: Mapping[str, Gang]) -> tuple[Gang, ...]:
-    return tuple(gangs[uuid] for uuid in sorted(gangs))
 
 
 def _selects(gang: Gang, selector: dict[str, str]) -> bool:

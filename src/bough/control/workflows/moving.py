@@ -140,5 +140,5 @@ def _requeued(group: Group, workflow: Workflow, queue: str) -> Group:
     if limit_s is not None and group.since_ms is not None:
         due_ms = group.since_ms + limit_s * 1_000
     return msgspec.structs.replace(
-        group, queue=queue, nominated=False, wait_reason=None, wait_message=None, due_ms=due_ms
+        group, queue=queue, nominated=False, wait_cause=None, due_ms=due_ms
     )

@@ -203,8 +203,7 @@ class WorkflowChange:
                 moved(group, TaskStatus.INITIALIZING, self.workflow, self.now_ms),
                 scheduled_ms=group.scheduled_ms or self.now_ms,
                 nominated=False,
-                wait_reason=None,
-                wait_message=None,
+                wait_cause=None,
             )
             self.put_group(starting)
         attempts = {latest[name].attempt: node for name, node in nodes.items()}
@@ -322,8 +321,7 @@ class WorkflowChange:
                 ended_ms=max(_ends(latest), default=self.now_ms) if status.finished else None,
                 failure_message=_failure(latest) if bad else group.failure_message,
                 nominated=group.nominated and not status.finished,
-                wait_reason=group.wait_reason if waits else None,
-                wait_message=group.wait_message if waits else None,
+                wait_cause=group.wait_cause if waits else None,
             )
         )
 

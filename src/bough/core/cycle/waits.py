@@ -52,12 +52,35 @@ class Waits:
         barred = why_not_in_line(gang, self._doors, self._snapshot.now_ms) or self._barred(gang)
         if barred is not None:
             return barred
-        alike = self._alike.get((gang.queue, shape_of(gang, self._policy)))
-        if alike is not None and not alike.blocks:
-            return msgspec.structs.replace(alike, workload=gang.name)
-        if gang.pods and any(pod.state is PodState.RUNNING for pod in gang.pods):
+        shape = shape_of(gang, self._policy)
+        if _runs(gang) and self._alike_of(gang.queue, shape) is None:
             return None
-        return wait_behind(gang.name, gang.queue, alike=False)
+        return self.of_shape(gang.name, gang.queue, shape)
+
+    def of_shape(self, name: str, queue: str, shape: bytes) -> Wait:
+        """Why a gang of a queue and a shape waits, if the plan says nothing of it by itself."""
+        alike = self._alike_of(queue, shape)
+        if alike is None:
+            return wait_behind(name, queue, alike=False)
+        return msgspec.structs.replace(alike, workload=name)
+
+    def _alike_of(self, queue: str, shape: bytes) -> Wait | None:
+        alike = self._alike.get((queue, shape))
+        return None if alike is None or alike.blocks else alike
+
+    @property
+    def apart(self) -> set[str]:
+        """The gangs of which the plan says something by itself."""
+        return self._decided.union(self._own)
+
+    def goes_by_shape(self, gang: Gang) -> bool:
+        """Whether `of_shape` is what is said of a gang unless it is `apart`, as long as it is so.
+
+        Whoever asks about very many gangs again and again need not ask about each then.
+        """
+        plain = gang.active and gang.requeue_at_ms is None and not gang.conditions
+        barred = gang.checks or self._doors or self._snapshot.namespaces is not None
+        return bool(plain and not barred and is_waiting(gang) and not _runs(gang))
 
     def _barred(self, gang: Gang) -> Wait | None:
         """What bars a gang by itself, whatever bars others of its shape."""
@@ -94,6 +117,10 @@ class Waits:
                 self._first.setdefault((queue, rank), wait)
         if wait.reason != WaitReason.BEHIND:
             self._looked_at.setdefault(queue, wait)
+
+
+def _runs(gang: Gang) -> bool:
+    return any(pod.state is PodState.RUNNING for pod in gang.pods)
 
 
 def is_waiting(gang: Gang) -> bool:
