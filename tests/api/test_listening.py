@@ -185,7 +185,7 @@ class Held:
         body = json.dumps({"message": "none runs"})
         answer = f"HTTP/1.1 503 No\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
         paths = (str(self.path), str(folder / "running.lock"))
-        self._holder = socket_holder.Holder(self.listener, self._door, paths, answer)
+        self._holder = socket_holder.SocketHolder(self.listener, self._door, paths, answer)
         self.thread = threading.Thread(target=self._holder.run)
         self.thread.start()
 

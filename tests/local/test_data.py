@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.local.command import Bounds, Copy
+from bough.backends.local.command import Copy, CopyLimits
 from bough.backends.local.data import copying
 from bough.backends.local.data.copying import UNFINISHED, Copied, copy_files
 from bough.backends.local.data.locations import results_folder, safe_name, url_folder
@@ -291,7 +291,7 @@ def test_more_files_than_allowed_are_not_copied(tmp_path):
     source = write(tmp_path / "from", a="1", b="2", c="3")
 
     with pytest.raises(CopyFailed, match="has more than 2 files and folders, which is the most"):
-        copy_files(Copy(str(source), str(tmp_path / "to"), bounds=Bounds(files=2)))
+        copy_files(Copy(str(source), str(tmp_path / "to"), bounds=CopyLimits(files=2)))
 
 
 def test_folders_count_too_and_so_does_what_is_left_out(tmp_path):
@@ -300,7 +300,7 @@ def test_folders_count_too_and_so_does_what_is_left_out(tmp_path):
     os.mkfifo(source / "pipe")
 
     with pytest.raises(CopyFailed, match="has more than 2 files and folders"):
-        copy_files(Copy(str(source), str(tmp_path / "to"), bounds=Bounds(files=2)))
+        copy_files(Copy(str(source), str(tmp_path / "to"), bounds=CopyLimits(files=2)))
 
 
 def test_a_hole_in_a_file_takes_no_room_in_its_copy(tmp_path):
@@ -339,7 +339,7 @@ def test_more_bytes_than_allowed_are_not_copied(tmp_path):
     source = write(tmp_path / "from", a="123", b="456")
 
     with pytest.raises(CopyFailed, match="has more than 5 bytes, which is the most"):
-        copy_files(Copy(str(source), str(tmp_path / "to"), bounds=Bounds(bytes=5)))
+        copy_files(Copy(str(source), str(tmp_path / "to"), bounds=CopyLimits(bytes=5)))
 
     assert {"a": "123"} == tree(tmp_path / "to")
 

@@ -5,7 +5,7 @@ import pytest
 from bough.core.place import history
 from bough.core.place.bits import positions
 from bough.core.place.columns import GPUS
-from bough.core.place.domains import Scope, Topologies, UnknownTopology
+from bough.core.place.domains import ResolvedConstraint, Topologies, UnknownTopology
 from bough.core.place.index import Index
 from bough.core.undo import UndoLog
 from bough.model.cluster import Topology, TopologyLevel
@@ -27,7 +27,7 @@ def build(*topologies: Topology) -> tuple[Index, Topologies]:
     return index, Topologies(topologies, index)
 
 
-def scope_of(topologies: Topologies, **fields: str) -> Scope | UnknownTopology | None:
+def scope_of(topologies: Topologies, **fields: str) -> ResolvedConstraint | UnknownTopology | None:
     return topologies.scope(TopologyConstraint(**fields))
 
 
@@ -50,7 +50,7 @@ def test_a_level_is_known_by_its_label_and_by_its_alias() -> None:
     assert expected == [
         scope.required
         for name in ("rack", "shelf")
-        if isinstance(scope := scope_of(topologies, required=name), Scope)
+        if isinstance(scope := scope_of(topologies, required=name), ResolvedConstraint)
     ]
 
 
@@ -58,7 +58,7 @@ def test_a_level_is_known_by_the_end_of_its_label_where_only_one_ends_so() -> No
     levels = tuple(TopologyLevel(label) for label in ("a/zone", "a/rack", "b/rack"))
     _, topologies = build(Topology("wires", levels))
     scope = scope_of(topologies, required="zone")
-    assert isinstance(scope, Scope)
+    assert isinstance(scope, ResolvedConstraint)
     assert 0 == scope.required
     assert isinstance(scope_of(topologies, required="rack"), UnknownTopology)
 
@@ -66,7 +66,7 @@ def test_a_level_is_known_by_the_end_of_its_label_where_only_one_ends_so() -> No
 def test_where_no_topology_is_named_the_only_one_is_meant() -> None:
     _, topologies = build(TOPOLOGY)
     scope = scope_of(topologies, required="rack")
-    assert isinstance(scope, Scope)
+    assert isinstance(scope, ResolvedConstraint)
     assert "wires" == scope.domains.name
 
 
@@ -74,7 +74,7 @@ def test_where_no_topology_is_named_and_there_are_several_it_cannot_be_looked_up
     _, topologies = build(TOPOLOGY, OTHER)
     constraint = TopologyConstraint(required="rack")
     assert UnknownTopology(constraint, None, ("power", "wires")) == topologies.scope(constraint)
-    assert isinstance(scope_of(topologies, topology="power", required="feed"), Scope)
+    assert isinstance(scope_of(topologies, topology="power", required="feed"), ResolvedConstraint)
 
 
 def test_what_is_not_there_is_named_with_what_there_is() -> None:
@@ -89,7 +89,7 @@ def test_a_preference_that_the_requirement_implies_is_none() -> None:
     _, topologies = build(TOPOLOGY)
     for preferred in ("zone", "rack"):
         scope = scope_of(topologies, required="rack", preferred=preferred)
-        assert isinstance(scope, Scope)
+        assert isinstance(scope, ResolvedConstraint)
         assert (1, None) == (scope.required, scope.preferred)
 
 

@@ -217,7 +217,7 @@ class GangNodeLine(msgspec.Struct, frozen=True):
     topology: list[GangConstraint]
 
 
-class GangAnswer(msgspec.Struct, frozen=True):
+class GangTreeAnswer(msgspec.Struct, frozen=True):
     """Everything that the rules say about one gang."""
 
     name: str
@@ -244,7 +244,7 @@ class GangAnswer(msgspec.Struct, frozen=True):
 class GangsAnswer(msgspec.Struct, frozen=True):
     """Each gang as a tree."""
 
-    gangs: list[GangAnswer]
+    gangs: list[GangTreeAnswer]
     problems: list[FileProblem]
 
 

@@ -52,7 +52,7 @@ class UserList(msgspec.Struct, frozen=True):
     total_results: int
 
 
-class RoleAssignment(msgspec.Struct, frozen=True):
+class AssignedRole(msgspec.Struct, frozen=True):
     """A role that a user was given."""
 
     role_name: str
@@ -66,7 +66,7 @@ class UserAnswer(msgspec.Struct, frozen=True):
     id: str
     created_at: str | None
     created_by: str
-    roles: list[RoleAssignment]
+    roles: list[AssignedRole]
 
 
 class CreateUser(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ class TokenRoles(msgspec.Struct, frozen=True):
 
     token_name: str
     user_name: str
-    roles: list[RoleAssignment]
+    roles: list[AssignedRole]
 
 
 class TokenSecret(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ class PoolResources(msgspec.Struct, frozen=True):
     gpu: GpuShare
 
 
-class TopologyLevel(msgspec.Struct, frozen=True):
+class PoolTopologyLevel(msgspec.Struct, frozen=True):
     """A level of the topology: its short name and the label of the nodes."""
 
     key: str
@@ -95,7 +95,7 @@ class PoolDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     max_exec_timeout: str
     max_queue_timeout: str
     default_exit_actions: dict[str, str]
-    topology_keys: list[TopologyLevel]
+    topology_keys: list[PoolTopologyLevel]
     common_default_variables: dict[str, Json]
     common_resource_validations: list[str]
     common_pod_template: list[str]
@@ -149,7 +149,7 @@ class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     max_queue_timeout: str
     default_exit_actions: dict[str, str]
     resources: PoolResources
-    topology_keys: list[TopologyLevel]
+    topology_keys: list[PoolTopologyLevel]
     platforms: dict[str, PlatformSummary]
     #: Why it is OFFLINE.
     offline: str | None = None

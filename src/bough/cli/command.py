@@ -40,7 +40,7 @@ class Command(click.Command):
             ctx.exit(INTERRUPTED)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Commands below a word."""
 
     command_class = Command

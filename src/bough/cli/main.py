@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.exit_codes import DONE, ERROR, INTERRUPTED, MEANINGS, exit_code
 from bough.cli.output import (
     echo_error,
@@ -87,7 +87,7 @@ COMMANDS = {
 }
 
 
-class Program(Group):
+class Program(CommandGroup):
     """Imports a command only when it is asked for, and lists commands by what people do."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature

@@ -15,8 +15,8 @@ from bough.client.transport import Transport
 if TYPE_CHECKING:
     from bough.api.nodes import UsageReport
     from bough.client.configs import Audit, Configs
-    from bough.client.nodes import Nodes, Resources
-    from bough.client.people import Credentials, Profile, Tokens, Users
+    from bough.client.nodes import NodeResources, Nodes
+    from bough.client.people import Credentials, OwnProfile, Tokens, Users
     from bough.client.pools import Cohorts, Pools, Queues, Subpools
     from bough.client.workflows import Tasks, Workflows
 
@@ -88,11 +88,11 @@ class Client:
         return Queues(self._transport)
 
     @cached_property
-    def resources(self) -> Resources:
+    def resources(self) -> NodeResources:
         """Nodes, for users."""
-        from bough.client.nodes import Resources  # noqa: PLC0415
+        from bough.client.nodes import NodeResources  # noqa: PLC0415
 
-        return Resources(self._transport)
+        return NodeResources(self._transport)
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -130,11 +130,11 @@ class Client:
         return Audit(self._transport)
 
     @cached_property
-    def profile(self) -> Profile:
+    def profile(self) -> OwnProfile:
         """The user's settings and rights."""
-        from bough.client.people import Profile  # noqa: PLC0415
+        from bough.client.people import OwnProfile  # noqa: PLC0415
 
-        return Profile(self._transport)
+        return OwnProfile(self._transport)
 
     @cached_property
     def credentials(self) -> Credentials:

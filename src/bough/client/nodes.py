@@ -9,7 +9,7 @@ from bough.client.addresses import Parameter, given, path_of
 from bough.client.transport import Transport
 
 
-class Resources:
+class NodeResources:
     """Nodes, for users."""
 
     def __init__(self, transport: Transport) -> None:

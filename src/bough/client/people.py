@@ -28,7 +28,7 @@ TokenLines = list[TokenLine]
 UserLines = list[UserLine]
 
 
-class Profile:
+class OwnProfile:
     """The user's settings and rights."""
 
     def __init__(self, transport: Transport) -> None:

@@ -18,10 +18,10 @@ from bough.api.pools import (
     PoolResources,
     PoolsAnswer,
     PoolSummary,
+    PoolTopologyLevel,
     PoolUsage,
     ResourceUsage,
     SubpoolAnswer,
-    TopologyLevel,
 )
 from bough.control.pools.pools import PoolChange, PoolView
 from bough.control.pools.quotas import PoolRow, Usage
@@ -181,8 +181,8 @@ def _resources(pool: Pool, subpool: Subpool | None) -> PoolResources:
     )
 
 
-def _topology(pool: Pool) -> list[TopologyLevel]:
-    return [TopologyLevel(each.key, each.label) for each in pool.topology_keys]
+def _topology(pool: Pool) -> list[PoolTopologyLevel]:
+    return [PoolTopologyLevel(each.key, each.label) for each in pool.topology_keys]
 
 
 def _platforms(pool: Pool) -> dict[str, PlatformSummary]:

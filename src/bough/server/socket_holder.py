@@ -41,7 +41,7 @@ def peer_user(connection: socket.socket) -> int:
     return struct.unpack(_CREDENTIALS, found)[1]
 
 
-class Holder:
+class SocketHolder:
     """Holds the socket, until no server and no task is left."""
 
     def __init__(
@@ -164,7 +164,7 @@ def main(descriptors: list[int], paths: tuple[str, str], answer: bytes) -> None:
     listener, door = (socket.socket(fileno=each) for each in descriptors)
     # The server shares these settings: neither may block the other.
     listener.setblocking(False)
-    Holder(listener, door, paths, answer).run()
+    SocketHolder(listener, door, paths, answer).run()
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ import msgspec
 
 from bough.api.files import (
     CheckAnswer,
-    GangAnswer,
     GangConstraint,
     GangNodeLine,
     GangsAnswer,
     GangShortage,
+    GangTreeAnswer,
     GrowthUnit,
     ReleaseUnit,
 )
@@ -52,7 +52,7 @@ def check(paths: Iterable[str], *, lenient: bool = False) -> CheckAnswer:
 def show(paths: Iterable[str], *, lenient: bool = False) -> GangsAnswer:
     """Each gang as a tree: its minimums, what is held, needed and surplus."""
     found = load_valid_gangs(paths, lenient=lenient)
-    gangs: list[GangAnswer] = []
+    gangs: list[GangTreeAnswer] = []
     for gang in found.gangs:
         obstacle = found.obstacles.get(gang.name)
         text = None if obstacle is None else obstacle.sentence
@@ -60,7 +60,7 @@ def show(paths: Iterable[str], *, lenient: bool = False) -> GangsAnswer:
     return GangsAnswer(gangs, problem_answers(found.problems))
 
 
-def describe(gang: Gang) -> GangAnswer:
+def describe(gang: Gang) -> GangTreeAnswer:
     """Everything that the rules say about one gang."""
     tree = GangTree.of(gang)
     complete = is_complete(tree)
@@ -68,7 +68,7 @@ def describe(gang: Gang) -> GangAnswer:
     unit = next_unit(tree, tree.held)
     demand = needed(tree, tree.held)
     starting = () if demand is None else tuple(first_choice(demand))
-    return GangAnswer(
+    return GangTreeAnswer(
         name=gang.name,
         queue=gang.queue,
         complete=complete,

@@ -72,7 +72,7 @@ class TaskLimits(msgspec.Struct, frozen=True):
     storage_bytes: int | None = None
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class CopyLimits(msgspec.Struct, frozen=True):
     """Limits on one copy."""
 
     files: int = 100_000
@@ -94,7 +94,7 @@ class Copy(msgspec.Struct, frozen=True):
     optional: bool = False
     #: Rename the folder to the target, and replace what was there.
     move: bool = False
-    bounds: Bounds = Bounds()
+    bounds: CopyLimits = CopyLimits()
 
 
 class TaskCommand(msgspec.Struct, frozen=True):

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.commands.serve import data_option, database_option, key_file_option, server
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.screen import program
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def admin() -> None:
     """Repairs on the server's own machine."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import count_option, format_option
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
@@ -12,7 +12,7 @@ from bough.cli.server_commands import client
 from bough.cli.text.records import render_audit
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def audit() -> None:
     """Who changed what, when and from where. Nothing of it is ever deleted."""
 

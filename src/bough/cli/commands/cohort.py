@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option, plan_option, together
 from bough.cli.output import echo
 from bough.cli.server_commands import client
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bough.api.common import Json
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def cohort() -> None:
     """Cohorts: the tree above the pools, for lending and borrowing."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.file_commands import tool
 from bough.cli.options import Capitals, count_option, format_option, read_pairs, read_text
 from bough.cli.output import echo
@@ -42,7 +42,7 @@ class KindAndRevision(click.ParamType):
         return found, int(revision) if colon else None
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def config() -> None:
     """Configuration: show, change, compare, roll back."""
 

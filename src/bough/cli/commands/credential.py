@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import Capitals, format_option, read_pairs, read_text
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
@@ -12,7 +12,7 @@ from bough.cli.server_commands import client
 from bough.cli.text.people import render_credentials
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def credential() -> None:
     """Secrets for your workflows. They are never shown again."""
 

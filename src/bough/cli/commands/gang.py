@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.exit_codes import DONE, REFUSED
 from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
 from bough.cli.options import format_option
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bough.api.files import CheckAnswer, GangsAnswer
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def gang() -> None:
     """Gangs: trees of subgroups that start whole or not at all.
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option
 from bough.cli.output import echo, echo_error
 from bough.cli.server_commands import client, try_all
@@ -16,7 +16,7 @@ from bough.cli.text.nodes import render_drain, render_lost, render_nodes
 Answer = TypeVar("Answer")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def node() -> None:
     """Nodes: list, cordon and drain them, declare them lost.
 

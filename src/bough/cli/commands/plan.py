@@ -11,7 +11,7 @@ import click
 from bough.cli.command import Command
 from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
 from bough.cli.options import format_option
-from bough.cli.text.certificates import Explained, render_certificate
+from bough.cli.text.certificates import ExplainedCertificate, render_certificate
 from bough.cli.text.plans import render_plan
 from bough.errors import Invalid
 
@@ -88,9 +88,9 @@ def why(
     echo_found(answer, format_type, lambda each: render_certificate(_explained(each), write))
 
 
-def _explained(answer: FileWhyAnswer) -> Explained:
+def _explained(answer: FileWhyAnswer) -> ExplainedCertificate:
     growth, evicted = answer.growth, answer.eviction
-    return Explained(
+    return ExplainedCertificate(
         answer.certificate,
         answer.remedies,
         growth and growth.sentence,

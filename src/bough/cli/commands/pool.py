@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option, plan_option, together
 from bough.cli.output import echo
 from bough.cli.screen import program
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NO_LIMIT = -1
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def pool() -> None:
     """Pools of GPUs, and how they are divided."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bough.api.common import Json
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def profile() -> None:
     """Your settings, pools and roles."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
 from bough.cli.text.cohorts import render_queues
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def queue() -> None:
     """The tree of queues behind pools and subpools."""
 

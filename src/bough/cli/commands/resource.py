@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
@@ -12,7 +12,7 @@ from bough.cli.server_names import complete_pool, pools_option
 from bough.cli.text.nodes import render_node, render_resources
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def resource() -> None:
     """Nodes: what they have, and what is in use."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bough.cli.command import Command, Group
+from bough.cli.command import Command, CommandGroup
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.errors import Invalid
@@ -215,7 +215,7 @@ def serve(
     server("process").serve(settings)
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def db() -> None:
     """The database of a server."""
 

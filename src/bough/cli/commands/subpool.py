@@ -6,7 +6,7 @@ from math import isfinite
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option, plan_option
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
@@ -20,7 +20,7 @@ quota_option = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def subpool() -> None:
     """Parts of a pool, each with a guaranteed quota."""
 

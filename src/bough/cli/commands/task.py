@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import PRIORITIES, TASK_STATUSES, count_option, format_option
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ACTIVE = ("PROCESSING", "SCHEDULING", "INITIALIZING", "RUNNING")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def task() -> None:
     """Tasks of all workflows."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
@@ -13,7 +13,7 @@ from bough.cli.text.people import render_token_roles, render_tokens
 user_option = click.option("--user", "-u", help="Tokens of another user; for administrators.")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def token() -> None:
     """Personal access tokens. A token has at most your roles."""
 

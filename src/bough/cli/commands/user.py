@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.exit_codes import INTERRUPTED
 from bough.cli.options import format_option
 from bough.cli.output import echo, printable
@@ -13,7 +13,7 @@ from bough.cli.server_commands import client
 from bough.cli.text.people import render_user, render_users
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def user() -> None:
     """Users and their roles, for administrators."""
 

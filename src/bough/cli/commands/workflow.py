@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import Group
+from bough.cli.command import CommandGroup
 from bough.cli.commands import workflow_submit
 from bough.cli.exit_codes import REFUSED
 from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option, long_format_option
@@ -43,7 +43,7 @@ follow_option = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def workflow() -> None:
     """Workflows: submit, watch, explain, cancel."""
 

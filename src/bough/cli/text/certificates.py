@@ -25,7 +25,7 @@ _CAUSES = {
 }
 
 
-class Explained(NamedTuple):
+class ExplainedCertificate(NamedTuple):
     """A certificate with what belongs to it."""
 
     certificate: CertificateAnswer
@@ -36,7 +36,7 @@ class Explained(NamedTuple):
     eviction: tuple[str, str] | None = None
 
 
-def render_certificate(answer: Explained, write: Writer, queue: str = "Queue") -> str:
+def render_certificate(answer: ExplainedCertificate, write: Writer, queue: str = "Queue") -> str:
     """One sentence, then what is behind it, then what would help."""
     found = answer.certificate
     name = printable(found.workload)

@@ -9,10 +9,10 @@ from bough.cli.tables import render_plain, tree_stems
 
 if TYPE_CHECKING:
     from bough.api.files import (
-        GangAnswer,
         GangConstraint,
         GangNodeLine,
         GangsAnswer,
+        GangTreeAnswer,
         ReleaseUnit,
     )
 
@@ -29,7 +29,7 @@ def render_gangs(answer: GangsAnswer) -> str:
     return "\n\n".join(_render_gang(gang) for gang in answer.gangs)
 
 
-def _render_gang(gang: GangAnswer) -> str:
+def _render_gang(gang: GangTreeAnswer) -> str:
     nodes = gang.nodes
     stems = tree_stems([node.depth for node in nodes])
     rows = [_row(node, stem) for node, (stem, _) in zip(nodes, stems, strict=True)]
@@ -81,7 +81,7 @@ def _note(node: GangNodeLine) -> str:
     return "" if node.to_start else "optional"
 
 
-def _sentences(gang: GangAnswer) -> list[str]:
+def _sentences(gang: GangTreeAnswer) -> list[str]:
     where = f", queue {printable(gang.queue)}" if gang.queue else ""
     lines = [f"{printable(gang.name)}{where}: {_state(gang)}"]
     pods = count(gang.not_preemptible, "pod")
@@ -101,7 +101,7 @@ def _sentences(gang: GangAnswer) -> list[str]:
     return lines
 
 
-def _state(gang: GangAnswer) -> str:
+def _state(gang: GangTreeAnswer) -> str:
     if gang.complete:
         return "complete"
     state = "stale, it runs with less than it needs; " if gang.stale else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.cli.output import printable, some_of
-from bough.cli.text.certificates import Explained, render_certificate
+from bough.cli.text.certificates import ExplainedCertificate, render_certificate
 from bough.cli.times import show_time
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _group_text(group: WhyGroup, title: str) -> str:
         message = group.message or "it has not been looked at yet"
         text = f"{_who_waits(group, group.group)} waits ({reason}): {printable(message)}"
     else:
-        shown = Explained(group.certificate, group.remedies)
+        shown = ExplainedCertificate(group.certificate, group.remedies)
         text = render_certificate(shown, lambda _, amount: str(amount), queue=title)
         name = printable(group.certificate.workload)
         text = _who_waits(group, name) + text.removeprefix(name)

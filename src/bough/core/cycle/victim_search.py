@@ -91,7 +91,7 @@ class Actions(NamedTuple, Generic[AnyUnit]):
     fits: Callable[[], bool]
 
 
-class Broken(NamedTuple):
+class BrokenGangs(NamedTuple):
     """The gangs that a set breaks, comparable: smaller is better."""
 
     #: From the highest down; so fewer of one priority come before more of it.
@@ -102,7 +102,7 @@ class Broken(NamedTuple):
 class Cost(NamedTuple):
     """What a set of units costs, comparable: smaller is better. See above."""
 
-    broken: Broken
+    broken: BrokenGangs
     #: By priority, from the highest down.
     gpus: tuple[tuple[int, int], ...]
     own_gpus: int
@@ -110,11 +110,11 @@ class Cost(NamedTuple):
     places: tuple[int, ...]
 
 
-def broken_by(units: Iterable[Takeable]) -> Broken:
+def broken_by(units: Iterable[Takeable]) -> BrokenGangs:
     """What a set breaks."""
     whole = [unit for unit in units if unit.whole]
     priorities = tuple(sorted((unit.priority for unit in whole), reverse=True))
-    return Broken(priorities, sum(unit.own for unit in whole))
+    return BrokenGangs(priorities, sum(unit.own for unit in whole))
 
 
 def cost_of(units: Sequence[Takeable], places: Iterable[int]) -> Cost:
@@ -240,7 +240,7 @@ class _Row(Generic[AnyUnit]):
                 if all(self._units[at].whole for at in needed):
                     more.append(min(self._units[at].priority for at in needed))
         priorities = tuple(sorted((*broken.priorities, *more), reverse=True))
-        return Broken(priorities, broken.own) <= self._cost.broken
+        return BrokenGangs(priorities, broken.own) <= self._cost.broken
 
     def _one_of(self, chosen: tuple[int, ...]) -> tuple[int, ...] | None:
         """Units of which every set that is enough has one, and this one has none; `None`: it is."""

@@ -114,7 +114,7 @@ class Domains:
                         totals[level.of_node[at]] += difference
 
 
-class Scope(NamedTuple):
+class ResolvedConstraint(NamedTuple):
     """A constraint, with its topology and levels looked up; at least one of the levels is there."""
 
     domains: Domains
@@ -149,7 +149,9 @@ class Topologies:
         """The nodes that have all labels of a topology."""
         return self._domains[topology].inside
 
-    def scope(self, constraint: TopologyConstraint | None) -> Scope | UnknownTopology | None:
+    def scope(
+        self, constraint: TopologyConstraint | None
+    ) -> ResolvedConstraint | UnknownTopology | None:
         """Look a constraint up; `None` where it asks for nothing."""
         if constraint is None or constraint == TopologyConstraint():
             return None
@@ -168,7 +170,7 @@ class Topologies:
             preferred = None
         if required is None and preferred is None:
             return None
-        return Scope(domains, required, preferred)
+        return ResolvedConstraint(domains, required, preferred)
 
     def _named(self, constraint: TopologyConstraint) -> Domains | UnknownTopology:
         known = tuple(sorted(self._domains))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Self
 
-from bough.core.place.domains import Domains, Scope
+from bough.core.place.domains import Domains, ResolvedConstraint
 from bough.core.place.parts import Part, Zone
 from bough.core.place.shapes import Shape
 
@@ -25,7 +25,7 @@ class Layout(NamedTuple):
     def of(cls, root: Part) -> Self:
         """Look at a whole demand."""
         shapes: dict[Shape, None] = {}
-        scopes: list[Scope] = []
+        scopes: list[ResolvedConstraint] = []
         nested = pinned = False
         for part, above in _parts(root):
             shapes.update((run.shape, None) for run in part.runs)

@@ -10,7 +10,7 @@ import msgspec
 from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangNode, GangTree, Held
 from bough.core.place.columns import CPU, GPUS
-from bough.core.place.domains import Scope, Topologies, UnknownTopology
+from bough.core.place.domains import ResolvedConstraint, Topologies, UnknownTopology
 from bough.core.place.shapes import Shape, Shapes, is_alike
 from bough.model.gang import Pod, TopologyConstraint
 
@@ -35,7 +35,7 @@ class Least(NamedTuple):
 class Zone(NamedTuple):
     """A constraint on some pods of a gang."""
 
-    scope: Scope
+    scope: ResolvedConstraint
     #: Nodes of the required domains that hold such pods already; `None`: none does, all are open.
     pin: int | None
     #: Nodes that hold such pods already.

@@ -19,7 +19,7 @@ from bough.core.place.filling import Taken
 from bough.core.place.layout import Layout
 from bough.core.place.parts import Compiler, Part, Run, leaf_part
 from bough.core.place.result import GangPlacement, NoPlace, PlacedPod, Placement, Unresolved
-from bough.core.place.search import Search
+from bough.core.place.search import PlaceSearch
 from bough.core.place.shapes import Shape, is_alike
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node, Topology
@@ -147,7 +147,7 @@ class Placer(Cluster):
         gave_up = False
         layout = Layout.of(part)
         for exact in (False,) if layout.countable else (False, True):
-            search = Search(part, layout, self.index, self.chooser, later=later, exact=exact)
+            search = PlaceSearch(part, layout, self.index, self.chooser, later=later, exact=exact)
             if search.run(nodes):
                 return search.taken
             gave_up = search.gave_up

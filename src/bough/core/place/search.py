@@ -108,7 +108,7 @@ class State(NamedTuple):
     bundle: PodBundle | None
 
 
-class Search:
+class PlaceSearch:
     """One search. What it found is taken from the index; what it tried in vain is not."""
 
     def __init__(

@@ -7,11 +7,11 @@ from litestar import MediaType, Response
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.api.people import (
+    AssignedRole,
     ChangeRoles,
     CreateUser,
     LoginMethods,
     PassAnswer,
-    RoleAssignment,
     RoleName,
     RoleUsers,
     TokenLine,
@@ -210,7 +210,7 @@ def delete_token_of(request: Visit, user: FromPath[str], token: FromPath[str]) -
 def _token_roles(token: Token) -> TokenRoles:
     """A token has its roles since it was created, from its owner."""
     at = time_text(token.created_ms)
-    roles = [RoleAssignment(role, token.user, at) for role in token.roles]
+    roles = [AssignedRole(role, token.user, at) for role in token.roles]
     return TokenRoles(token.name, token.user, roles)
 
 
@@ -229,7 +229,7 @@ def _user(view: UserView) -> UserAnswer:
         created_at=time_text(view.user.created_ms),
         created_by=view.user.created_by,
         roles=[
-            RoleAssignment(each.role, each.assigned_by, time_text(each.assigned_ms))
+            AssignedRole(each.role, each.assigned_by, time_text(each.assigned_ms))
             for each in view.roles
         ],
     )
