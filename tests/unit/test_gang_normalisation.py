@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bough.core.gang.normalisation import gang_of_one, normalise
-from bough.core.gang.queueing import queue_obstacle
+from bough.core.quota.fairtree import queue_obstacle
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.fairqueue import FairQueue
 from bough.model.gang import Gang, Pod, SubGroup, SubGroupSet, TopologyConstraint

@@ -7,10 +7,9 @@ from bough.core.gang.tree import GangTree
 from bough.core.place import history, shapes
 from bough.core.place.choice import NOWHERE, Chooser
 from bough.core.place.index import Index
-from bough.core.place.kinds import Kinds
-from bough.core.place.layout import Layout
 from bough.core.place.parts import Part
 from bough.core.place.placer import Placer
+from bough.core.place.pruning import Kinds, Layout
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node, Resources

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from bough.core.gang.normalisation import gang_of_one, normalise
-from bough.core.gang.queueing import queue_obstacle
 from bough.core.gang.topology import check_topology
 from bough.core.gang.validation import check_members, check_pod_group, check_pods
+from bough.core.quota.fairtree import queue_obstacle
 from bough.formats.kai.objects import KaiObjects, read_kai
 from bough.model.gang import PodState
 from bough.model.problem import Problem, Severity

@@ -8,7 +8,6 @@ Modules in the order in which to read them:
 - demand: what to start next
 - release: what to give back next, and what is not preemptible
 - priority: what a priority stands for, and which gangs are preemptible
-- queueing: whether its queue takes gangs at all
 - outline: the tree that a PodGroup's list stands for, also a broken one
 - validation: the rules that a PodGroup and its pods must obey
 - findings: the problems of one object, as they are found

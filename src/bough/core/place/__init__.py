@@ -24,9 +24,7 @@ The search
 - parts: a demand of a gang, prepared for the search
 - search: all or nothing, with backtracking
 - options: which domains are tried for a constraint, and in which order
-- layout: which constraints need not be tried, and what is proof
-- outlook: whether a search is worth continuing
-- kinds: nodes and domains that are alike for a demand
+- pruning: what need not be tried, and when a search is not worth continuing
 - pod_bundles: pods that share one set of nodes
 - filling: the pods of a bundle onto nodes
 """

@@ -16,8 +16,8 @@ from bough.core.gang.tree import GangTree, Held, counts_of
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.cluster import Cluster, Hold, Holding
 from bough.core.place.filling import Taken
-from bough.core.place.layout import Layout
 from bough.core.place.parts import Compiler, Part, Run, leaf_part
+from bough.core.place.pruning import Layout
 from bough.core.place.result import GangPlacement, NoPlace, PlacedPod, Placement, Unresolved
 from bough.core.place.search import PlaceSearch
 from bough.core.place.shapes import Shape, is_alike

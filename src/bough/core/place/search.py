@@ -15,8 +15,6 @@ from bough.core.place.bits import mask_of
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.filling import Filler, Taken
 from bough.core.place.index import Index
-from bough.core.place.kinds import Kinds
-from bough.core.place.layout import Layout
 from bough.core.place.options import (
     Option,
     Spread,
@@ -24,9 +22,9 @@ from bough.core.place.options import (
     options,
     required_options,
 )
-from bough.core.place.outlook import hopeful
 from bough.core.place.parts import Part
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents, in_order, selections
+from bough.core.place.pruning import Kinds, Layout, hopeful
 
 #: So many pods placed in vain, or nodes looked at in vain, are as much work as one choice.
 _PODS_FOR_ONE = 8

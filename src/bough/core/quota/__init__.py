@@ -10,7 +10,7 @@ Modules in the order in which to read them:
 - usage: what an admission counts against its queue
 - share: the weighted share of a node
 - effects: what a change of the tree would do, before it is made
-- fairtree: queues with quota, limit and weight as nodes of the same tree
+- fairtree: queues with quota, limit and weight as nodes of the same tree; which take gangs
 - validation: which cohorts and queues may be declared
 - workload_rules: which flavors, local queues and workloads may be declared
 - references: whether declared objects fit together

@@ -17,7 +17,7 @@ import msgspec
 
 from bough.model.admission import AdmissionRules
 from bough.model.cluster import Node
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacle, QueueObstacleKind
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 
 #: These queues count over the whole cluster: quota of this flavor is used on nodes of every flavor.
@@ -60,6 +60,28 @@ def with_amount(queue: FairQueue, resource: str, amount: FairAmount) -> FairQueu
     """The same queue with another amount of a resource."""
     field = {GPU: "gpus", CPU: "cpu_milli", MEMORY: "memory_bytes"}[resource]
     return msgspec.structs.replace(queue, **{field: amount})
+
+
+def queue_obstacle(name: str, queues: Mapping[str, FairQueue]) -> QueueObstacle | None:
+    """Why a queue takes no gangs; `None` where it does: an existing leaf below existing queues."""
+    if not name:
+        return QueueObstacle(QueueObstacleKind.UNNAMED, name)
+    queue = queues.get(name)
+    if queue is None:
+        return QueueObstacle(QueueObstacleKind.MISSING, name)
+    below = tuple(child.name for child in queues.values() if child.parent == name)
+    if below:
+        return QueueObstacle(QueueObstacleKind.INNER, name, below)
+    line = [name]
+    while queue.parent is not None:
+        if queue.parent not in queues:
+            return QueueObstacle(QueueObstacleKind.ORPHAN, name, (queue.parent,))
+        if queue.parent in line:
+            cycle = line[line.index(queue.parent) :]
+            return QueueObstacle(QueueObstacleKind.CYCLE, name, tuple(cycle))
+        line.append(queue.parent)
+        queue = queues[queue.parent]
+    return None
 
 
 class _Mapping:
