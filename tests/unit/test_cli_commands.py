@@ -10,7 +10,7 @@ import click
 import pytest
 
 from bough.cli import exit_codes
-from bough.cli.command import Command, Group
+from bough.cli.command import Command, CommandGroup
 from bough.cli.main import COMMANDS, SECTIONS, program
 from bough.cli.main import run as run_program
 from bough.cli.options import format_option
@@ -45,7 +45,7 @@ def commands(group: click.Group = program, path: str = "") -> Iterator[tuple[str
     for name in group.list_commands(context):
         found = group.get_command(context, name)
         assert found is not None
-        assert isinstance(found, Command | Group), f"{path}{name}"
+        assert isinstance(found, Command | CommandGroup), f"{path}{name}"
         if isinstance(found, click.Group):
             yield from commands(found, f"{path}{name} ")
         else:

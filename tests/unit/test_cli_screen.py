@@ -215,6 +215,34 @@ def test_times_are_those_of_the_readers_zone(bough: Osmo, server: Answering):
 
 
 @pytest.mark.usefixtures("berlin")
+def test_lines_of_logs_and_events_have_the_time_of_the_readers_zone(bough: Osmo, server: Answering):
+    at_night = "2026/07/05 22:30:00 [a] it is 2026/07/05 22:30:00\n"
+    others = "2026/01/05 10:05:01 [a] in winter\n(The server is being stopped.)\n2026/13/45 odd\n"
+    os.environ["TZ"] = "Europe/Berlin"
+    time.tzset()
+    for kind in ("logs", "events"):
+        server.answer("GET", f"/api/workflow/wf-1/{kind}", (at_night + others).encode())
+        _, *lines = bough("workflow", kind, "wf-1").output.splitlines()
+        expected = [
+            "2026/07/06 00:30:00 [a] it is 2026/07/05 22:30:00",
+            "2026/01/05 11:05:01 [a] in winter",
+            "(The server is being stopped.)",
+            "2026/13/45 odd",
+        ]
+        assert expected == lines
+        heading = f"Workflow wf-1 has {kind}:\n"
+        assert heading + at_night + others == bough("workflow", kind, "wf-1", "--utc").output
+
+
+@pytest.mark.usefixtures("berlin")
+def test_under_the_name_osmo_lines_of_logs_stay_as_they_are(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/workflow/wf-1/logs", b"2026/07/05 22:30:00 [a] x\n")
+    os.environ["TZ"] = "Europe/Berlin"
+    time.tzset()
+    assert osmo("workflow", "logs", "wf-1").output.endswith("\n2026/07/05 22:30:00 [a] x\n")
+
+
+@pytest.mark.usefixtures("berlin")
 def test_scripts_for_osmo_read_times_as_ever(terminal):
     terminal(osmo=True, colour=False)
     assert "Jul 06, 2026 00:30 CEST" == show_time("2026-07-05T22:30:00.000")

@@ -5,6 +5,7 @@ A server sends UTC; people see their own time zone, or UTC with `--utc`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bough.cli.output import printable
@@ -14,6 +15,8 @@ from bough.cli.tables import NOTHING
 if TYPE_CHECKING:
     from datetime import datetime
 
+#: How long the time before a line of a log is: `2026/01/05 10:05:01`.
+_LINE_TIME = 19
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -41,6 +44,13 @@ def show_age(since: str | None, until: str | None = None) -> str:
     return duration(int((end - start).total_seconds()))
 
 
+def show_line(line: str) -> str:
+    """A line of a log or an event, whose time the server gives in UTC, for the reader's zone."""
+    if screen().osmo or screen().utc:
+        return line
+    return _local_moment(line[:_LINE_TIME]) + line[_LINE_TIME:]
+
+
 def duration(seconds: int) -> str:
     """So many seconds in the largest two units: `45s`, `12m`, `3h12m`, `5d4h`; then `20d`."""
     seconds = max(0, seconds)
@@ -55,6 +65,14 @@ def duration(seconds: int) -> str:
                 text += f"{rest}{name}" if rest else ""
             return text
     raise AssertionError(seconds)
+
+
+@lru_cache(maxsize=8)
+def _local_moment(text: str) -> str:
+    """The time before a line in the reader's zone; other text as it is."""
+    if text[4:5] != "/" or (moment := _read(text.replace("/", "-"))) is None:
+        return text
+    return moment.astimezone().strftime("%Y/%m/%d %H:%M:%S")
 
 
 def _read(text: str | None) -> datetime | None:

@@ -24,6 +24,7 @@ from bough.cli.server_names import (
 )
 from bough.cli.text.why import render_why
 from bough.cli.text.workflows import render_ended, render_list, render_moved, render_query
+from bough.cli.times import show_line
 from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
 from bough.errors import BoughError
 
@@ -241,6 +242,7 @@ def update(name: str, pool: str | None, priority: Priority | None, format_type: 
 @click.option("--error", "errors", is_flag=True, help="Only what tasks wrote to standard error.")
 @click.option("-n", "lines", metavar="LINES", type=click.IntRange(1), help="Only the last lines.")
 @follow_option
+@utc_option
 @long_format_option
 def logs(
     name: str,
@@ -268,6 +270,7 @@ def logs(
 @click.option("--task", "-t", help="Only this task.")
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
 @follow_option
+@utc_option
 @long_format_option
 def events(
     name: str, task: str | None, retry_id: int | None, follow: bool | None, format_type: str
@@ -342,4 +345,4 @@ def _stream(lines: Iterator[str], heading: str, format_type: str) -> None:
         return
     click.echo(heading)
     for line in lines:
-        click.echo(line, nl=False)
+        click.echo(show_line(line), nl=False)
