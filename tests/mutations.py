@@ -130,8 +130,8 @@ MUTATIONS = (
     ),
     Mutation(
         "what was told is told again",
-        "            record_store.finish_outbox(connection, done)\n",
-        "",
+        "record_store.finish_outbox(connection, done)\n",
+        "pass\n",
         "tests/store/test_outbox.py",
     ),
     Mutation(
@@ -235,7 +235,7 @@ MUTATIONS = (
         "orders of an earlier lease are followed",
         "not order.expired and (order.opening, order.number) >= _read(folders)",
         "not order.expired",
-        "tests/local/test_backend.py -k order",
+        "tests/local/test_backend.py -k supervisors_begin",
     ),
     Mutation(
         "a server that has lost its lease goes on writing",
@@ -277,8 +277,10 @@ def main() -> int:
         for mutation in chosen:
             start_s = time.monotonic()
             ended = run(copy, mutation)
-            word = "noticed" if ended == NOTICED else f"MISSED ({_reason(ended)})"
-            missed += ended != NOTICED
+            # Below 0: a signal that the broken program sent has ended the tests.
+            noticed = ended is not None and (ended == NOTICED or ended < 0)
+            word = "noticed" if noticed else f"MISSED ({_reason(ended)})"
+            missed += not noticed
             say(f"{word}: {mutation.name} [{time.monotonic() - start_s:.0f} s]")
     say(f"{len(chosen) - missed} of {len(chosen)} noticed")
     return 1 if missed else 0

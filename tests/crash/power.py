@@ -27,6 +27,7 @@ from bough.backends.local.attempt_folder import Folders, folder_name
 from bough.backends.local.attempt_state import read_state
 from bough.backends.logs.log_reader import AttemptLogReader
 from bough.client import Client
+from bough.disk import write_whole
 from bough.model.task_template import CheckpointSpec, OutputSpec
 from tests.crash.crashes import Scene, say, scene
 from tests.crash.laws import FOLLOWED_OR_LOST
@@ -153,6 +154,7 @@ def supervise(folder: Path, seed: int, losses: int) -> None:
     random = Random(seed)
     with make_images(folder) as images:
         disk = Disk(images, folder / "disk", 48)
+        _assert_whole_files_are_kept(disk, folder)
         bench = Bench(disk.path, keep_days=1)
         with disk.copied(folder / "found") as found:
             # The database knows the machine by it as soon as the folder is open.
@@ -175,6 +177,16 @@ def supervise(folder: Path, seed: int, losses: int) -> None:
             bench.backend.forget(tuple(attempts.values()))
         bench.end()
     say(f"{losses} losses, {losses * _TASKS} ends of tasks")
+
+
+def _assert_whole_files_are_kept(disk: Disk, folder: Path) -> None:
+    """A secret or a key is on the disk, under its name, as soon as it was written."""
+    for content, replace in ((b"first", False), (b"second", True)):
+        disk.sync()
+        write_whole(disk.path / "key", content, replace=replace)
+        with disk.copied(folder / "found") as found:
+            kept = found / "key"
+            assert content == (kept.read_bytes() if kept.exists() else b""), "a key is lost"
 
 
 def _run_task(bench: Bench, name: str, code: int, *, makes: bool) -> str:
