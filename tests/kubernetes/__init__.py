@@ -1,4 +1,7 @@
 """Tests on a real apiserver with nodes that are made up.
 
 bed          builds and starts etcd, kube-apiserver and kwok
+client       tests of the bed itself, of `bough.kube`, and of the rights in deploy/
+rights       a service account with exactly these rights
+waiting      patience with a cluster
 """

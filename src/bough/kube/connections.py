@@ -189,6 +189,8 @@ class Connections:
             # read1 ends quietly where the length was promised and the rest never came.
             if response.length:
                 raise OSError("the connection ended in the middle of an answer")
+            # Nor does it note that the answer is whole, without which no other is taken.
+            response.close()
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
         return b"".join(blocks)

@@ -80,6 +80,11 @@ class Follower(Generic[T]):
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(patience_s)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
     def wait_until_listed(self, timeout_s: float | None = None) -> bool:
         """Wait for the first list; whether it came."""
         return self._listed.wait(timeout_s)

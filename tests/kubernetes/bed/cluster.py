@@ -162,7 +162,7 @@ class Bed:
             f"--client-ca-file={self.folder / 'client-ca.crt'}",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--service-account-issuer=https://bed.invalid",
-            f"--service-account-key-file={self.folder / 'bed.key'}",
+            f"--service-account-key-file={self.folder / 'bed.crt'}",
             f"--service-account-signing-key-file={self.folder / 'bed.key'}",
             "--service-cluster-ip-range=10.96.0.0/16",
             # No address of this machine is written into the cluster.
@@ -171,6 +171,8 @@ class Bed:
             # No controller makes service accounts, and none takes the taints away again.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             f"--kubelet-certificate-authority={self.authority}",
+            # Names of nodes lead nowhere here.
+            "--kubelet-preferred-address-types=InternalIP",
             f"--audit-policy-file={self.folder / 'audit.yaml'}",
             f"--audit-log-path={self.audit_log}",
             "--audit-log-mode=blocking-strict",
