@@ -93,7 +93,7 @@ def policy_of(case: dict[str, Any]) -> Policy:
 def _order(preset: Policy, gates: dict[str, bool]) -> tuple[OrderKey, ...]:
     dropped = {key for gate, key in ORDERS.items() if not gates.get(gate, True)}
     kept = tuple(key for key in preset.order if key not in dropped)
-    if not gates.get("PrioritizePreemptorWorkloads", False):
+    if not gates.get("PrioritizePreemptorWorkloads", False) or OrderKey.NOMINATED in kept:
         return kept
     first = tuple(key for key in kept if key is OrderKey.HOLDS_QUOTA)
     return (*first, OrderKey.NOMINATED, *kept[len(first) :])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
+from typing import TypeVar
 
 import msgspec
 
@@ -50,6 +52,8 @@ from bough.model.workload import (
 COHORTS = ("team", "unit", "root")
 FLAVORS = (Flavor("big"), Flavor("small"))
 RESOURCES = ("cpu", "gpu")
+WEIGHTS = (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(1), Fraction(2), Fraction(3))
+Declared = TypeVar("Declared", Cohort, Queue)
 
 
 def policy(random: Random) -> Policy:
@@ -85,6 +89,10 @@ def queues(random: Random) -> tuple[Queue, ...]:
         Queue(name, random.choice(COHORTS), (_group(random),), rules=_rules(random))
         for name in "abcd"[: random.randint(2, 4)]
     )
+
+
+def _weighed(random: Random, declared: Declared) -> Declared:
+    return msgspec.structs.replace(declared, weight=random.choice(WEIGHTS))
 
 
 def _group(random: Random, *, inner: bool = False) -> ResourceGroup:
@@ -144,11 +152,14 @@ def workload(random: Random, number: int, now_ms: int) -> Workload:
 class History:
     """A world over time: workloads come, are admitted by plans, evicted, and end."""
 
-    def __init__(self, random: Random, chosen: Policy = KUEUE) -> None:
+    def __init__(self, random: Random, chosen: Policy = KUEUE, *, weights: bool = False) -> None:
         self.random = random
         self.policy = chosen
         self.cohorts = cohorts(random)
         self.queues = queues(random)
+        if weights:
+            self.cohorts = tuple(_weighed(random, each) for each in self.cohorts)
+            self.queues = tuple(_weighed(random, each) for each in self.queues)
         self.lines = Lines(chosen, self.cohorts, self.queues)
         self.now_ms = 0
         self.running: dict[str, dict[str, Gang]] = {each.name: {} for each in self.queues}

@@ -7,11 +7,26 @@ from fractions import Fraction
 import msgspec
 import pytest
 
+from bough.core.cycle.plan import plan
+from bough.core.cycle.requeue import Lines
 from bough.core.explain.evictions import eviction_certificate
-from bough.model.plan import Plan
+from bough.core.gang.from_workload import gang_of_workload
+from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import KUEUE, KUEUE_FAIR, Heads, OrderKey, Policy, ShareRule
 from bough.model.quota import NodeKind, TreeNode
-from tests.cycle_kueue import admitted, cohort, cycle, evicted, queue, running, snapshot, waiting
+from bough.model.snapshot import Progress
+from bough.model.workload import Assignment
+from tests.cycle_kueue import (
+    admitted,
+    cohort,
+    cycle,
+    evicted,
+    pods,
+    queue,
+    running,
+    snapshot,
+    waiting,
+)
 
 
 def by(*rules: ShareRule) -> Policy:
@@ -206,3 +221,72 @@ def test_the_certificate_of_an_eviction_names_both_shares() -> None:
         "it ends for ns/b1 of queue b, which has less: the share of queue a is 0.75, "
         "that of queue b is 0.125 for its weight of 2"
     ) == found.sentence
+
+
+# It comes to rest
+
+
+def test_a_gang_takes_nothing_from_those_that_it_gave_way_to() -> None:
+    queues = [queue("a", "c", f=0), queue("b", "c", f=0, reclaim="Any")]
+    fields = {
+        "holds": [running(f"a{n}", "a", since_ms=n) for n in range(4)],
+        "waits": {"b": [waiting("b1")]},
+    }
+    gave_way = {"ns/b1": Progress(gave_way_to=("ns/a3", "ns/a2"))}
+    cohorts = [cohort("c", f=4)]
+    plain = msgspec.structs.replace(KUEUE_FAIR, gives_way_once=False)
+
+    def taken(policy: Policy, progress: dict[str, Progress]) -> list[str]:
+        world = msgspec.structs.replace(snapshot(queues, cohorts, **fields), progress=progress)
+        return [each.workload for each in plan(world, policy).evictions]
+
+    assert ["ns/a3"] == taken(KUEUE_FAIR, {})
+    assert ["ns/a1"] == taken(KUEUE_FAIR, gave_way)
+    assert ["ns/a3"] == taken(plain, gave_way)
+
+
+def test_what_gave_way_is_remembered_with_those_that_its_taker_gave_way_to() -> None:
+    lines = Lines(KUEUE_FAIR, (), [queue("a", None, f=1)])
+    lines.add("a", gang_of_workload(waiting("x"), "a"))
+    lines.settle(Plan(evictions=(_ended("ns/x", "ns/y"), _ended("ns/y", "ns/z"))))
+
+    assert ("ns/y", "ns/z") == lines.progress["ns/x"].gave_way_to
+    lines.forget("ns/x")
+    assert {} == lines.progress
+
+
+def test_without_the_field_nothing_is_remembered_of_who_gave_way() -> None:
+    lines = Lines(KUEUE, (), [queue("a", None, f=1)])
+    lines.add("a", gang_of_workload(waiting("x"), "a"))
+    lines.settle(Plan(evictions=(_ended("ns/x", "ns/y"),)))
+
+    assert {} == lines.progress
+
+
+def _ended(name: str, preemptor: str) -> Eviction:
+    return Eviction(name, EvictionRule.FAIR_SHARE, preemptor=preemptor)
+
+
+def test_a_gang_gets_the_flavor_and_the_number_of_pods_that_it_was_promised() -> None:
+    """Though there is room for all of its pods, and on the first flavor."""
+    world = snapshot(
+        [queue("a", "c", f=4, g=4)],
+        waits={"a": [waiting("a1", pod_sets=(pods(4, 1, gpu=1),))]},
+    )
+    promised = (Assignment("main", {"gpu": "g"}, {"gpu": 2}, 2),)
+    known = Progress(nominated=True, promised=promised)
+    world = msgspec.structs.replace(world, progress={"ns/a1": known})
+
+    assert [promised] == [each.admission.assignments for each in plan(world, KUEUE_FAIR).admits]
+    all_of_it = (Assignment("main", {"gpu": "f"}, {"gpu": 4}, 4),)
+    assert [all_of_it] == [each.admission.assignments for each in plan(world, KUEUE).admits]
+
+
+def test_a_promise_that_cannot_be_kept_is_forgotten() -> None:
+    world = snapshot([queue("a", "c", f=4)], waits={"a": [waiting("a1")]})
+    gone = (Assignment("main", {"gpu": "gone"}, {"gpu": 1}, 1),)
+    other = (Assignment("renamed", {"gpu": "f"}, {"gpu": 1}, 1),)
+    for promised in (gone, other):
+        known = Progress(nominated=True, promised=promised)
+        world = msgspec.structs.replace(world, progress={"ns/a1": known})
+        assert ["a1"] == admitted(plan(world, KUEUE_FAIR))

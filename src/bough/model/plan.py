@@ -15,7 +15,7 @@ import msgspec
 from bough.model.quota import TreeNode
 from bough.model.reason import Refusal
 from bough.model.words import OBJECT_WORDS, Words
-from bough.model.workload import Admission
+from bough.model.workload import Admission, Assignment
 
 
 class Admit(msgspec.Struct, frozen=True, gc=False):
@@ -73,6 +73,8 @@ class Nomination(msgspec.Struct, frozen=True, gc=False):
     pods: dict[str, str] = {}
     #: Whose end it waits for.
     waits_for: tuple[str, ...] = ()
+    #: What its pod sets will get, where it has any.
+    promised: tuple[Assignment, ...] = ()
 
 
 class PodShortage(msgspec.Struct, frozen=True, gc=False):

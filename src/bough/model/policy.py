@@ -102,6 +102,9 @@ class Policy(msgspec.Struct, frozen=True):
     #: first. `final_share` and `initial_share` are tried one after the other. None of them: quota
     #: alone decides, and shares are not asked for.
     take_by_share: tuple[ShareRule, ...] = ()
+    #: What was evicted for another gang takes nothing from that one, nor from those for which that
+    #: one was evicted in turn: no gangs evict each other in circles.
+    gives_way_once: bool = False
     requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
     #: What lost borrowed quota to a gang that borrows counts as waiting since then, not since its
     #: creation. Only needed where priority is no criterion: else the loser would go first again.
@@ -159,8 +162,15 @@ KUEUE = Policy(
 KUEUE_FAIR = msgspec.structs.replace(
     KUEUE,
     name="kueue-fair",
-    order=(OrderKey.WITHIN_QUOTA, OrderKey.SHARE, OrderKey.PRIORITY, OrderKey.TIMESTAMP),
+    order=(
+        OrderKey.NOMINATED,
+        OrderKey.WITHIN_QUOTA,
+        OrderKey.SHARE,
+        OrderKey.PRIORITY,
+        OrderKey.TIMESTAMP,
+    ),
     take_by_share=(ShareRule.WITHIN_QUOTA, ShareRule.FINAL_SHARE, ShareRule.INITIAL_SHARE),
+    gives_way_once=True,
 )
 #: KAI Scheduler, without its fair shares.
 KAI = Policy(

@@ -11,7 +11,7 @@ import msgspec
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Gang
 from bough.model.quota import Cohort, Queue
-from bough.model.workload import Flavor, LocalQueue
+from bough.model.workload import Assignment, Flavor, LocalQueue
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):
@@ -19,6 +19,10 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
 
     #: Room is being freed for it.
     nominated: bool = False
+    #: What its pod sets will get there, where it has any.
+    promised: tuple[Assignment, ...] = ()
+    #: For which gangs it was evicted, and for which these were: it takes nothing from them.
+    gave_way_to: tuple[str, ...] = ()
     #: By pod set and resource: the position of the last flavor that was tried; the next try goes
     #: on behind it. What is missing begins with the first flavor.
     tried: dict[str, dict[str, int]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.offers import Offer
 from bough.core.cycle.outcome import Outcome
@@ -36,6 +38,11 @@ class Cycle:
         self.owned: dict[tuple[str, str], int] | None = None
         #: Owners at such a limit, with the gang that waits for it.
         self.owners_waiting: dict[tuple[str, str], Claim] = {}
+
+    def no_victims_of(self, name: str) -> Set[str]:
+        """The gangs from which one takes nothing: something of them starts, or it spares them."""
+        spared = self.copy.spared_by(name)
+        return self.outcome.served | spared if spared else self.outcome.served
 
     def block(self, claim: Claim, wanted: frozenset[FlavorResource]) -> None:
         """Let no gang of the same queue and rank pass this one that wants the same."""

@@ -127,7 +127,7 @@ def _overlaps(cycle: Cycle, judgement: Judgement) -> bool:
 
 def _judge_again(cycle: Cycle, judgement: Judgement) -> None:
     """Look again without the victims of others, which are gone by then, at the same flavors."""
-    judgement.excluded = cycle.outcome.served
+    judgement.excluded = cycle.no_victims_of(judgement.claim.name)
     judge(cycle.copy, judgement, tried={}, pinned=judgement.assignment.flavors)
     if judgement.outlook is Outlook.AT_ONCE:
         judgement.outlook = Outlook.AFTER_OTHERS
@@ -193,7 +193,7 @@ def _defer(cycle: Cycle, judgement: Judgement) -> None:
 
 def _nominate(cycle: Cycle, judgement: Judgement, names: tuple[str, ...], text: str) -> None:
     claim = judgement.claim
-    cycle.outcome.nominate(claim, {}, names)
+    cycle.outcome.nominate(claim, {}, names, admission_of(judgement).assignments)
     cycle.outcome.wait(Wait(claim.name, WaitReason.NOMINATED, text))
 
 
@@ -215,7 +215,8 @@ def _park(cycle: Cycle, judgement: Judgement, reason: WaitReason) -> None:
         reason,
         describe(judgement.assignment),
         parked=parked,
-        alike=parked and cycle.copy.policy.park_alike,
+        # Others of its shape may take from those that it gave way to.
+        alike=parked and cycle.copy.policy.park_alike and not judgement.spared,
         tried=tried,
         blocks=strict,
     )

@@ -30,6 +30,7 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import charge, credit, potential
 from bough.model.admission import PreemptionWithinQueue, ReclaimWithinCohort
 from bough.model.quota import FlavorResource
+from bough.model.workload import Assignment
 
 
 class Outlook(StrEnum):
@@ -46,6 +47,7 @@ class Outlook(StrEnum):
 
 #: Assignments are shared and never changed.
 _NOTHING_YET = FlavorAssignment()
+_NONE: frozenset[str] = frozenset()
 
 
 class Judgement(msgspec.Struct, gc=False, eq=False):
@@ -57,6 +59,8 @@ class Judgement(msgspec.Struct, gc=False, eq=False):
     nominated: bool = False
     #: Gangs that are no victims: something of them starts in this cycle.
     excluded: Container[str] = ()
+    #: Nor these: it gave way to them before.
+    spared: frozenset[str] = _NONE
     assignment: FlavorAssignment = _NOTHING_YET
     victims: Sequence[Victim] = ()
     outlook: Outlook = Outlook.NOTHING
@@ -68,13 +72,21 @@ def judge(
     *,
     tried: Mapping[str, Mapping[str, int]],
     pinned: Mapping[str, Mapping[str, str]] | None = None,
+    promised: tuple[Assignment, ...] = (),
 ) -> None:
-    """Find what a gang could get as things are, and at whose expense; perhaps for fewer pods."""
+    """Find what a gang could get as things are, and at whose expense; perhaps for fewer pods.
+
+    `promised`: what others were told to end for. It gets that and no more, if that can be had: what
+    it might have besides could be taken from it again by those that ended.
+    """
     needs = needs_in(judgement.leaf, judgement.claim)
     from_the_start = not tried and pinned is None
-    given = needs.at_once(copy.flavors) if from_the_start else None
+    given = needs.at_once(copy.flavors) if from_the_start and not promised else None
+    kept = _as_promised(copy, judgement, needs, promised) if promised else None
     if given is not None:
         judgement.assignment, judgement.victims = given, ()
+    elif kept is not None:
+        judgement.assignment, judgement.victims = kept
     else:
         search = Search(copy, judgement, needs, tried, pinned)
         known = search.recall() if from_the_start else None
@@ -87,6 +99,19 @@ def judge(
         judgement.outlook = Outlook.NOTHING
     else:
         judgement.outlook = Outlook.AFTER_VICTIMS
+
+
+def _as_promised(
+    copy: WorkingCopy, judgement: Judgement, needs: Needs, promised: tuple[Assignment, ...]
+) -> tuple[FlavorAssignment, list[Victim]] | None:
+    """The very flavors and numbers of pods that were promised, if they can be had."""
+    gang = judgement.claim.gang
+    if [each.name for each in promised] != [each.name for each in gang.pod_sets]:
+        return None
+    search = Search(copy, judgement, needs, {}, {each.name: each.flavors for each in promised})
+    wanted = zip(promised, counts_of(gang), strict=True)
+    counts = tuple(n if each.count is None else min(n, each.count) for each, n in wanted)
+    return search.resolve(search.assign(counts))
 
 
 def never_fits(copy: WorkingCopy, claim: Claim) -> bool:

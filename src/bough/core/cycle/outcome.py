@@ -10,7 +10,7 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.place.result import Placement
 from bough.model.plan import Admit, Bind, Eviction, EvictionRule, Nomination, Plan, Wait
 from bough.model.quota import TreeNode
-from bough.model.workload import Admission
+from bough.model.workload import Admission, Assignment
 
 
 class Outcome:
@@ -49,11 +49,17 @@ class Outcome:
             Bind(claim.name, each.pod, each.node, growth) for each in placement.assignments
         ]
 
-    def nominate(self, claim: Claim, pods: dict[str, str], ends: Iterable[str]) -> None:
+    def nominate(
+        self,
+        claim: Claim,
+        pods: dict[str, str],
+        ends: Iterable[str],
+        promised: tuple[Assignment, ...] = (),
+    ) -> None:
         """A gang starts when others have ended."""
         before = self.nominations.get(claim.name, Nomination(claim.name))
         self.nominations[claim.name] = Nomination(
-            claim.name, {**before.pods, **pods}, tuple(sorted({*before.waits_for, *ends}))
+            claim.name, {**before.pods, **pods}, tuple(sorted({*before.waits_for, *ends})), promised
         )
 
     def evict(self, preemptor: Claim, victims: Iterable[Victim]) -> None:

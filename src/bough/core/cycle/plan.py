@@ -86,6 +86,7 @@ def _give(cycle: Cycle, claim: Claim) -> bool:
     if not claim.counted or claim.leaf is None:
         return serve_pods(cycle, claim)
     judgement = Judgement(claim.leaf, claim)
-    judgement.excluded = cycle.outcome.served
+    judgement.spared = cycle.copy.spared_by(claim.name)
+    judgement.excluded = cycle.no_victims_of(claim.name)
     judge(cycle.copy, judgement, tried={})
     return decide(cycle, judgement)

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from bough.core.cycle.claim import shape_of
 from bough.core.quota.edges import Edges
 from bough.model.gang import Gang
-from bough.model.plan import Plan, Wait
+from bough.model.plan import Nomination, Plan, Wait
 from bough.model.policy import Policy
 from bough.model.quota import Cohort, NodeKind, Queue, TreeNode
 from bough.model.snapshot import Parked, Progress
+
+replace = msgspec.structs.replace
+_NO_PROGRESS = Progress()
 
 
 class Lines:
@@ -29,6 +34,8 @@ class Lines:
         self._places: dict[str, tuple[_Line, bytes]] = {}
         self._roots: dict[str, _Root] = {}
         self._tried: dict[str, _Tried] = {}
+        #: By workload that was evicted: for which others.
+        self._gave_way: dict[str, dict[str, None]] = {}
         self._waiting: dict[str, tuple[Gang, ...]] = {}
         self._parked: dict[str, Parked] = {}
         #: Lines that changed, and those in which a gang was parked or woken, since last asked.
@@ -63,13 +70,17 @@ class Lines:
     def progress(self) -> dict[str, Progress]:
         """What the plans so far found out about gangs that still wait."""
         found = {
-            line.nominated: Progress(nominated=True)
+            line.nominated.workload: Progress(nominated=True, promised=line.nominated.promised)
             for line in self._lines.values()
             if line.nominated is not None
         }
         for key, tried in self._tried.items():
             if self._is_current(key, tried):
-                found[key] = Progress(nominated=key in found, tried=tried.positions)
+                found[key] = replace(found.get(key, _NO_PROGRESS), tried=tried.positions)
+        for key in self._gave_way:
+            if key in self._places:
+                others = tuple(sorted(self._above(key)))
+                found[key] = replace(found.get(key, _NO_PROGRESS), gave_way_to=others)
         return found
 
     @property
@@ -122,7 +133,7 @@ class Lines:
         line.waits.pop(key, None)
         if line.set_aside.pop(key, None) is not None:
             self._moved[line.queue] = line
-        if line.nominated == key:
+        if line.nominated is not None and line.nominated.workload == key:
             line.nominated = None
         self._tried.pop(key, None)
         self._changed[line.queue] = line
@@ -144,7 +155,13 @@ class Lines:
                 self._settle_wait(wait)
         for nomination in plan.nominations:
             if nomination.workload in self._places:
-                self._places[nomination.workload][0].nominated = nomination.workload
+                self._places[nomination.workload][0].nominated = nomination
+        if self._policy.gives_way_once:
+            self._give_way(plan)
+
+    def forget(self, key: str) -> None:
+        """A workload has ended, and will not wait again."""
+        self._gave_way.pop(key, None)
 
     def wake(self, queue: str) -> None:
         """Look again at every gang in the queue's tree: something in it ended or was changed."""
@@ -183,6 +200,22 @@ class Lines:
             return True
         return self._root(self._places[key][0].queue).releases == tried.releases
 
+    def _give_way(self, plan: Plan) -> None:
+        for eviction in plan.evictions:
+            if eviction.preemptor is not None:
+                self._gave_way.setdefault(eviction.workload, {})[eviction.preemptor] = None
+
+    def _above(self, key: str) -> set[str]:
+        """Those for which a workload was evicted, and for which these were."""
+        found: set[str] = set()
+        reached = [*self._gave_way[key]]
+        while reached:
+            other = reached.pop()
+            if other not in found:
+                found.add(other)
+                reached += self._gave_way.get(other, ())
+        return found
+
     def _root(self, queue: str) -> _Root:
         return self._roots.setdefault(queue, _Root())
 
@@ -204,8 +237,8 @@ class _Line:
         self.set_aside: dict[str, Wait] = {}
         #: What was last said of each, by key.
         self.waits: dict[str, Wait] = {}
-        #: The workload that was last promised room.
-        self.nominated: str | None = None
+        #: What was last promised room.
+        self.nominated: Nomination | None = None
 
     @property
     def is_at_rest(self) -> bool:

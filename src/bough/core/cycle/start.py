@@ -241,7 +241,7 @@ def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
         claim.standing,
         offer.request,
         tuple(offer.request),
-        excluded=cycle.outcome.served,
+        excluded=cycle.no_victims_of(claim.name),
         guaranteed=not claim.preemptible,
         within_quota=claim.preemptible and copy.rules.reclaim_within_quota,
         needs_room=True,

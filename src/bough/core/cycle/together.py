@@ -42,8 +42,10 @@ def line_up(cycle: Cycle) -> Iterable[Judgement]:
             continue
         progress = copy.progress(claim.name)
         judgement = Judgement(claim.leaf, claim, nominated=progress.nominated)
+        judgement.excluded = judgement.spared = copy.spared_by(claim.name)
         if claim.counted:
-            judge(copy, judgement, tried=progress.tried)
+            promised = progress.promised if copy.policy.nominated_first else ()
+            judge(copy, judgement, tried=progress.tried, promised=promised)
         else:
             judgement.assignment = _wanted(copy, claim.leaf, claim)
         judgements.append(judgement)

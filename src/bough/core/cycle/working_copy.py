@@ -34,6 +34,7 @@ from bough.model.snapshot import Progress, Snapshot
 from bough.model.workload import Flavor, LocalQueue
 
 _NO_PROGRESS = Progress()
+_NONE: frozenset[str] = frozenset()
 replace = msgspec.structs.replace
 
 
@@ -101,6 +102,10 @@ class WorkingCopy:
     def progress(self, name: str) -> Progress:
         """What an earlier cycle found out about a gang."""
         return self.snapshot.progress.get(name, _NO_PROGRESS)
+
+    def spared_by(self, name: str) -> frozenset[str]:
+        """The gangs from which one takes nothing, as it gave way to them before."""
+        return frozenset(self.progress(name).gave_way_to) if self.policy.gives_way_once else _NONE
 
     # Gangs come and go between cycles
 
