@@ -191,3 +191,18 @@ def test_scenario_022_routing_goes_by_the_stored_edge_not_by_the_name(team):
     workflow = team.submit(5, "x--y")
 
     assert "osmo-pool-ns-x--y--_shared" == team.queue_of(workflow)
+
+
+def test_queues_say_their_share_and_what_is_fair_now(world):
+    """Each owns 20 of 100; heavy could have three times as much of the rest as light."""
+    world.pool("heavy", 20, weight=3)
+    world.pool("light", 20)
+    world.run(90, "light", Priority.LOW)
+    world.submit(60, "heavy", Priority.LOW)
+    world.settle()
+
+    assert {"heavy": (3, 0, "0", 20, 60), "light": (1, 90, "0.7", 20, 40)} == {
+        each.row.pool: (each.row.weight, each.used, each.share, each.deserved, each.fair)
+        for each in quotas.list_queues(world.site, world.admin)
+        if each.row.pool and not each.row.leaf
+    }

@@ -39,6 +39,10 @@ QUEUES = [
         "pool": "team",
         "state": None,
         "limit": None,
+        "weight": 2,
+        "share": "0.4",
+        "deserved": 70,
+        "fair": 72.5,
     },
 ]
 
@@ -123,8 +127,10 @@ def test_queues_are_a_list_of_what_scripts_rely_on(osmo: Osmo, server: Answering
 def test_queues_are_drawn_as_a_tree(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/queues", QUEUES)
     lines = [line.split() for line in osmo("queue", "list").output.splitlines()[2:]]
-    assert ["osmo-default-ns", "-", "no", "limit", "5", "0", "-", "-"] == lines[0]
-    assert ["└─", "osmo-pool-ns-team--_shared", "leaf", "70", "5", "3", "team", "-"] == lines[2]
+    root = ["osmo-default-ns", "-", "no", "limit", "5", "0", "0", "0", "0", "-", "-"]
+    leaf = ["leaf", "70", "5", "3", "2", "0.4", "72.5", "team", "-"]
+    assert root == lines[0]
+    assert ["└─", "osmo-pool-ns-team--_shared", *leaf] == lines[2]
 
 
 def test_what_hangs_on_a_cycle_or_nowhere_is_drawn_all_the_same():

@@ -13,6 +13,7 @@ from bough.errors import Invalid, NotFound
 from bough.tools import admit as admit_tool
 from bough.tools import quota as quota_tool
 from tests.printed import as_json
+from tests.unit.conftest import Osmo
 
 show, check = as_json(quota_tool.show), as_json(quota_tool.check)
 admit = as_json(admit_tool.admit)
@@ -325,3 +326,70 @@ def test_a_very_long_text_is_cut_in_answers(write):
     answer = check(write(NODES.replace("name: org", f"name: {name}")))
     assert answer["errors"] == 1
     assert all(len(str(value)) <= 400 for each in answer["problems"] for value in each.values())
+
+
+WEIGHED = """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: a}
+spec:
+  cohortName: root
+  fairSharing: {weight: 2}
+  resourceGroups:
+  - coveredResources: [gpu]
+    flavors: [{name: f, resources: [{name: gpu, nominalQuota: 4}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: b}
+spec:
+  cohortName: root
+  fairSharing: {weight: 0}
+  resourceGroups:
+  - coveredResources: [gpu]
+    flavors: [{name: f, resources: [{name: gpu, nominalQuota: 1}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: a, namespace: n}
+spec: {clusterQueue: a}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: waits, namespace: n}
+spec:
+  queueName: a
+  podSets:
+  - count: 3
+    template:
+      spec:
+        containers: [{name: c, image: i, resources: {requests: {gpu: 1}}}]
+"""
+
+
+def test_every_node_says_its_share_and_what_is_fair_now(tmp_path: Path) -> None:
+    path = tmp_path / "weighed.yaml"
+    path.write_text(WEIGHED + running("x", "a", 2) + running("y", "b", 2))
+    found = {each["name"]: each for each in show([str(path)])["nodes"]}
+
+    def told(name: str) -> list[object]:
+        node = found[name]
+        (gpu,) = node["share"]["portions"]
+        amounts = [gpu[key] for key in ("deserved", "used", "asked", "fair")]
+        return [node["weight"], node["share"]["share"], node["share"]["resource"], *amounts]
+
+    assert ["2", "0", "", 4, 2, 5, 4] == told("a")
+    assert ["0", "infinite", "gpu", 1, 2, 2, 1] == told("b")
+    assert ["1", "0", "", 5, 4, 7, 5] == told("root")
+
+
+def test_shares_are_shown_as_a_table(tmp_path: Path, bough: Osmo) -> None:
+    path = tmp_path / "weighed.yaml"
+    path.write_text(WEIGHED + running("x", "a", 2) + running("y", "b", 2))
+    ended = bough("quota", "show", str(path), "--shares")
+    lines = [line.split() for line in ended.output.splitlines()]
+
+    assert 0 == ended.code
+    assert ["root", "1", "-", "gpu", "5", "4", "7", "5"] == lines[1]
+    assert ["├─", "a", "2", "0", "gpu", "4", "2", "5", "4"] == lines[2]
+    assert ["└─", "b", "0", "infinite", "gpu*", "1", "2", "2", "1"] == lines[3]

@@ -73,6 +73,29 @@ class QuotaRow(msgspec.Struct, frozen=True):
     debt: int
 
 
+class QuotaPortion(msgspec.Struct, frozen=True):
+    """One resource at a node, over all flavors; at a cohort of everything below it."""
+
+    resource: str
+    #: Its own quota.
+    deserved: int
+    used: int
+    #: What it uses, and what waits in it asks for.
+    asked: int
+    #: What it could have now, if idle capacity were divided by weight.
+    fair: int | float
+
+
+class QuotaShare(msgspec.Struct, frozen=True):
+    """How much a node takes of what its parent could lend, for its weight."""
+
+    #: `0.334`, rounded up; `infinite` where it has no weight and takes anything.
+    share: str
+    #: The resource that counts; empty where the share is 0.
+    resource: str
+    portions: list[QuotaPortion]
+
+
 class QuotaNode(msgspec.Struct, frozen=True):
     """A cohort or a queue, with how deep it is in the drawing."""
 
@@ -85,6 +108,8 @@ class QuotaNode(msgspec.Struct, frozen=True):
     cycle: list[str]
     conditions: list[QuotaCondition]
     resources: list[QuotaRow]
+    #: `null`: a tangled tree has no shares.
+    share: QuotaShare | None = None
 
 
 class QuotaTreeAnswer(msgspec.Struct, frozen=True):

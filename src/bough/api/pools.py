@@ -257,6 +257,13 @@ class QueueUsage(msgspec.Struct, frozen=True):
     #: The pool or subpool whose workflows wait here.
     pool: str | None
     state: str | None
+    #: What it uses beyond its own quota, of all that its parent could lend, for its weight; rounded
+    #: up. `infinite`: it has no weight and takes anything.
+    share: str = "0"
+    #: Its own quota, and of all below it.
+    deserved: int = 0
+    #: What it could have now, if idle capacity were divided by weight.
+    fair: int | float = 0
 
 
 # Subpools

@@ -223,6 +223,18 @@ def uses(connection: sa.Connection) -> list[Use]:
     ]
 
 
+def waiting_gpus(connection: sa.Connection) -> dict[str, int]:
+    """GPUs that tasks in the queue of the scheduler ask for, by pool and subpool."""
+    query = (
+        sa.select(WORKFLOWS.c.pool, sa.func.sum(TASKS.c.gpus))
+        .join(WORKFLOWS, WORKFLOWS.c.uuid == TASKS.c.workflow_uuid)
+        .where(TASKS.c.status.in_((TaskStatus.PROCESSING.value, TaskStatus.SCHEDULING.value)))
+        .group_by(WORKFLOWS.c.pool)
+        .order_by(WORKFLOWS.c.pool)
+    )
+    return {pool: int(gpus) for pool, gpus in connection.execute(query)}
+
+
 def node_uses(connection: sa.Connection) -> dict[NodeId, int]:
     """GPUs that are held on each node."""
     query = (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bough.model.organisation import Organisation
+    from bough.model.workload import Workload
 
 #: How many problems an error lists; `check` lists them all.
 LISTED_PROBLEMS = 20
@@ -106,3 +107,24 @@ def build_tree(organisation: Organisation) -> QuotaTree:
         if usage and workload.admission is not None:
             tree.add_usage(workload.admission.queue, usage)
     return tree
+
+
+def waiting_in(organisation: Organisation) -> dict[str, dict[str, int]]:
+    """By queue: what all workloads ask for that wait in it."""
+    doors = {(each.namespace, each.name): each.queue for each in organisation.local_queues}
+    found: dict[str, dict[str, int]] = {}
+    for workload in organisation.workloads:
+        queue = doors.get((workload.namespace, workload.local_queue or ""))
+        if queue is None or workload.admission is not None or not is_waiting_workload(workload):
+            continue
+        asked = found.setdefault(queue, {})
+        for pod_set in workload.pod_sets:
+            for resource, amount in pod_set.template.requests.items():
+                asked[resource] = asked.get(resource, 0) + pod_set.count * amount
+    return found
+
+
+def is_waiting_workload(workload: Workload) -> bool:
+    """Whether a workload without quota still wants it."""
+    ended = any(each.type == "Finished" and each.status for each in workload.conditions)
+    return workload.active and not ended

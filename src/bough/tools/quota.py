@@ -7,14 +7,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.api.files import CheckAnswer, QuotaCondition, QuotaNode, QuotaRow, QuotaTreeAnswer
+from bough.api.files import (
+    CheckAnswer,
+    QuotaCondition,
+    QuotaNode,
+    QuotaPortion,
+    QuotaRow,
+    QuotaShare,
+    QuotaTreeAnswer,
+)
+from bough.core.quota.fair_now import fair_now, write_part
+from bough.core.quota.share import Shares
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.tools.answer import check_answer, problem_answers
-from bough.tools.load_organisation import build_tree, load, load_valid
+from bough.tools.load_organisation import build_tree, load, load_valid, waiting_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from bough.core.quota.fair_now import Portion
 
 
 def show(paths: Iterable[str], *, lenient: bool = False) -> QuotaTreeAnswer:
@@ -24,7 +36,8 @@ def show(paths: Iterable[str], *, lenient: bool = False) -> QuotaTreeAnswer:
     """
     organisation, problems = load_valid(paths, lenient=lenient)
     tree = build_tree(organisation)
-    nodes = [_node_answer(tree, node, depth) for node, depth in _drawn(tree)]
+    portions = fair_now(tree, waiting_in(organisation))
+    nodes = [_node_answer(tree, node, depth, portions) for node, depth in _drawn(tree)]
     return QuotaTreeAnswer(nodes, problem_answers(problems))
 
 
@@ -54,7 +67,12 @@ def _drawn(tree: QuotaTree) -> Iterator[tuple[TreeNode, int]]:
             waiting.extend((child, depth + 1) for child in reversed(tree.children(node)))
 
 
-def _node_answer(tree: QuotaTree, node: TreeNode, depth: int) -> QuotaNode:
+def _node_answer(
+    tree: QuotaTree,
+    node: TreeNode,
+    depth: int,
+    portions: Mapping[TreeNode, list[Portion]],
+) -> QuotaNode:
     parent = tree.parent(node)
     return QuotaNode(
         kind=node.kind.value,
@@ -69,6 +87,19 @@ def _node_answer(tree: QuotaTree, node: TreeNode, depth: int) -> QuotaNode:
             for each in tree.conditions(node)
         ],
         resources=[_row(tree, node, what) for what in _listed(tree, node)],
+        share=None if tree.cycle(node) else _share(tree, node, portions.get(node, [])),
+    )
+
+
+def _share(tree: QuotaTree, node: TreeNode, portions: list[Portion]) -> QuotaShare:
+    share = Shares(tree).of(node)
+    return QuotaShare(
+        share.text,
+        share.resource,
+        [
+            QuotaPortion(each.resource, each.deserved, each.used, each.asked, write_part(each.fair))
+            for each in portions
+        ],
     )
 
 

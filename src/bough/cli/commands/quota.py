@@ -12,7 +12,7 @@ from bough.cli.file_commands import echo_found, files_argument, lenient_option, 
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.text.problems import render_check
-from bough.cli.text.quota_tree import Writer, render_admit, render_tree
+from bough.cli.text.quota_tree import Writer, render_admit, render_shares, render_tree
 
 if TYPE_CHECKING:
     from bough.api.files import AdmitAnswer, CheckAnswer, QuotaTreeAnswer
@@ -29,12 +29,18 @@ def quota() -> None:
 
 @quota.command()
 @files_argument
+@click.option(
+    "--shares",
+    is_flag=True,
+    help="Show weights and shares instead, and what each node deserves and could have now.",
+)
 @format_option
 @lenient_option
-def show(files: tuple[str, ...], format_type: str, lenient: bool) -> None:
+def show(files: tuple[str, ...], shares: bool, format_type: str, lenient: bool) -> None:
     """Show what each node owns, uses, lends, borrows and can still admit."""
     answer: QuotaTreeAnswer = tool("quota").show(files, lenient=lenient)
-    echo_found(answer, format_type, lambda each: render_tree(each, _writer()))
+    render = render_shares if shares else render_tree
+    echo_found(answer, format_type, lambda each: render(each, _writer()))
 
 
 @quota.command()

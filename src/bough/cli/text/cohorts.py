@@ -64,13 +64,19 @@ def render_queues(queues: Sequence[QueueUsage]) -> str:
             "no limit" if each.quota is None else each.quota,
             each.used,
             each.used_guaranteed,
+            each.weight,
+            each.share,
+            each.fair,
             each.pool,
             each.state,
         )
         for stem, each in draw_tree(queues, _identify)
     ]
-    header = ("Queue", "Kind", "Quota", "Used", "Guaranteed", "Pool", "State")
-    return render_table(header, rows, numbers=(2, 3, 4), status=6, cut=5)
+    header = (
+        *("Queue", "Kind", "Quota", "Used", "Guaranteed"),
+        *("Weight", "Share", "Fair Now", "Pool", "State"),
+    )
+    return render_table(header, rows, numbers=(2, 3, 4, 5, 6, 7), status=9, cut=8)
 
 
 def _identify(node: CohortConfig | QueueUsage) -> tuple[str, str | None]:

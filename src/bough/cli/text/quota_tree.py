@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AdmitGroup,
         OverQuotaRefusal,
         QuotaNode,
+        QuotaPortion,
         QuotaRow,
         QuotaTreeAnswer,
         TriedFlavor,
@@ -31,6 +32,14 @@ LENDS: what it offers the rest of the tree now. 4/8: 4 now, 8 at most, by its li
 SUBTREE and USED of a cohort leave out what nodes below it keep to themselves."""
 
 
+_SHARE_HEADER = ("NODE", "WEIGHT", "SHARE", "RESOURCE", "DESERVES", "USES", "ASKS FOR", "FAIR NOW")
+_SHARE_LEGEND = """\
+SHARE: what it uses beyond its own quota, of all that its parent could lend, for its weight; the
+resource marked * counts.
+DESERVES: its own quota, of a cohort with all below it. ASKS FOR: what it uses and what waits in it.
+FAIR NOW: what it could have if idle capacity were divided by weight."""
+
+
 def render_tree(answer: QuotaTreeAnswer, write: Writer) -> str:
     """A line for each node and resource, the nodes as a drawn tree."""
     nodes = answer.nodes
@@ -42,6 +51,46 @@ def render_tree(answer: QuotaTreeAnswer, write: Writer) -> str:
     header = [*_HEADER, "NOTE"] if any(row[-1] for row in rows) else list(_HEADER)
     width = len(header)
     return render_plain(header, [row[:width] for row in rows], numbers=_NUMBERS) + f"\n\n{_LEGEND}"
+
+
+def render_shares(answer: QuotaTreeAnswer, write: Writer) -> str:
+    """A line for each node and resource: what counts where nodes share by weight."""
+    nodes = answer.nodes
+    if not nodes:
+        return "no cohorts and no queues"
+    rows: list[list[str]] = []
+    for node, stems in zip(nodes, tree_stems([node.depth for node in nodes]), strict=True):
+        rows.extend(_share_rows(node, stems, write))
+    return render_plain(_SHARE_HEADER, rows, numbers=(1, 2, 4, 5, 6, 7)) + f"\n\n{_SHARE_LEGEND}"
+
+
+def _share_rows(node: QuotaNode, stems: tuple[str, str], write: Writer) -> list[list[str]]:
+    first, following = stems
+    share = node.share
+    if share is None:
+        return [[first + printable(node.name), node.weight, "-", _node_note(node), *[""] * 4]]
+    head = [first + printable(node.name), node.weight, "-" if node.depth == 0 else share.share]
+    rows: list[list[str]] = []
+    for each in share.portions:
+        mark = "*" if each.resource == share.resource else ""
+        amounts = (each.deserved, each.used, each.asked)
+        rows.append(
+            [
+                *head,
+                printable(each.resource) + mark,
+                *(write(each.resource, amount) for amount in amounts),
+                _fair(each, write),
+            ]
+        )
+        head = [following, "", ""]
+    return rows or [[*head, *[""] * 5]]
+
+
+def _fair(portion: QuotaPortion, write: Writer) -> str:
+    """What can be had only whole is told with its parts."""
+    if portion.resource in ("cpu", "memory"):
+        return write(portion.resource, int(portion.fair))
+    return str(portion.fair)
 
 
 def _node_rows(node: QuotaNode, stems: tuple[str, str], write: Writer) -> list[list[str]]:

@@ -20,14 +20,18 @@ from bough.control.pools.pool_config import (
     unallocated,
 )
 from bough.control.pools.pools import PoolView
-from bough.control.pools.quota_tree import QueueRow, derive
+from bough.control.pools.quota_tree import GPU, QueueRow, QuotaForest, derive
 from bough.control.pools.startable import CanStart, startable
 from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site
+from bough.core.quota.fair_now import fair_now, write_part
+from bough.core.quota.share import Shares
+from bough.core.quota.tree import QuotaTree
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import NodeId
 from bough.model.pool import OfferedNode, Pool, PoolStatus
+from bough.model.quota import NodeKind, TreeNode, quotas_of
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import TaskStatus
 from bough.store import nodes as node_store
@@ -80,6 +84,11 @@ class QueueUse(msgspec.Struct, frozen=True):
     row: QueueRow
     used: int
     used_guaranteed: int
+    #: What it uses beyond its own quota of what its parent could lend, for its weight.
+    share: str
+    #: What is its own, and what it could have now if idle capacity were divided by weight.
+    deserved: int
+    fair: int | float
 
 
 def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) -> QuotaReport:
@@ -115,7 +124,30 @@ def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
     with site.store.read() as connection:
         config = read_pool_setup(connection)
         uses = task_store.uses(connection)
+        asked = task_store.waiting_gpus(connection)
     forest = derive(config, site.namespace, site.prefix)
+    used, guaranteed = _used_below(forest, uses)
+    tree = _tree_with_use(forest, uses)
+    shares, portions = Shares(tree), fair_now(tree, _waiting_by_queue(forest, asked))
+    found: list[QueueUse] = []
+    for row in forest.rows:
+        node = TreeNode(NodeKind.QUEUE if row.leaf else NodeKind.COHORT, row.name)
+        portion = next(iter(portions.get(node, ())), None)
+        found.append(
+            QueueUse(
+                row,
+                used.get(row.name, 0),
+                guaranteed.get(row.name, 0),
+                shares.of(node).text,
+                0 if portion is None else portion.deserved,
+                0 if portion is None else write_part(portion.fair),
+            )
+        )
+    return found
+
+
+def _used_below(forest: QuotaForest, uses: Iterable[Use]) -> tuple[dict[str, int], dict[str, int]]:
+    """By node, what is held at it and below it; and what of that is guaranteed."""
     used: dict[str, int] = {}
     guaranteed: dict[str, int] = {}
     parents = {row.name: row.parent for row in forest.rows}
@@ -128,9 +160,29 @@ def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
             if use.guaranteed:
                 guaranteed[node] = guaranteed.get(node, 0) + use.gpus
             node = parents.get(node)
-    return [
-        QueueUse(row, used.get(row.name, 0), guaranteed.get(row.name, 0)) for row in forest.rows
-    ]
+    return used, guaranteed
+
+
+def _tree_with_use(forest: QuotaForest, uses: Iterable[Use]) -> QuotaTree:
+    """The quota tree in the core's words, with everything that is held."""
+    tree = QuotaTree.of(forest.cohorts, forest.queues)
+    listed = {each.name: next(iter(quotas_of(each.resource_groups))) for each in forest.queues}
+    for use in uses:
+        leaf = forest.leaves.get(use.pool)
+        if leaf is not None:
+            tree.add_usage(leaf, {listed[leaf]: use.gpus})
+    return tree
+
+
+def _waiting_by_queue(forest: QuotaForest, asked: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """By leaf of the tree: GPUs that waiting tasks ask for."""
+    found: dict[str, dict[str, int]] = {}
+    for pool, gpus in asked.items():
+        leaf = forest.leaves.get(pool)
+        if leaf is not None:
+            line = found.setdefault(leaf, {GPU: 0})
+            line[GPU] += gpus
+    return found
 
 
 def _rows(

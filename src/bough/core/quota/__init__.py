@@ -9,6 +9,7 @@ Modules in the order in which to read them:
 - guarantee: the tree of what is guaranteed, in which nothing is borrowed and promises are kept
 - usage: what an admission counts against its queue
 - share: the weighted share of a node
+- fair_now: what each node could have if idle capacity were divided by weight, for people
 - effects: what a change of the tree would do, before it is made
 - fairtree: queues with quota, limit and weight as nodes of the same tree; which take gangs
 - validation: which cohorts and queues may be declared

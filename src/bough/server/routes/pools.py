@@ -83,6 +83,9 @@ def list_queues(request: Visit) -> list[QueueUsage]:
             used_guaranteed=each.used_guaranteed,
             pool=each.row.pool,
             state=each.row.state,
+            share=each.share,
+            deserved=each.deserved,
+            fair=each.fair,
         )
         for each in quotas.list_queues(site, actor)
     ]
