@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from bough.server.connections import Bounds, OpenConnections
+from bough.server.connections import Bounds, OpenConnections, raise_file_limit
 from tests.api.served import Served
 
 #: More than the files that a process can have open by default.
@@ -68,6 +68,7 @@ def _status(answer: bytes) -> int:
 
 @pytest.mark.parametrize("half", [HALF_A_HEADER, HALF_A_BODY], ids=["header", "body"])
 def test_half_open_connections_stop_nothing(tmp_path, half):
+    assert HALF_OPEN == raise_file_limit(HALF_OPEN)
     with Served(tmp_path / "data", within=FILES) as server, ExitStack() as stack:
         client = Client(server.address, stack)
         for number in range(HALF_OPEN):

@@ -255,3 +255,18 @@ def test_errors_have_codes_and_statuses():
     every = [each for each in kinds(BoughError) if "code" in vars(each)]
     assert len(every) == len({each.code for each in every})
     assert all(400 <= each.http_status < 600 for each in every)
+
+
+def test_what_a_deleted_user_left_running_has_nothing_of_a_later_user_of_that_name(team):
+    site, admin = team.site, team.admin
+    ann = team.user("ann", "osmo-team-user")
+    left = team.submit(1, actor=ann)
+    users.delete_user(site, admin, "ann")
+
+    message = "An earlier user ann was deleted, and has 1 workflows that are not finished."
+    assert (409, message) == refusal(users.create_user, site, admin, "ann")
+
+    team.cancel(left)
+    team.settle()
+    users.create_user(site, admin, "ann", ("osmo-team-user",))
+    team.submit(1, actor=access.recognise(site, "ann"))

@@ -24,6 +24,8 @@ from bough.model.access import Action, Actor, Role, RoleAssignment, Statement, U
 from bough.model.names import plain_name_fault
 from bough.model.record import ConfigType
 from bough.store import people as people_store
+from bough.store import records as record_store
+from bough.store import workflows as workflow_store
 
 _USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,253})\Z")
 _ACTION = re.compile(r"(\*|[a-z]+):(\*|[A-Z][a-zA-Z]*)\Z")
@@ -49,6 +51,7 @@ def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) 
     with site.store.write() as connection:
         if people_store.find_user(connection, name) is not None:
             raise Conflict(f"User {name} already exists.")
+        _refuse_namesake(connection, name)
         people_store.insert_user(
             connection, User(name, site.clock.now_ms(), actor.name, site.ids.uuid())
         )
@@ -56,6 +59,19 @@ def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) 
         view = _view(site, connection, name)
         audit(connection, site, actor, "user:Create", f"user/{name}", None, view)
     return view
+
+
+def _refuse_namesake(connection: sa.Connection, name: str) -> None:
+    """What a user who was deleted left running would get the credentials of a new one."""
+    last = record_store.list_audit(connection, subject=f"user/{name}", limit=1)
+    if not last or last[0].action != "user:Delete":
+        return
+    left = workflow_store.count_alive_of_user(connection, name)
+    if left:
+        raise Conflict(
+            f"An earlier user {name} was deleted, and has {left} workflows that are not finished.",
+            hint="cancel them or wait for their end, or choose another name",
+        )
 
 
 def change_roles(
