@@ -12,7 +12,7 @@ from them as well.
     people       users, roles, tokens, credentials, the profile, logging in
     configs      configuration as it is sent; settings, policy, history and audit
     system       version, health, key and events
-    files        answers of the commands that read files and need no server
+    file_answers answers of the commands that read files and need no server
 
 Data enters and leaves here as JSON. Times are UTC without a zone, to the millisecond. A field that
 has a default of `None` in a type with `omit_defaults` is left out of the JSON where it is `None`;

@@ -12,7 +12,7 @@ from bough.cli.output import echo
 from bough.cli.text.problems import problem_line
 
 if TYPE_CHECKING:
-    from bough.api.files import FileProblem
+    from bough.api.file_answers import FileProblem
 
 #: What is wrong with a file is for the tool to say; the type is for shell completion.
 files_argument = click.argument(

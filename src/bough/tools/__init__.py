@@ -1,4 +1,4 @@
-"""Offline commands: files in, answers of `bough.api.files` out.
+"""Offline commands: files in, answers of `bough.api.file_answers` out.
 
 The command line finds a tool by its name and only prints what the tool answers.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from bough.api.files import (
+from bough.api.file_answers import (
     AdmitAnswer,
     AdmitGroup,
     AdmitRefusal,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.api.files import CheckAnswer, FileProblem
+from bough.api.file_answers import CheckAnswer, FileProblem
 from bough.model.amount import write_amount
 from bough.model.problem import Severity, clip, problem_line
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bough.api.files import (
+from bough.api.file_answers import (
     CheckAnswer,
     GangConstraint,
     GangNodeLine,

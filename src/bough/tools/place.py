@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from bough.api.files import (
+from bough.api.file_answers import (
     PlacedGang,
     PlacementAnswer,
     PlaceNode,

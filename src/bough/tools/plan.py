@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.api.files import (
+from bough.api.file_answers import (
     AssignedPodSet,
     PlanAnswer,
     PlannedEviction,

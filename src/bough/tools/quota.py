@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.api.files import (
+from bough.api.file_answers import (
     CheckAnswer,
     QuotaCondition,
     QuotaNode,

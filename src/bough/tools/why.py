@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bough.api.files import EvictionAnswer, FileWhyAnswer, GrowthAnswer
+from bough.api.file_answers import EvictionAnswer, FileWhyAnswer, GrowthAnswer
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.growth import explain_growth

@@ -15,7 +15,7 @@ from bough.cli.text.gangs import render_gangs
 from bough.cli.text.problems import render_check
 
 if TYPE_CHECKING:
-    from bough.api.files import CheckAnswer, GangsAnswer
+    from bough.api.file_answers import CheckAnswer, GangsAnswer
 
 
 @click.group(cls=CommandGroup)

@@ -13,7 +13,7 @@ from bough.cli.options import format_option
 from bough.cli.text.placement import render_placement
 
 if TYPE_CHECKING:
-    from bough.api.files import PlacementAnswer
+    from bough.api.file_answers import PlacementAnswer
 
 
 @click.command(cls=Command)

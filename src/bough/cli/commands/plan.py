@@ -16,7 +16,7 @@ from bough.cli.text.plans import render_plan
 from bough.errors import Invalid
 
 if TYPE_CHECKING:
-    from bough.api.files import FileWhyAnswer, PlanAnswer
+    from bough.api.file_answers import FileWhyAnswer, PlanAnswer
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

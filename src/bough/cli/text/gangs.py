@@ -8,7 +8,7 @@ from bough.cli.output import count, printable
 from bough.cli.tables import render_plain, tree_stems
 
 if TYPE_CHECKING:
-    from bough.api.files import (
+    from bough.api.file_answers import (
         GangConstraint,
         GangNodeLine,
         GangsAnswer,

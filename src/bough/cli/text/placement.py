@@ -11,7 +11,7 @@ from bough.cli.output import count, printable
 from bough.cli.tables import tree_stems
 
 if TYPE_CHECKING:
-    from bough.api.files import (
+    from bough.api.file_answers import (
         PlacedGang,
         PlacementAnswer,
         PlaceNode,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bough.cli.output import count, printable
 
 if TYPE_CHECKING:
-    from bough.api.files import (
+    from bough.api.file_answers import (
         AssignedPodSet,
         PlanAnswer,
         PlannedEviction,

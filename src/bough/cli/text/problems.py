@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bough.cli.output import count, printable
 
 if TYPE_CHECKING:
-    from bough.api.files import CheckAnswer, FileProblem
+    from bough.api.file_answers import CheckAnswer, FileProblem
 
 
 def problem_line(problem: FileProblem) -> str:
