@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.core.cycle.victim_search import MOST_TO_EXCHANGE
+from bough.core.cycle.best_victims import MOST_TO_EXCHANGE
 from bough.model.cluster import Resources
 from bough.model.gang import Gang, Pod
 from bough.model.plan import Plan

@@ -35,7 +35,7 @@ Victims
 - tiers: from which other queues, and with which advantage
 - victim: what ends together: a gang, or a part of it
 - victims: the search loop: take in order until it fits, put back what is not needed
-- victim_search: a better set of victims, where there is one
+- best_victims: a better set of victims, where there is one
 - room: whether there would be a place, asked again and again while victims come and go
 
 The state

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from bough.core.cycle.best_victims import MOST_TO_EXCHANGE, MOST_UNITS, Actions, improve
 from bough.core.cycle.candidates import Candidates
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.offers import Offer
 from bough.core.cycle.room import room_for
 from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
-from bough.core.cycle.victim_search import MOST_TO_EXCHANGE, MOST_UNITS, Actions, improve
 from bough.core.cycle.victims import search
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import can_spare

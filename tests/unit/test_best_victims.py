@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.core.cycle import victim_search
-from bough.core.cycle.victim_search import Actions, cost_of, improve, maximal
+from bough.core.cycle import best_victims
+from bough.core.cycle.best_victims import Actions, cost_of, improve, maximal
 from bough.core.cycle.victims import search
 
 
@@ -148,9 +148,9 @@ def test_of_many_units_one_is_exchanged_for_several() -> None:
 def test_the_work_is_bounded() -> None:
     """Many sets are nearly alike, and none is better than what was found first."""
     table = Table(300)
-    table.best([Thing(f"a{at:02}", 20 + at % 7) for at in range(victim_search.MOST_UNITS)])
+    table.best([Thing(f"a{at:02}", 20 + at % 7) for at in range(best_victims.MOST_UNITS)])
 
-    assert table.takes < 3 * victim_search.MOST_TAKES
+    assert table.takes < 3 * best_victims.MOST_TAKES
 
 
 things = st.builds(
