@@ -165,6 +165,40 @@ def test_every_kind_of_configuration_is_answered(team):
     assert [] == asked(team, "GET", "/api/configs/role")
 
 
+def test_pod_templates_are_kept_by_name_and_removed_unless_a_pool_names_them(team):
+    path, template = "/api/configs/pod_template", {"spec": {"tolerations": [{"key": "gpu"}]}}
+    put = {"configs": {"gpu": template, "rack": {"metadata": {"labels": {"a": "b"}}}}}
+    assert put["configs"] == team.send("PUT", path, put)
+    assert put["configs"] == asked(team, "GET", path)
+    changes = {"configs_dict": {"common_pod_template": ["gpu"]}}
+    team.send("PATCH", "/api/configs/pool/team", changes)
+
+    assert (409, "Pod template gpu is used by pool team.") == team.refused(
+        "PUT", path, {"configs": {"gpu": None}}
+    )
+    assert ["gpu"] == list(team.send("PUT", path, {"configs": {"rack": None}}))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ([], "Pod template t: expected an object, not '[]'."),
+        ({"kind": "Pod"}, "Pod template t: there is no field 'kind' here."),
+        ({"spec": []}, "Pod template t.spec: expected an object, not '[]'."),
+        (
+            {"metadata": {"name": "x"}},
+            "Pod template t.metadata: there is no field 'name' here.",
+        ),
+        ({"spec": {"nodeName": "x"}}, "Pod template t.spec.nodeName: is decided by Bough."),
+    ],
+)
+def test_a_pod_template_that_is_none_is_refused_and_nothing_changes(team, template, message):
+    path = "/api/configs/pod_template"
+
+    assert (400, message) == team.refused("PUT", path, {"configs": {"t": template}})
+    assert {} == asked(team, "GET", path)
+
+
 def test_the_list_of_configurations_has_the_latest_of_each_kind_at_a_time(team):
     team.time.ms += 60_000
     before = _moment(team.time.ms - 1)

@@ -108,6 +108,7 @@ LEAST = {
         GET /api/configs/backend
         GET /api/configs/backend/{backend}
         GET /api/configs/pod_template
+        PUT /api/configs/pod_template
         GET /api/configs/group_template
         GET /api/configs/resource_validation
         GET /api/configs/backend_test

@@ -246,6 +246,8 @@ def _configs(tour: Tour, house: House) -> None:
     for kind in ("backend", "pod_template", "group_template", "resource_validation"):
         tour.ask("GET", f"/api/configs/{kind}")
     tour.ask("GET", "/api/configs/backend_test")
+    template = {"spec": {"tolerations": [{"key": "gpu"}]}}
+    tour.ask("PUT", "/api/configs/pod_template", body={"configs": {"gpu": template}})
     tour.ask("GET", "/api/configs/backend/{backend}", backend="default")
     tour.ask("GET", "/api/configs/service")
     for kind, field in (("workflow", "max_num_tasks"), ("policy", "priority_boost")):

@@ -39,7 +39,7 @@ def folder() -> Iterator[Path]:
 def outcome(settings: Settings, script: str, **spec: Any) -> list[str]:
     """What a task wrote."""
     secrets = spec.pop("secrets", {})
-    with open_hosts(settings, now_ms, lambda: None) as (host,):
+    with open_hosts(settings, now_ms, lambda: None, "site") as (host,):
         node = host.backend.nodes()[0].name
         template = TaskTemplate(command=("sh", "-c", script), **spec)
         launch = Launch("task/0", "task", node, spec=template, secrets=secrets)
@@ -56,7 +56,7 @@ def test_it_is_said_that_tasks_can_be_everybody_where_their_machine_is_believed(
 ) -> None:
     networks = ("10.0.0.0/8", "127.0.0.1/32", "::/0")
     settings = Settings(folder, gpus=1, trusted_proxies=tuple(map(ipaddress.ip_network, networks)))
-    with open_hosts(settings, now_ms, lambda: None) as (host,):
+    with open_hosts(settings, now_ms, lambda: None, "site") as (host,):
         told = [each for each in host.warnings if "can act as any user" in each]
     assert ["127.0.0.1/32", "::/0"] == [each.split()[2] for each in told]
 
@@ -99,7 +99,7 @@ def test_tasks_of_a_server_that_is_root_run_as_an_account_without_rights(folder:
     settings = Settings(folder / "data", gpus=1)
     (folder / "data").mkdir(mode=0o700)
     (folder / "data" / "admin-token").write_text("secret")
-    with open_hosts(settings, now_ms, lambda: None) as (host,):
+    with open_hosts(settings, now_ms, lambda: None, "site") as (host,):
         assert not [each for each in host.warnings if "run as root" in each]
 
     found = outcome(
@@ -153,7 +153,7 @@ def test_the_account_of_tasks_is_named_by_an_option_made_if_missing_and_root_if_
     finally:
         subprocess.run(("/usr/sbin/userdel", name), check=False, capture_output=True)
     settings = Settings(folder / "b", gpus=1, task_user="root")
-    with open_hosts(settings, now_ms, lambda: None) as (host,):
+    with open_hosts(settings, now_ms, lambda: None, "site") as (host,):
         assert [each for each in host.warnings if each.startswith("tasks run as root, and can")]
     assert ["0"] == outcome(settings, "id -u")
     for options, expected in (

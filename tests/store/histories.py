@@ -69,6 +69,9 @@ class Moody:
     def read_log(self, attempt: str, position: int = 0, *, last_lines: int | None = None) -> None:
         """It writes nothing."""
 
+    def used_by_others(self) -> dict[str, object]:
+        return {}
+
     def lead(self, leadership: object) -> None:
         """It obeys every server: a history has one at a time."""
 

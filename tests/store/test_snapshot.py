@@ -14,6 +14,7 @@ from bough.control.pools.queue_names import PoolWords
 from bough.control.scheduling.snapshot import REREAD_MS, SnapshotBuilder, SnapshotView
 from bough.core.cycle.waits import Waits
 from bough.errors import Conflict, Invalid, NotFound
+from bough.model.cluster import Resources
 from bough.model.reason import WaitReason
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
 from bough.store.migration import upgrade
@@ -275,3 +276,39 @@ def _configure(world: World, operation: str, parent: str, number: int) -> None:
     else:
         world.backend.offer((big_node(60 + number),))
         node_sync.sync(site, world.backend.name, world.backend.nodes())
+
+
+def test_what_others_hold_is_no_new_version_and_makes_nothing_else_anew(team):
+    held = {"big-node": Resources(gpus=10, pods=1)}
+    others = {team.backend.name: held}
+    builder = SnapshotBuilder(team.site, lambda: others)
+    team.submit(5, "team")
+    before = builder.take().snapshot
+    assert not builder.look()
+
+    others = {team.backend.name: {"big-node": Resources(gpus=20, pods=2)}}
+
+    assert builder.look()
+    after = builder.take().snapshot
+    assert before.version == after.version
+    assert before.nodes is after.nodes
+    queues = sorted(set(before.gangs) - {"others"})
+    assert [True] == [before.gangs[queue] is after.gangs[queue] for queue in queues]
+    (gang,) = after.gangs["others"]
+    assert ("big-node", 20) == (gang.pods[0].node, gang.pods[0].requests.gpus)
+
+
+def test_what_others_hold_is_not_given_to_tasks(team):
+    node = team.backend.nodes()[0]
+    held = {node.name: Resources(gpus=node.gpus - 5, pods=1)}
+    team.backend.used_by_others = lambda: held
+    fits, waits = team.submit(5, "team"), team.submit(5, "team")
+    team.settle()
+
+    assert [WorkflowStatus.RUNNING, WorkflowStatus.PENDING] == [
+        team.status(fits),
+        team.status(waits),
+    ]
+    held = {}
+    team.settle()
+    assert WorkflowStatus.RUNNING is team.status(waits)

@@ -14,6 +14,7 @@ from bough.model.access import RoleNames
 from bough.model.backend import BackendAbilities
 from bough.model.names import SHARED, QueueName
 from bough.store import Store
+from bough.store import settings as setting_store
 
 
 class Clock(Protocol):
@@ -46,6 +47,12 @@ class RandomIds:
     def secret(self) -> str:
         """An unguessable secret of 256 bits."""
         return secrets.token_urlsafe(32)
+
+
+def site_identity(site: Site) -> str:
+    """The identity of what the database describes, the same for all servers on it."""
+    with site.store.write() as connection:
+        return str(setting_store.claim(connection, "site", site.ids.uuid()))
 
 
 def _no_bell() -> None:

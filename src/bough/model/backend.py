@@ -6,11 +6,13 @@ often as it is asked; it decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from bough.model.cluster import Resources
 from bough.model.pool import OfferedNode
 from bough.model.task_template import TaskTemplate
 
@@ -39,6 +41,14 @@ class Launch(msgspec.Struct, frozen=True):
     spec: TaskTemplate | None = None
     #: The credentials that the task names, by name; never stored with the outbox message.
     secrets: dict[str, dict[str, str]] = {}
+    #: How long it may take to end, unless it is told otherwise.
+    grace_s: int = 30
+    #: What people look for it by, beside what is above: identities, pool, priority.
+    about: dict[str, str] = {}
+    #: Labels of its workflow.
+    labels: dict[str, str] = {}
+    #: What pods of its pool and platform have beside what it asks for, the last on top.
+    pod_templates: tuple[dict[str, Any], ...] = ()
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -47,6 +57,8 @@ class Start(msgspec.Struct, frozen=True):
     workflow_id: str
     group: str
     launches: tuple[Launch, ...]
+    #: The names of all tasks of the group.
+    tasks: tuple[str, ...] = ()
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -137,6 +149,14 @@ class BackendAbilities(msgspec.Struct, frozen=True):
     reaches_stores: bool = True
     #: Whether it bounds the memory and disk of tasks that ask for none.
     bounds_tasks: bool = False
+    #: Whether tasks can only run in images.
+    needs_images: bool = False
+    #: Whether tasks can read what others wrote, and leave something behind.
+    keeps_data: bool = True
+    #: Whether paths of files must begin with a slash.
+    absolute_files: bool = False
+    #: How large the files of a task can be together; `None`: as large as a submission.
+    file_bytes: int | None = None
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -170,6 +190,10 @@ class Backend(Protocol):
 
     def lead(self, leadership: Leadership) -> None:
         """What is ordered from now on is ordered under this lease."""
+        ...
+
+    def used_by_others(self) -> Mapping[str, Resources]:
+        """What others hold of its nodes, by node; the same object until that changes."""
         ...
 
     def start(self, start: Start) -> None:

@@ -42,6 +42,7 @@ class ConfigType(StrEnum):
     COHORT = "COHORT"
     ROLE = "ROLE"
     BACKEND = "BACKEND"
+    POD_TEMPLATE = "POD_TEMPLATE"
 
 
 class Difference(msgspec.Struct, frozen=True):

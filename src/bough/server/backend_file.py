@@ -3,12 +3,14 @@
     backends:
     - {name: default, kind: local}
     - {name: lab, kind: virtual, options: {gpus: 64}}
+    - {name: east, kind: kubernetes, options: {context: east, namespace: bough}}
 
 Pools say by `backend` which of them runs their workflows.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,11 @@ from bough.server.settings import Settings
 
 LOCAL = "local"
 VIRTUAL = "virtual"
-KINDS = (LOCAL, VIRTUAL)
+KUBERNETES = "kubernetes"
+KINDS = (LOCAL, VIRTUAL, KUBERNETES)
 #: The name of a single backend, to which pools refer by default.
 DEFAULT = "default"
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class VirtualSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,11 +44,26 @@ class LocalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The local backend has no options here: those of the command are its settings."""
 
 
+class KubernetesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a cluster is reached, and what is made in it."""
+
+    #: As kubectl finds it, if it is not said.
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str = "bough"
+    #: After how many seconds a task that does not start is given up.
+    start_timeout: int = 1_800
+
+
+_Options = VirtualSettings | LocalSettings | KubernetesSettings
 #: The type of `options`, by kind.
-_SHAPES: dict[str, type[VirtualSettings | LocalSettings]] = {
+_SHAPES: dict[str, type[_Options]] = {
     LOCAL: LocalSettings,
     VIRTUAL: VirtualSettings,
+    KUBERNETES: KubernetesSettings,
 }
+#: What a Secret of Kubernetes can hold.
+_SECRET_BYTES = 1 << 20
 
 
 class BackendSettings(msgspec.Struct, frozen=True):
@@ -52,10 +71,18 @@ class BackendSettings(msgspec.Struct, frozen=True):
 
     name: str
     kind: str
-    options: VirtualSettings | LocalSettings
+    options: _Options
 
     def abilities(self, settings: Settings) -> BackendAbilities:
         """What it can do for tasks, as far as a submitter must know."""
+        if self.kind == KUBERNETES:
+            return BackendAbilities(
+                reaches_stores=False,
+                needs_images=True,
+                keeps_data=False,
+                absolute_files=True,
+                file_bytes=_SECRET_BYTES,
+            )
         if self.kind != LOCAL:
             return BackendAbilities()
         return BackendAbilities(
@@ -72,6 +99,9 @@ def chosen_backends(settings: Settings) -> tuple[BackendSettings, ...]:
     kind = _check_kind("--backend", settings.backend)
     if kind == LOCAL:
         return (BackendSettings(DEFAULT, kind, LocalSettings()),)
+    if kind == KUBERNETES:
+        options = KubernetesSettings(settings.kubeconfig, settings.context, settings.kube_namespace)
+        return (BackendSettings(DEFAULT, kind, _check_cluster("--kube-", options)),)
     return (BackendSettings(DEFAULT, kind, VirtualSettings(settings.gpus, settings.nodes)),)
 
 
@@ -127,7 +157,22 @@ def _backend(path: Path, number: int, entry: _Entry) -> BackendSettings:
             # Paths in the file are relative to its folder.
             nodes = path.parent / options.nodes
             options = msgspec.structs.replace(options, nodes=nodes)
+    elif isinstance(options, KubernetesSettings):
+        if options.kubeconfig is not None:
+            kubeconfig = path.parent / options.kubeconfig
+            options = msgspec.structs.replace(options, kubeconfig=kubeconfig)
+        options = _check_cluster(f"{where}.options.", options)
     return BackendSettings(entry.name, kind, options)
+
+
+def _check_cluster(where: str, options: KubernetesSettings) -> KubernetesSettings:
+    if not _NAMESPACE.fullmatch(options.namespace):
+        raise Invalid(
+            f"{where}namespace: {options.namespace[:80]!r} cannot be the name of a namespace."
+        )
+    if options.start_timeout < 1:
+        raise Invalid(f"{where}start_timeout: {options.start_timeout} must be at least 1.")
+    return options
 
 
 def _path(kind: type, value: Any) -> Any:

@@ -21,11 +21,12 @@ from bough.model.cluster import Node
 from bough.model.pool import OfferedNode
 from bough.server.backend_file import (
     BackendSettings,
+    KubernetesSettings,
     VirtualSettings,
     chosen_backends,
     has_local,
 )
-from bough.server.settings import TASK_USER, Settings
+from bough.server.settings import POD_FOLDER, TASK_USER, Settings
 
 #: How nice the server's session is to others, from -20 to 19.
 GO_FIRST = "-10"
@@ -49,12 +50,12 @@ def running_lock(settings: Settings) -> Path | None:
 
 @contextmanager
 def open_hosts(
-    settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None]
+    settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None], site_id: str
 ) -> Iterator[tuple[Host, ...]]:
     """Open all backends, and close them afterwards; what they run goes on."""
     with ExitStack() as opened:
         yield tuple(
-            opened.enter_context(_open(settings, each, now_ms, wake))
+            opened.enter_context(_open(settings, each, now_ms, wake, site_id))
             for each in chosen_backends(settings)
         )
 
@@ -65,9 +66,13 @@ def _open(
     chosen: BackendSettings,
     now_ms: Callable[[], int],
     wake: Callable[[], None],
+    site_id: str,
 ) -> Iterator[Host]:
     if isinstance(chosen.options, VirtualSettings):
         yield _virtual(settings, chosen.name, chosen.options, now_ms)
+    elif isinstance(chosen.options, KubernetesSettings):
+        with _kubernetes(settings, chosen.name, chosen.options, now_ms, wake, site_id) as host:
+            yield host
     else:
         with _local(settings, chosen.name, now_ms, wake) as host:
             yield host
@@ -102,6 +107,38 @@ def _local(
     backend = LocalBackend(options, now_ms, wake, name)
     try:
         yield Host(backend, (*backend.warnings, *_about_proxies(settings)))
+    finally:
+        backend.close()
+
+
+@contextmanager
+def _kubernetes(
+    settings: Settings,
+    name: str,
+    chosen: KubernetesSettings,
+    now_ms: Callable[[], int],
+    wake: Callable[[], None],
+    site_id: str,
+) -> Iterator[Host]:
+    from bough.backends.kubernetes.backend import KubernetesBackend  # noqa: PLC0415
+    from bough.backends.kubernetes.options import KubernetesOptions  # noqa: PLC0415
+    from bough.kube.client import Client  # noqa: PLC0415
+    from bough.kube.kubeconfig import find_access  # noqa: PLC0415
+
+    options = KubernetesOptions(
+        folder=settings.data / POD_FOLDER / name,
+        site=site_id,
+        namespace=chosen.namespace,
+        start_timeout_s=chosen.start_timeout,
+        log_bytes=settings.log_bytes,
+        keep_days=settings.keep_days,
+    )
+    kubeconfig = None if chosen.kubeconfig is None else str(chosen.kubeconfig)
+    client = Client(find_access(kubeconfig, chosen.context), options.workers + 4)
+    backend = KubernetesBackend(options, client, now_ms, wake, name)
+    backend.begin()
+    try:
+        yield Host(backend)
     finally:
         backend.close()
 

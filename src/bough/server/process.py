@@ -25,7 +25,7 @@ from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.control.people.key_rotation import Rotation, rotate
 from bough.control.scheduling.loop import Bell
-from bough.control.site import Site
+from bough.control.site import Site, site_identity
 from bough.control.startup import Started, start
 from bough.errors import Invalid
 from bough.model.names import plain_name_fault
@@ -174,7 +174,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
             policy=None if settings.policy is None else str(settings.policy),
         )
         settle_task_folder(settings)
-        with open_hosts(settings, site.clock.now_ms, bell) as hosts:
+        with open_hosts(settings, site.clock.now_ms, bell, site_identity(site)) as hosts:
             engine = Engine(site, [host.backend for host in hosts], bell)
             if settings.example:
                 make_example(site, sum(each.gpus for each in hosts[0].backend.nodes() or ()))

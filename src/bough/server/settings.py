@@ -23,6 +23,8 @@ DATABASE_FILE = "bough.db"
 KEY_FILE = "credential-key"
 #: The folder of the files of tasks, in the data folder.
 TASK_FOLDER = "local"
+#: The folder of the logs of pods, in the data folder; below it one for each backend.
+POD_FOLDER = "kubernetes"
 #: The file that says where that folder is instead, in the data folder.
 TASK_FOLDER_FILE = "task-folder"
 MAXIMUM_BODY_BYTES = 8 << 20
@@ -50,6 +52,10 @@ class Settings(msgspec.Struct, frozen=True):
     #: What links to this server begin with; `None`: where it listens.
     public_url: str | None = None
     backend: str = "local"
+    #: Of the backend kubernetes: how its cluster is reached, and where in it pods are made.
+    kubeconfig: Path | None = None
+    context: str | None = None
+    kube_namespace: str = "bough"
     #: A file with several backends, instead of one kind.
     backends: Path | None = None
     #: `None`: those that are found, or a few to try it out.

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -63,6 +63,7 @@ from bough.model.backend import (
     Start,
     Stop,
 )
+from bough.model.cluster import Resources
 from bough.model.pool import OfferedNode
 
 LOG = logging.getLogger(__name__)
@@ -151,6 +152,10 @@ class LocalBackend:
     def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that this machine offers."""
         return self._nodes
+
+    def used_by_others(self) -> Mapping[str, Resources]:
+        """Nothing: its nodes are its own."""
+        return {}
 
     def lead(self, leadership: Leadership) -> None:
         """What is ordered from now on is ordered under this lease."""

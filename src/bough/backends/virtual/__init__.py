@@ -6,7 +6,7 @@ For demonstrations, tests and what-ifs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -26,6 +26,7 @@ from bough.model.backend import (
     Start,
     Stop,
 )
+from bough.model.cluster import Resources
 from bough.model.pool import OfferedNode
 
 GPUS_PER_NODE = 8
@@ -69,6 +70,10 @@ class VirtualBackend:
     def offer(self, nodes: Iterable[OfferedNode]) -> None:
         """Have these nodes from now on."""
         self._nodes = tuple(nodes)
+
+    def used_by_others(self) -> Mapping[str, Resources]:
+        """Nothing: its nodes are its own."""
+        return {}
 
     def lead(self, leadership: Leadership) -> None:
         """Nothing runs, so nothing runs twice."""

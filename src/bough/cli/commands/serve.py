@@ -60,10 +60,24 @@ key_file_option = click.option(
 @key_file_option
 @click.option(
     "--backend",
-    type=click.Choice(["local", "virtual"]),
+    type=click.Choice(["local", "virtual", "kubernetes"]),
     default="local",
     show_default=True,
-    help="Run tasks as processes of this machine, or only let them hold GPUs.",
+    help="Run tasks as processes of this machine or as pods, or only let them hold GPUs.",
+)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="How the backend kubernetes reaches its cluster (default: as kubectl finds it).",
+)
+@click.option("--context", metavar="NAME", help="The context of the kubeconfig (default: its own).")
+@click.option(
+    "--kube-namespace",
+    metavar="NAME",
+    default="bough",
+    show_default=True,
+    help="The namespace of the cluster in which pods are made.",
 )
 @click.option(
     "--backends",
@@ -194,7 +208,7 @@ def serve(
 
     The first start writes a token for the first administrator to admin-token in the data folder.
     """
-    files = {each: options.pop(each) for each in ("nodes", "backends", "policy")}
+    files = {each: options.pop(each) for each in ("nodes", "backends", "policy", "kubeconfig")}
     sizes = {each: options.pop(each) for each in ("cpus", "memory", "storage")}
     for each in ("gpus", *sizes):
         if files["nodes"] is not None and (sizes | options)[each] is not None:

@@ -4,11 +4,12 @@
 - backend_watch: what one backend has and sees, written down; it fails alone
 - machines: backends of one machine; which server speaks for each, which does not answer
 - snapshot: the store at one moment as a Snapshot for the core; keeps what did not change
+- other_pods: what others hold of the nodes, as gangs that no plan touches
 - live_workflows: unfinished workflows in memory, in step with the store
 - wait_causes: why groups wait, stored once for each cause
 - apply_plan: a plan becomes true in one transaction; a stale one is discarded
 - outbox: sends decisions to the backends, again until they have them
-- after_restore: forgetting what was true before a restore of the database
+- after_restore: forgetting what was true before a restore; ending what runs without a record
 - timeouts: groups that wait or run for longer than their workflow allows
 - live_plan: the loop's view and the memo of its plan, which questions are answered from
 - explanation: why a workflow waits, by asking the live plan; nothing of it is applied

@@ -37,6 +37,19 @@ def stop_unknown(site: Site, seen: Sequence[Observation]) -> Stop | None:
     return Stop(unknown, "restore", grace_s) if unknown else None
 
 
+def stop_strays(site: Site, seen: Sequence[Observation]) -> Stop | None:
+    """End what runs and holds nothing: its end is written down, or it was never known."""
+    alive = [each.attempt for each in seen if each.sight in _ALIVE]
+    if not alive:
+        return None
+    with site.store.read() as connection:
+        tasks = task_store.attempts(connection, alive)
+        grace_s = read_workflow_settings(connection).termination_grace_s
+    holding = {task.attempt for task in tasks if task.status.holds_node}
+    strays = tuple(each for each in alive if each not in holding)
+    return Stop(strays, "stray", grace_s) if strays else None
+
+
 def note_attended(site: Site, backend: str, restore: str) -> None:
     """Record that this restore is dealt with."""
     with site.store.write() as connection:

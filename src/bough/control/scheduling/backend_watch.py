@@ -7,7 +7,7 @@ nothing starts on its nodes, its pools are OFFLINE, and nothing that ran there c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from bough.control.nodes import node_sync
@@ -16,6 +16,7 @@ from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.errors import BoughError, NotLeading
 from bough.model.backend import Backend, Observation, Start, Stop
+from bough.model.cluster import Resources
 from bough.model.pool import OfferedNode
 from bough.store import nodes as node_store
 from bough.store.lease import Lease
@@ -123,15 +124,25 @@ class BackendWatch:
     def _observe(self) -> None:
         """Write down what it sees, as far as it is new."""
         now_ms = self._site.clock.now_ms()
-        if abs(now_ms - self._looked_ms) >= LOOK_MS:
+        all_of_it = abs(now_ms - self._looked_ms) >= LOOK_MS
+        if all_of_it:
             self._cache.clear()
             self._looked_ms = now_ms
         seen = self.ask(self.backend.observe)
+        if all_of_it and self.backend.machine is None:
+            self._sweep(seen)
         news = self._cache.news(seen)
         if news:
             ended = observations.observe(self._site, news)
             self.ask(lambda: self.backend.forget(ended))
             self._cache.keep(seen)
+
+    def _sweep(self, seen: Sequence[Observation]) -> None:
+        """Now and then, end what runs there and holds nothing in the store."""
+        stop = after_restore.stop_strays(self._site, seen)
+        if stop is not None:
+            LOG.warning("%d attempts run without holding anything, and end", len(stop.attempts))
+            self.ask(lambda: self.backend.stop(stop))
 
     def ask(self, ask: Callable[[], Answer]) -> Answer:
         """The answer of the backend; whatever it raises becomes a `BackendFault`."""
@@ -167,6 +178,10 @@ class LedBackend:
     def nodes(self) -> tuple[OfferedNode, ...] | None:
         """The nodes that it has now."""
         return self._backend.nodes()
+
+    def used_by_others(self) -> Mapping[str, Resources]:
+        """What others hold of its nodes."""
+        return self._backend.used_by_others()
 
     def forget(self, attempts: tuple[str, ...]) -> None:
         """The end of these was written down."""

@@ -20,6 +20,7 @@ from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.fair_turns import FairTurns
 from bough.control.pools.pool_config import read_pool_setup
 from bough.control.pools.queue_names import PoolWords
+from bough.control.scheduling.other_pods import Others
 from bough.control.scheduling.pool_remedies import PoolSource
 from bough.control.scheduling.snapshot import SnapshotBuilder, SnapshotView
 from bough.control.site import Site
@@ -86,9 +87,12 @@ class Decided(msgspec.Struct, frozen=True):
 class LivePlan:
     """The last view of the store, with the memo of the plan that was made of it."""
 
-    def __init__(self, site: Site, ring: Callable[[], None] = lambda: None) -> None:
-        """ring:  asks for a plan that is due."""
+    def __init__(
+        self, site: Site, ring: Callable[[], None] = lambda: None, others: Others = dict
+    ) -> None:
+        """ring:  asks for a plan that is due. others:  what others hold of the nodes."""
         self._site = site
+        self._others = others
         self._ring = ring
         #: Whether a loop plans as soon as something changes.
         self.followed = False
@@ -239,7 +243,7 @@ class LivePlan:
             cycle.close()
 
     def _forget(self) -> None:
-        self.builder = SnapshotBuilder(self._site)
+        self.builder = SnapshotBuilder(self._site, self._others)
         self._memo = Memo()
         self._view: SnapshotView | None = None
         self._cycle: ExplainedCycle | None = None

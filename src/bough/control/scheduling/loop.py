@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from time import monotonic, thread_time
 
@@ -22,6 +22,7 @@ from bough.control.scheduling.machines import MachineWatch, OtherMachines
 from bough.control.site import Site
 from bough.errors import BoughError, NotLeading
 from bough.model.backend import Backend
+from bough.model.cluster import Resources
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ class Scheduler:
         ]
         self._watch()
         #: Questions are answered from it, by any thread.
-        self.live = LivePlan(site, ring)
+        self.live = LivePlan(site, ring, self._held_by_others)
         self._leads = False
         #: The last restore of the database that this server knows of.
         self._restore = ""
@@ -193,6 +194,10 @@ class Scheduler:
         self.live.followed = False
         self._lease.release()
         self._leads = False
+
+    def _held_by_others(self) -> dict[str, Mapping[str, Resources]]:
+        """What others hold of the nodes of each backend."""
+        return {each.name: each.used_by_others() for each in self._backends}
 
     def _lead(self) -> bool:
         leads = self._lease.held()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from bough.control.config.pod_templates import names_for, read_templates
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.credentials import read_secret
@@ -24,9 +25,10 @@ from bough.control.workflows.lifecycle import is_victim
 from bough.control.workflows.workflow_changes import START
 from bough.errors import Conflict, Invalid, NotLeading, Unavailable
 from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
+from bough.model.pool import Json, Pool
 from bough.model.record import EventKind, OutboxMessage
 from bough.model.subpool import Subpool
-from bough.model.workflow import Group, Task, Workflow
+from bough.model.workflow import Group, Task, TaskSpec, Workflow
 from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
@@ -70,6 +72,11 @@ class _Files(NamedTuple):
     #: By group: the credentials that its tasks name; `None`: there is none of that name; an error:
     #: why it cannot be decrypted.
     secrets: Mapping[str, Mapping[str, dict[str, str] | Unavailable | None]]
+    #: How long a task may take to end.
+    grace_s: int = 30
+    #: The configured pools of workflows, by the name that these were submitted to; pod templates.
+    configured: Mapping[str, Pool] = {}
+    templates: Mapping[str, Json] = {}
 
 
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
@@ -281,6 +288,9 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         uuids = sorted({group.workflow_uuid for group in groups})
         workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
         pools = pool_store.identities(connection, {each.pool for each in workflows.values()})
+        termination_s = read_workflow_settings(connection).termination_grace_s
+        templates = read_templates(connection)
+        configured = _configured(connection, workflows.values()) if templates else {}
         secrets = {
             group.uuid: {
                 name: _secret(connection, site, workflows[group.workflow_uuid].submitted_by, name)
@@ -294,7 +304,22 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         workflows,
         pools,
         secrets,
+        termination_s,
+        configured,
+        templates,
     )
+
+
+def _configured(connection: sa.Connection, workflows: Iterable[Workflow]) -> dict[str, Pool]:
+    """The pools that workflows were submitted to, themselves or by a subpool."""
+    found: dict[str, Pool] = {}
+    for name in {each.pool for each in workflows}:
+        pool = pool_store.find(connection, name)
+        if isinstance(pool, Subpool):
+            pool = pool_store.find_pool(connection, pool.parent)
+        if pool is not None:
+            found[name] = pool
+    return found
 
 
 def _secret(
@@ -321,7 +346,8 @@ def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
             for spec in group.spec.tasks
             if spec.name in tasks
         )
-        yield Start(workflow.workflow_id, group.name, launches)
+        names = tuple(spec.name for spec in group.spec.tasks)
+        yield Start(workflow.workflow_id, group.name, launches, names)
 
 
 def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Launch:
@@ -353,7 +379,36 @@ def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Laun
         storage_bytes=spec.storage_bytes,
         spec=spec.launch,
         secrets=seen,
+        grace_s=files.grace_s,
+        about=_about(workflow, group, task, spec),
+        labels=workflow.labels,
+        pod_templates=_templates(files, workflow, task, spec),
     )
+
+
+def _templates(
+    files: _Files, workflow: Workflow, task: Task, spec: TaskSpec
+) -> tuple[dict[str, Json], ...]:
+    """The templates of its pool, and of its platform on top."""
+    if not files.templates:
+        return ()
+    names = names_for(files.configured.get(workflow.pool), spec.platform)
+    for name in names:
+        if name not in files.templates:
+            raise _Unstartable(task.attempt, f"Pod template {name} does not exist.")
+    return tuple(files.templates[name] for name in names)
+
+
+def _about(workflow: Workflow, group: Group, task: Task, spec: TaskSpec) -> dict[str, str]:
+    """What people look for a task by, where it runs."""
+    return {
+        "workflow_uuid": workflow.uuid,
+        "group_uuid": group.uuid,
+        "lead_container": str(task.lead).lower(),
+        "pool": workflow.pool,
+        "platform": spec.platform or "",
+        "priority": workflow.priority.value,
+    }
 
 
 def _credentials(group: Group, tasks: Iterable[Task]) -> list[str]:

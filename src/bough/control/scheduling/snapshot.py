@@ -17,6 +17,7 @@ from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, nodes_of
 from bough.control.pools.pool_config import PoolSetup, node_sets, read_pool_setup, uses
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.scheduling.live_workflows import LiveGroup, LiveWorkflows
+from bough.control.scheduling.other_pods import OtherPods, Others
 from bough.control.scheduling.wait_causes import WaitCauses
 from bough.control.site import Site
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
@@ -121,8 +122,10 @@ class _Line:
 class SnapshotBuilder:
     """Takes snapshots, and remembers the last one; only what has changed is read and made again."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, others: Others = dict) -> None:
+        """others:  what others hold of the nodes of each backend, by the names of both."""
         self._site = site
+        self._others = OtherPods(others)
         self._live = LiveWorkflows()
         self._policies = PolicyReader()
         self._policy = OSMO
@@ -158,7 +161,8 @@ class SnapshotBuilder:
             self._touched = None
         elif self._touched is not None:
             self._touched |= touched
-        return self._touched is None or bool(self._touched)
+        others = self._others.look(self._frame.names)
+        return self._touched is None or bool(self._touched) or others
 
     def expect(self, version: int) -> None:
         """The next version is the builder's own plan, and nothing in it is news."""
@@ -189,8 +193,11 @@ class SnapshotBuilder:
             nodes=frame.nodes,
             topologies=frame.topologies,
             gangs={
-                queue: line.gangs() if queue in dirty else last.gangs[queue]
-                for queue, line in sorted(self._lines.items())
+                **self._others.gangs,
+                **{
+                    queue: line.gangs() if queue in dirty else last.gangs[queue]
+                    for queue, line in sorted(self._lines.items())
+                },
             },
             progress={
                 self._gangs[uuid][1].name: Progress(nominated=True)

@@ -17,6 +17,7 @@ from bough.control.pools.pool_config import offline_reason, status_of, unallocat
 from bough.control.recording import audit, happen
 from bough.control.site import Site
 from bough.control.workflows import admission
+from bough.control.workflows.abilities import check_abilities
 from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.read_submission import check_uses
@@ -155,6 +156,7 @@ def _enter(
     _check_user(connection, actor, settings)
     largest = _largest(connection, target, spec)
     able = site.abilities_of(target.pool.backend)
+    check_abilities(spec, able, target.pool.backend)
     warnings = (
         *spec.warnings,
         *image_warnings(spec, runs_images=able.runs_images),

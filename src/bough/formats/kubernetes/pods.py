@@ -122,18 +122,35 @@ def read_pod_requests(fields: Fields) -> dict[str, int]:
     Init containers run one after the other before the containers, but for those that are always
     restarted: they run along with all that come after them.
     """
-    running = _sum(_read_container(each)[0] for each in fields.children("containers"))
+    return peak_requests(
+        [_read_container(each)[0] for each in fields.children("containers")],
+        [_read_container(each) for each in fields.children("initContainers")],
+        _read_resources(fields),
+        fields.quantities("overhead"),
+    )
+
+
+def peak_requests(
+    containers: Iterable[Mapping[str, int]],
+    init_containers: Iterable[tuple[Mapping[str, int], bool]],
+    whole: Mapping[str, int],
+    overhead: Mapping[str, int],
+) -> dict[str, int]:
+    """What a pod needs at its peak, of what its containers ask for.
+
+    init_containers:  in order, each with whether it is always restarted.
+    whole:  what the pod asks for itself, which counts instead.
+    """
     peak: dict[str, int] = {}
     lasting: dict[str, int] = {}
-    for each in fields.children("initContainers"):
-        requests, lasts = _read_container(each)
+    for requests, lasts in init_containers:
         together = _sum((lasting, requests))
         peak = _maximum(peak, together)
         if lasts:
             lasting = together
-    total = _maximum(_sum((running, lasting)), peak)
-    total.update(_read_resources(fields))
-    return _sum((total, fields.quantities("overhead")))
+    total = _maximum(_sum((_sum(containers), lasting)), peak)
+    total.update(whole)
+    return _sum((total, overhead))
 
 
 def resources_of(amounts: Mapping[str, int]) -> Resources:

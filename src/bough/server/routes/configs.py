@@ -1,7 +1,7 @@
 """Configuration of the whole server: workflow settings, policy, and what else clients ask for.
 
-Some kinds of configuration that existing clients know have nothing to say here: backends make what
-they start themselves, so there are no templates of it, and nothing is validated or tested by rules.
+Some kinds of configuration that existing clients know have nothing to say here: groups are made by
+backends themselves, so there are no templates of them, and nothing is validated by rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bough.api.configs import (
     SettingsAnswer,
 )
 from bough.api.nodes import BackendLine, BackendList
-from bough.control.config import policy, settings
+from bough.control.config import pod_templates, policy, settings
 from bough.control.nodes import node_list
 from bough.control.nodes.node_list import BackendView
 from bough.control.recording import Note
@@ -104,9 +104,17 @@ def get_backend(request: Visit, backend: FromPath[str]) -> BackendLine:
 
 @route("GET", "/api/configs/pod_template", Action.CONFIG_READ)
 def list_pod_templates(request: Visit) -> dict[str, Json]:
-    """There are none."""
-    del request
-    return {}
+    """What pods of pools and platforms have beside what their tasks ask for, by name."""
+    site, actor = caller(request)
+    return pod_templates.get_templates(site, actor)
+
+
+@route("PUT", "/api/configs/pod_template", Action.CONFIG_UPDATE)
+def put_pod_templates(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, Json]:
+    """Add or replace pod templates by name; `null` removes one that no pool names."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    return pod_templates.put_templates(site, actor, data.configs, note)
 
 
 @route("GET", "/api/configs/group_template", Action.CONFIG_READ)
@@ -152,6 +160,7 @@ HANDLERS = (
     list_backends,
     get_backend,
     list_pod_templates,
+    put_pod_templates,
     list_group_templates,
     list_resource_validations,
     list_backend_tests,

@@ -1,0 +1,172 @@
+"""What is known of one attempt: what is wanted of it, and what its pod says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from bough.backends.kubernetes.names import GROUP_UUID
+from bough.backends.kubernetes.pod_manifest import AttemptObjects
+from bough.backends.kubernetes.pod_view import PodSight, is_over, see, see_gone
+from bough.kube.objects import Pod
+from bough.model.backend import Observation, Sight, StartFault
+
+#: After its grace period, and so much more, a pod on a node that is not ready counts as lost.
+_SLACK_MS = 60_000
+
+
+class Step(Enum):
+    """What is to be done next for an attempt."""
+
+    CREATE = auto()
+    #: Whether a pod is there whose creation was not answered.
+    LOOK = auto()
+    ADD_SECRETS = auto()
+    END = auto()
+    REMOVE = auto()
+
+
+@dataclass
+class AttemptState:
+    """One attempt; it is changed under the lock of the backend."""
+
+    attempt: str
+    #: What to make of it; `None`: it was made by an earlier server, or is only to end.
+    objects: AttemptObjects | None = None
+    #: Whether its pod was, or may have been, created.
+    sent: bool = False
+    secrets_made: bool = False
+    #: The pod was told to go as nothing more is wanted of it.
+    removed: bool = False
+    #: Failures in a row.
+    failures: int = 0
+    pod: Pod | None = None
+    #: The pod was there, and is no more.
+    gone: bool = False
+    #: Until when it has to be gone at last, by the server's clock; `None`: it was not told to end.
+    stop_by_ms: int | None = None
+    #: The grace period that the apiserver was last told, as the same moment.
+    told_by_ms: int | None = None
+    ended_by_us: bool = False
+    #: Why it is ended although nobody told it to: it could not be started.
+    given_up: PodSight | None = None
+    #: Its end was written down.
+    forgotten: bool = False
+    #: Its log is read to the end, or cannot be read.
+    log_done: bool = False
+    #: Why it could not be created yet.
+    trouble: str = ""
+    sight: PodSight = field(default_factory=lambda: PodSight(Sight.STARTING))
+    since_ms: int = 0
+    begun_ms: int = 0
+
+    @property
+    def told(self) -> bool:
+        """Whether it was told to end."""
+        return self.stop_by_ms is not None
+
+    @property
+    def ending(self) -> bool:
+        """Whether its pod is to be deleted, although it may run."""
+        return self.told or self.given_up is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is seen of it."""
+        return self.sight.over
+
+    @property
+    def removable(self) -> bool:
+        """Whether its pod is needed no more."""
+        return self.forgotten and self.over and (self.log_done or not self.has_pod)
+
+    @property
+    def has_pod(self) -> bool:
+        """Whether its pod is there, as far as is known."""
+        return self.pod is not None and not self.gone
+
+    @property
+    def node(self) -> str:
+        """Where its pod is."""
+        return "" if self.pod is None else self.pod.spec.node_name
+
+    @property
+    def group(self) -> str:
+        """The identity of its group, as its pod has it."""
+        if self.objects is not None:
+            return self.objects.pod["metadata"]["labels"].get(GROUP_UUID, "")
+        return "" if self.pod is None else (self.pod.metadata.labels or {}).get(GROUP_UUID, "")
+
+    def next_step(self) -> Step | None:
+        """What is to be done next; `None`: nothing."""
+        if not self.has_pod:
+            if self.gone or self.over:
+                return None
+            if self.ending:
+                return Step.LOOK
+            return None if self.objects is None else Step.CREATE
+        if self.removable:
+            return None if self.removed else Step.REMOVE
+        if self.over or self.pod is None or is_over(self.pod):
+            return None
+        if self.ending:
+            by_ms = self.told_by_ms
+            sooner = by_ms is not None and (self.stop_by_ms or by_ms) < by_ms - 1_000
+            return Step.END if not self.ended_by_us or sooner else None
+        wanted = self.objects is not None and self.objects.secrets and not self.secrets_made
+        return Step.ADD_SECRETS if wanted else None
+
+    def observed(self) -> Observation:
+        """What is seen of it."""
+        return self.sight.observed(self.attempt, self.since_ms)
+
+    def take(self, pod: Pod, now_ms: int) -> bool:
+        """Take in what its pod says; whether that is something new."""
+        if self.pod is not None and self.pod.metadata.uid not in ("", pod.metadata.uid):
+            return False
+        self.pod, self.sent, self.trouble = pod, True, ""
+        if not self.begun_ms:
+            self.begun_ms = now_ms
+        if pod.metadata.deletion_timestamp is not None and self.told_by_ms is None:
+            grace_s = pod.metadata.deletion_grace_period_seconds or 0
+            self.told_by_ms = now_ms + grace_s * 1_000
+        seen = see(pod, told=self.told)
+        if seen.sight is Sight.UNSTARTABLE and not is_over(pod):
+            # It holds its place until its pod is gone.
+            self.given_up = self.given_up or seen
+            seen = PodSight(Sight.STARTING, seen.message)
+        return self.put(seen, now_ms)
+
+    def take_gone(self, now_ms: int) -> bool:
+        """Its pod is there no more; whether that is something new."""
+        self.gone = True
+        return self.put(see_gone(self.sight, told=self.told), now_ms)
+
+    def put(self, seen: PodSight, now_ms: int) -> bool:
+        """See something of it; an end stands, whatever is seen afterwards."""
+        if self.over:
+            return False
+        if seen.over and self.given_up is not None and not self.told:
+            seen = self.given_up
+        if seen == self.sight and self.since_ms:
+            return False
+        if seen.sight is not self.sight.sight or not self.since_ms:
+            self.since_ms = now_ms
+        self.sight = seen
+        return True
+
+    def give_up(self, timeout_ms: int, now_ms: int) -> bool:
+        """Whether it takes too long to start, and so is ended from now on."""
+        waits = self.sight.sight is Sight.STARTING and not self.ending
+        if not waits or now_ms - self.begun_ms < timeout_ms:
+            return False
+        fault = StartFault.IMAGE_PULL if self.sight.pulling else StartFault.TIMEOUT
+        said = self.sight.message or self.trouble
+        text = f"It did not start within {timeout_ms // 1_000} seconds. {said}".strip()
+        self.given_up = PodSight(Sight.UNSTARTABLE, text, fault=fault)
+        return True
+
+    def is_stuck(self, now_ms: int) -> bool:
+        """Whether its pod should have been gone long ago."""
+        by_ms = self.told_by_ms
+        return by_ms is not None and not self.over and now_ms - by_ms > _SLACK_MS

@@ -1,0 +1,346 @@
+"""The backend `kubernetes`: notes what is wanted, lets workers do it, and says what is seen.
+
+The apiserver keeps everything: a pod has the name of its attempt, so nothing is made twice, and
+what a crash swallowed is made up for when the next server is reminded of what was decided.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from bough.backends.kubernetes.attempt_state import AttemptState, Step
+from bough.backends.kubernetes.cluster_state import ClusterState
+from bough.backends.kubernetes.log_folders import LogFolders
+from bough.backends.kubernetes.log_keeper import LogKeeper
+from bough.backends.kubernetes.names import attempt_of
+from bough.backends.kubernetes.options import KubernetesOptions
+from bough.backends.kubernetes.pod_manifest import Unstartable, make_objects
+from bough.backends.kubernetes.pod_view import TASK_CONTAINER, PodSight
+from bough.backends.kubernetes.pod_writer import PodWriter
+from bough.backends.kubernetes.work_queue import WorkQueue
+from bough.errors import NotLeading, Unavailable
+from bough.kube.client import Client, Event, EventKind
+from bough.kube.objects import NODES, PODS, Node, Pod
+from bough.kube.watching import Follower, Relisted
+from bough.model.backend import (
+    Launch,
+    Leadership,
+    LogPart,
+    Machine,
+    Observation,
+    Sight,
+    Start,
+    Stop,
+)
+from bough.model.cluster import Resources
+from bough.model.pool import OfferedNode
+
+LOG = logging.getLogger(__name__)
+#: How long a watch may fail before nothing is started there any more.
+_AWAY_S = 10.0
+#: A pod is never taken away without its kubelet.
+_LEAST_GRACE_S = 1
+
+
+def _nothing() -> None:
+    """The default of `wake`."""
+
+
+class KubernetesBackend:
+    """Runs tasks as pods. Any thread can call it."""
+
+    def __init__(
+        self,
+        options: KubernetesOptions,
+        client: Client,
+        now_ms: Callable[[], int],
+        wake: Callable[[], None] = _nothing,
+        name: str = "default",
+    ) -> None:
+        self._options = options
+        self._client = client
+        self._now_ms = now_ms
+        self._wake = wake
+        self._name = name
+        self._lock = threading.RLock()
+        self._attempts: dict[str, AttemptState] = {}
+        self._cluster = ClusterState(name)
+        self._leadership = Leadership(0, 0)
+        self._away_since: float | None = None
+        self._folders = LogFolders(options.folder, options.keep_days)
+        self._logs = LogKeeper(client, self._folders, options.log_bytes, now_ms, self._log_done)
+        self._writer = PodWriter(client, options, self._lock, now_ms)
+        self._queue = WorkQueue(self._work, options.workers, "kube-pods")
+        self._nodes = Follower(client, NODES, self._hear_node)
+        self._pods = Follower(client, PODS, self._hear_pod)
+
+    def begin(self) -> None:
+        """Begin to follow the cluster; until it is known, no nodes are."""
+        self._queue.start()
+        self._logs.start()
+        self._nodes.start()
+        self._pods.start()
+
+    def close(self) -> None:
+        """Let go of everything; all pods go on."""
+        self._nodes.stop(5.0)
+        self._pods.stop(5.0)
+        self._queue.close()
+        self._logs.close()
+        self._client.close()
+
+    @property
+    def name(self) -> str:
+        """The name that pools refer to."""
+        return self._name
+
+    @property
+    def machine(self) -> Machine | None:
+        """It belongs to none: every server can reach the apiserver."""
+        return None
+
+    def nodes(self) -> tuple[OfferedNode, ...] | None:
+        """The nodes of the cluster; `None` until all pods are known, too."""
+        failure = self._nodes.failure or self._pods.failure
+        now = time.monotonic()
+        if not failure:
+            self._away_since = None
+        elif self._away_since is None:
+            self._away_since = now
+        if not (self._nodes.wait_until_listed(0) and self._pods.wait_until_listed(0)):
+            if failure:
+                raise Unavailable(failure)
+            return None
+        if self._away_since is not None and now - self._away_since > _AWAY_S:
+            raise Unavailable(failure)
+        with self._lock:
+            groups = {each.group for each in self._attempts.values()}
+        self._writer.sweep_services(self._leadership.number, groups)
+        with self._lock:
+            return self._cluster.offered()
+
+    def used_by_others(self) -> Mapping[str, Resources]:
+        """What pods that are not of this site hold, by node."""
+        with self._lock:
+            return self._cluster.used()
+
+    def lead(self, leadership: Leadership) -> None:
+        """What is ordered from now on is ordered under this lease."""
+        with self._lock:
+            if leadership.number != self._leadership.number:
+                # What was ordered before and is not made yet may not be wanted any more.
+                for each in [a for a in self._attempts.values() if not a.sent and not a.over]:
+                    del self._attempts[each.attempt]
+            self._leadership = leadership
+
+    def start(self, start: Start) -> None:
+        """Note that tasks are to start; those that are known already are left alone."""
+        with self._lock:
+            self._check_lease()
+            for launch in start.launches:
+                known = self._attempts.get(launch.attempt)
+                if known is None:
+                    known = self._accept(launch)
+                if not known.over and known.objects is None:
+                    self._prepare(known, start, launch)
+                self._queue.note(launch.attempt)
+
+    def stop(self, stop: Stop) -> None:
+        """Note that attempts are to end; those that are unknown count as ended."""
+        now_ms = self._now_ms()
+        by_ms = now_ms + max(_LEAST_GRACE_S, stop.grace_s) * 1_000
+        with self._lock:
+            self._check_lease()
+            for attempt in stop.attempts:
+                known = self._attempts.get(attempt)
+                if known is None:
+                    known = self._attempts[attempt] = AttemptState(attempt, begun_ms=now_ms)
+                if known.stop_by_ms is None or by_ms < known.stop_by_ms:
+                    known.stop_by_ms = by_ms
+                if not known.sent and known.pod is None:
+                    known.objects = None
+                    known.put(PodSight(Sight.ENDED, "It was not started.", told=True), now_ms)
+                self._queue.note(attempt)
+        self._wake()
+
+    def observe(self) -> tuple[Observation, ...]:
+        """All attempts, ended ones included, until they are forgotten."""
+        with self._lock:
+            self._look_at_times()
+            return tuple(each.observed() for each in self._attempts.values() if not each.forgotten)
+
+    def forget(self, attempts: tuple[str, ...]) -> None:
+        """Their end is written down: their pods go when their logs are whole."""
+        with self._lock:
+            for attempt in attempts:
+                known = self._attempts.get(attempt)
+                if known is not None and known.over:
+                    known.forgotten = True
+                    self._queue.note(attempt)
+        self._folders.expire()
+
+    def read_log(
+        self,
+        attempt: str,
+        position: int = 0,
+        *,
+        last_lines: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> LogPart | None:
+        """The log of an attempt from a position on, or its last lines; `None`: there is none."""
+        return self._folders.read(attempt, position, last_lines, limit_bytes)
+
+    # What is wanted
+
+    def _check_lease(self) -> None:
+        """Refuse an order that was held up on its way here, until another server may decide."""
+        if not self._leads():
+            raise NotLeading
+
+    def _leads(self) -> bool:
+        boot_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        return boot_ms < self._leadership.until_ms
+
+    def _accept(self, launch: Launch) -> AttemptState:
+        now_ms = self._now_ms()
+        known = AttemptState(launch.attempt, begun_ms=now_ms, since_ms=now_ms)
+        self._attempts[launch.attempt] = known
+        if launch.started_ms is not None:
+            known.gone = True
+            known.put(PodSight(Sight.LOST, "Its pod is gone."), now_ms)
+        return known
+
+    def _prepare(self, known: AttemptState, start: Start, launch: Launch) -> None:
+        options = self._options
+        try:
+            known.objects = make_objects(options.site, options.namespace, start, launch)
+        except Unstartable as error:
+            known.put(PodSight(Sight.UNSTARTABLE, str(error)), self._now_ms())
+
+    def _look_at_times(self) -> None:
+        """End what does not start in time; what does not end on a lost node is lost."""
+        now_ms = self._now_ms()
+        for each in self._attempts.values():
+            if each.over:
+                continue
+            if each.give_up(self._options.start_timeout_s * 1_000, now_ms):
+                self._queue.note(each.attempt)
+            elif each.is_stuck(now_ms) and not self._cluster.is_ready(each.node):
+                each.take_gone(now_ms)
+
+    # What is done, by the workers
+
+    def _work(self, attempt: str) -> float | None:
+        """Do the next step for an attempt; after how long to look again."""
+        with self._lock:
+            known = self._attempts.get(attempt)
+            if known is None:
+                return None
+            if known.removable and not known.has_pod:
+                self._drop(known)
+                return None
+            step = known.next_step()
+            if step is None:
+                return None
+            if not self._leads():
+                # Another server decides, or this one soon will again.
+                return 1.0
+            before = known.sight
+            if step is Step.CREATE:
+                known.sent = True
+        again_s = self._writer.do(step, known)
+        if known.sight != before:
+            self._wake()
+        if again_s is None:
+            self._queue.note(attempt)
+        return again_s
+
+    def _drop(self, known: AttemptState) -> None:
+        """Keep nothing of an attempt; the Service of its group goes with the last of them."""
+        del self._attempts[known.attempt]
+        group = known.group
+        if group and not any(each.group == group for each in self._attempts.values()):
+            self._writer.drop_service(group)
+
+    def _log_done(self, attempt: str) -> None:
+        with self._lock:
+            known = self._attempts.get(attempt)
+            if known is not None:
+                known.log_done = True
+        self._queue.note(attempt)
+
+    # What is heard, by the watches
+
+    def _hear_node(self, heard: Relisted[Node] | Event[Node]) -> None:
+        with self._lock:
+            changed = self._cluster.hear_node(heard)
+        if changed:
+            self._wake()
+
+    def _hear_pod(self, heard: Relisted[Pod] | Event[Pod]) -> None:
+        if isinstance(heard, Relisted):
+            with self._lock:
+                self._cluster.forget_pods()
+                there = {attempt for pod in heard.items if (attempt := self._take(pod)) is not None}
+                for each in list(self._attempts.values()):
+                    if each.pod is not None and not each.gone and each.attempt not in there:
+                        self._take_gone(each)
+            news = True
+        else:
+            with self._lock:
+                news = self._hear_event(heard)
+        if news:
+            self._wake()
+
+    def _hear_event(self, event: Event[Pod]) -> bool:
+        attempt = self._own(event.object)
+        if attempt is None:
+            gone = event.kind is EventKind.DELETED
+            return self._cluster.hear_other(event.object, gone=gone)
+        before = self._attempts.get(attempt)
+        if before is None and event.kind is EventKind.DELETED:
+            return False
+        seen = None if before is None else before.sight
+        self._take(event.object)
+        known = self._attempts[attempt]
+        if event.kind is EventKind.DELETED:
+            self._take_gone(known)
+        return seen != known.sight
+
+    def _own(self, pod: Pod) -> str | None:
+        if pod.metadata.namespace != self._options.namespace:
+            return None
+        return attempt_of(pod, self._options.site)
+
+    def _take(self, pod: Pod) -> str | None:
+        """Take in a pod; the attempt that it is of, if it is one of this site."""
+        attempt = self._own(pod)
+        if attempt is None:
+            self._cluster.hear_other(pod, gone=False)
+            return None
+        known = self._attempts.get(attempt)
+        if known is None:
+            known = self._attempts[attempt] = AttemptState(attempt)
+        known.take(pod, self._now_ms())
+        if known.over and not known.log_done:
+            self._finish_log(known)
+        elif known.sight.sight is Sight.RUNNING:
+            self._logs.follow(attempt, *self._place(pod))
+        if known.next_step() is not None:
+            self._queue.note(attempt)
+        return attempt
+
+    def _take_gone(self, known: AttemptState) -> None:
+        known.take_gone(self._now_ms())
+        self._finish_log(known)
+        self._queue.note(known.attempt)
+
+    def _finish_log(self, known: AttemptState) -> None:
+        if known.pod is not None and not known.log_done:
+            self._logs.finish(known.attempt, *self._place(known.pod))
+
+    def _place(self, pod: Pod) -> tuple[str, str, str]:
+        return self._options.namespace, pod.metadata.name, TASK_CONTAINER

@@ -1,0 +1,104 @@
+"""Nodes of a cluster as they were last heard of, and what pods of others hold on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bough.backends.kubernetes.node_view import added, is_ready, offered, used
+from bough.backends.kubernetes.pod_view import is_over
+from bough.kube.client import Event, EventKind
+from bough.kube.objects import Node, Pod
+from bough.kube.watching import Relisted
+from bough.model.cluster import Resources
+from bough.model.pool import OfferedNode
+
+
+class ClusterState:
+    """What is there; changed under the lock of the backend."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._nodes: dict[str, OfferedNode] = {}
+        self._ready: set[str] = set()
+        self._offered: tuple[OfferedNode, ...] | None = None
+        #: By uid: where a pod of others is, and what it holds.
+        self._others: dict[str, tuple[str, Resources]] = {}
+        self._on_node: dict[str, dict[str, Resources]] = {}
+        self._used: dict[str, Resources] = {}
+        #: Nodes on which that is to be added up again.
+        self._dirty: set[str] = set()
+
+    def offered(self) -> tuple[OfferedNode, ...]:
+        """All nodes, by name; the same object until something changes."""
+        if self._offered is None:
+            self._offered = tuple(self._nodes[name] for name in sorted(self._nodes))
+        return self._offered
+
+    def is_ready(self, node: str) -> bool:
+        """Whether a node is there, and its kubelet answers."""
+        return node in self._ready
+
+    def used(self) -> Mapping[str, Resources]:
+        """What pods of others hold, by node; a new object whenever something changes."""
+        if self._dirty:
+            after = dict(self._used)
+            for node in sorted(self._dirty):
+                held = self._on_node.get(node)
+                if held:
+                    after[node] = added(held.values())
+                else:
+                    after.pop(node, None)
+            self._used = after
+            self._dirty.clear()
+        return self._used
+
+    def hear_node(self, heard: Relisted[Node] | Event[Node]) -> bool:
+        """Take in what was heard; whether what is offered has changed."""
+        if isinstance(heard, Relisted):
+            before = self._nodes
+            self._nodes = {}
+            self._ready.clear()
+            for node in heard.items:
+                self._put(node)
+            changed = before != self._nodes
+        elif heard.kind is EventKind.DELETED:
+            name = heard.object.metadata.name
+            self._ready.discard(name)
+            changed = self._nodes.pop(name, None) is not None
+        else:
+            changed = self._put(heard.object)
+        if changed:
+            self._offered = None
+        return changed
+
+    def forget_pods(self) -> None:
+        """All pods of others are told anew."""
+        self._dirty.update(self._on_node)
+        self._others.clear()
+        self._on_node.clear()
+
+    def hear_other(self, pod: Pod, *, gone: bool) -> bool:
+        """Take in a pod of others; whether what it holds has changed."""
+        node, uid = pod.spec.node_name, pod.metadata.uid
+        before = self._others.get(uid)
+        after = None if gone or not node or is_over(pod) else (node, used(pod))
+        if before == after:
+            return False
+        if before is not None:
+            del self._others[uid]
+            del self._on_node[before[0]][uid]
+            self._dirty.add(before[0])
+        if after is not None:
+            self._others[uid] = after
+            self._on_node.setdefault(node, {})[uid] = after[1]
+            self._dirty.add(node)
+        return True
+
+    def _put(self, node: Node) -> bool:
+        name = node.metadata.name
+        (self._ready.add if is_ready(node) else self._ready.discard)(name)
+        made = offered(node, self._backend)
+        if self._nodes.get(name) == made:
+            return False
+        self._nodes[name] = made
+        return True

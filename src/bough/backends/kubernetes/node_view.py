@@ -1,0 +1,91 @@
+"""What a cluster offers: its nodes, and what pods of others use of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from bough.errors import Invalid
+from bough.formats.kubernetes.pods import peak_requests
+from bough.formats.yaml.quantity import parse_fraction
+from bough.kube.objects import Container, Node, Pod, Resources
+from bough.model.cluster import Resources as Amounts
+from bough.model.pool import OfferedNode
+
+GPU = "nvidia.com/gpu"
+_CPU, _MEMORY, _STORAGE, _PODS = "cpu", "memory", "ephemeral-storage", "pods"
+#: Taints that keep pods off a node; another is only a wish.
+_KEEPS_OFF = ("NoSchedule", "NoExecute")
+_DEFAULT_PODS = 110
+
+
+def offered(node: Node, backend: str) -> OfferedNode:
+    """A node as the scheduler is told of it: cordoned unless kubelet, owner and taints let it."""
+    allocatable = node.status.allocatable or {}
+    amounts = {name: amount(name, value) for name, value in allocatable.items()}
+    kept_off = any(each.effect in _KEEPS_OFF for each in node.spec.taints)
+    return OfferedNode(
+        name=node.metadata.name,
+        backend=backend,
+        gpus=amounts.get(GPU, 0),
+        cpu_milli=amounts.get(_CPU, 0),
+        memory_bytes=amounts.get(_MEMORY, 0),
+        storage_bytes=amounts.get(_STORAGE, 0),
+        task_slots=amounts.get(_PODS, _DEFAULT_PODS),
+        labels=node.metadata.labels or {},
+        cordoned=node.spec.unschedulable or kept_off or not is_ready(node),
+    )
+
+
+def is_ready(node: Node) -> bool:
+    """Whether its kubelet says that it is."""
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+
+
+def used(pod: Pod) -> Amounts:
+    """What a pod holds of its node, at its peak."""
+    return _as_resources(
+        peak_requests(
+            [_requests(each) for each in pod.spec.containers],
+            [
+                (_requests(each), each.restart_policy == "Always")
+                for each in pod.spec.init_containers
+            ],
+            _amounts(pod.spec.resources),
+            {name: amount(name, value) for name, value in (pod.spec.overhead or {}).items()},
+        )
+    )
+
+
+def added(parts: Iterable[Amounts]) -> Amounts:
+    """All of it together."""
+    gpus = cpu_milli = memory_bytes = pods = 0
+    for each in parts:
+        gpus += each.gpus
+        cpu_milli += each.cpu_milli
+        memory_bytes += each.memory_bytes
+        pods += each.pods
+    return Amounts(gpus, cpu_milli, memory_bytes, pods)
+
+
+@lru_cache(maxsize=4_096)
+def amount(resource: str, value: str | int) -> int:
+    """A quantity as a whole number, CPU in thousandths; what is finer counts as one more."""
+    try:
+        exact = parse_fraction(value) * (1_000 if resource == _CPU else 1)
+    except Invalid:
+        return 0
+    return -(-exact.numerator // exact.denominator)
+
+
+def _requests(container: Container) -> dict[str, int]:
+    return _amounts(container.resources)
+
+
+def _amounts(resources: Resources | None) -> dict[str, int]:
+    given = {} if resources is None else resources.requests or {}
+    return {name: amount(name, value) for name, value in given.items()}
+
+
+def _as_resources(amounts: Mapping[str, int]) -> Amounts:
+    return Amounts(amounts.get(GPU, 0), amounts.get(_CPU, 0), amounts.get(_MEMORY, 0), pods=1)

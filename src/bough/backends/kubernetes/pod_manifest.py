@@ -1,0 +1,263 @@
+"""The objects of an attempt: its Pod, the Secrets that belong to it, the Service of its group."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from bough.backends.kubernetes.names import (
+    GROUP_UUID,
+    SITE,
+    dns_name,
+    labels_of,
+    pod_name,
+    service_name,
+)
+from bough.backends.kubernetes.pod_view import TASK_CONTAINER
+from bough.backends.kubernetes.template_merge import merge, merge_all
+from bough.backends.placeholders import Meaning
+from bough.kube.objects import Pod
+from bough.model.backend import Launch, Start
+from bough.model.task_template import TaskTemplate
+
+Json = Any
+
+GPU = "nvidia.com/gpu"
+#: Files and credentials can be read by any user that an image runs as, and be run.
+_FILE_MODE = 0o555
+_FILES, _CREDENTIALS = "bough-files", "bough-credential"
+
+
+class Unstartable(Exception):
+    """A task cannot be started, and why."""
+
+
+class AttemptObjects(msgspec.Struct, frozen=True):
+    """What is made for one attempt."""
+
+    pod: dict[str, Json]
+    #: By name: what each Secret holds, in base64.
+    secrets: dict[str, dict[str, str]]
+    #: Of a group with several tasks.
+    service: dict[str, Json] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the pod."""
+        return self.pod["metadata"]["name"]
+
+    def secret(self, name: str, owner: Pod, site: str) -> dict[str, Json]:
+        """A Secret that goes with its pod."""
+        reference = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": owner.metadata.name,
+            "uid": owner.metadata.uid,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": name,
+                "labels": {SITE: site},
+                "ownerReferences": [reference],
+            },
+            "immutable": True,
+            "data": self.secrets[name],
+        }
+
+
+def make_objects(site: str, namespace: str, start: Start, launch: Launch) -> AttemptObjects:
+    """Everything that an attempt needs; `Unstartable`: something is wrong with its spec."""
+    name = pod_name(launch.name, launch.attempt)
+    spec = _filled(namespace, start, launch)
+    secrets: dict[str, dict[str, str]] = {}
+    container: dict[str, Json] = {"name": TASK_CONTAINER, "volumeMounts": []}
+    volumes: list[Json] = []
+    _add_files(name, spec, secrets, container, volumes)
+    variables = _add_credentials(name, spec, launch, secrets, container, volumes)
+    if spec.image is None:
+        raise Unstartable("image: is missing, and tasks on Kubernetes run in images.")
+    container |= {
+        "image": spec.image,
+        "env": [*_environment(start, launch, spec), *variables],
+        "resources": _resources(launch),
+    }
+    if spec.command:
+        container["command"] = list(spec.command)
+    if spec.args:
+        container["args"] = list(spec.args)
+    template = merge_all(launch.pod_templates)
+    pod = merge(template, _pod(site, name, start, launch, container, volumes))
+    # What a template may decide otherwise.
+    for field in ("automountServiceAccountToken", "enableServiceLinks"):
+        pod["spec"].setdefault(field, False)
+    service = _service(site, start) if len(start.tasks) > 1 else None
+    return AttemptObjects(pod, secrets, service)
+
+
+def _pod(
+    site: str,
+    name: str,
+    start: Start,
+    launch: Launch,
+    container: dict[str, Json],
+    volumes: list[Json],
+) -> dict[str, Json]:
+    uuid, _, retry = launch.attempt.rpartition("/")
+    about = {
+        **launch.about,
+        "workflow_id": start.workflow_id,
+        "group_name": start.group,
+        "submitted_by": launch.user,
+        "task_name": launch.name,
+        "task_uuid": uuid,
+        "retry_id": retry,
+    }
+    spec: dict[str, Json] = {
+        "nodeName": launch.node,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": launch.grace_s,
+        "containers": [container],
+        "volumes": volumes,
+    }
+    if len(start.tasks) > 1:
+        spec |= {"hostname": dns_name(launch.name), "subdomain": _service_of(launch)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels_of(site, about, launch.labels)},
+        "spec": spec,
+    }
+
+
+def _service_of(launch: Launch) -> str:
+    return service_name(launch.about.get("group_uuid", ""))
+
+
+def _service(site: str, start: Start) -> dict[str, Json]:
+    """A headless Service: each task of the group has a name, from before it is ready."""
+    launch = start.launches[0]
+    group = launch.about.get("group_uuid", "")
+    selector = {GROUP_UUID: group, SITE: site}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": _service_of(launch), "labels": selector},
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector},
+    }
+
+
+def _filled(namespace: str, start: Start, launch: Launch) -> TaskTemplate:
+    hosts: dict[str, str] = {}
+    if len(start.tasks) > 1:
+        below = f"{_service_of(launch)}.{namespace}.svc"
+        hosts = {task: f"{dns_name(task)}.{below}" for task in start.tasks}
+    template = launch.spec or TaskTemplate()
+    return Meaning(start.workflow_id, output="", hosts=hosts).fill_template(template)
+
+
+def _environment(start: Start, launch: Launch, spec: TaskTemplate) -> list[Json]:
+    own = {
+        "BOUGH_ATTEMPT": launch.attempt,
+        "BOUGH_RETRY_ID": str(launch.retry_id),
+        "BOUGH_TASK": launch.name,
+        "BOUGH_WORKFLOW_ID": start.workflow_id,
+    }
+    # Kubernetes fills in $(NAME) by itself; people write what they mean.
+    return [
+        {"name": name, "value": value.replace("$(", "$$(")}
+        for name, value in {**spec.environment, **own}.items()
+    ]
+
+
+def _resources(launch: Launch) -> dict[str, Json]:
+    """What is counted is requested; memory and disk beyond that end a task, and so do GPUs."""
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    if launch.cpu_milli:
+        requests["cpu"] = f"{launch.cpu_milli}m"
+    for name, amount in (
+        ("memory", launch.memory_bytes),
+        ("ephemeral-storage", launch.storage_bytes),
+        (GPU, launch.gpus),
+    ):
+        if amount:
+            requests[name] = limits[name] = str(amount)
+    return {"requests": requests, "limits": limits}
+
+
+def _add_files(
+    name: str,
+    spec: TaskTemplate,
+    secrets: dict[str, dict[str, str]],
+    container: dict[str, Json],
+    volumes: list[Json],
+) -> None:
+    if not spec.files:
+        return
+    data: dict[str, str] = {}
+    for number, file in enumerate(spec.files):
+        if not file.path.startswith("/"):
+            raise Unstartable(f"files[{number}].path: {file.path} must begin with a slash.")
+        data[f"file-{number}"] = _encoded(number, file.contents, raw=file.base64)
+        container["volumeMounts"].append(
+            {
+                "name": _FILES,
+                "mountPath": file.path,
+                "subPath": f"file-{number}",
+                "readOnly": True,
+            }
+        )
+    secrets[f"{name}-files"] = data
+    secret = {"secretName": f"{name}-files", "defaultMode": _FILE_MODE}
+    volumes.append({"name": _FILES, "secret": secret})
+
+
+def _encoded(number: int, contents: str, *, raw: bool) -> str:
+    if not raw:
+        return _base64(contents)
+    try:
+        return base64.b64encode(base64.b64decode(contents)).decode()
+    except (binascii.Error, ValueError):
+        raise Unstartable(f"files[{number}].contents: is not valid base64.") from None
+
+
+def _add_credentials(
+    name: str,
+    spec: TaskTemplate,
+    launch: Launch,
+    secrets: dict[str, dict[str, str]],
+    container: dict[str, Json],
+    volumes: list[Json],
+) -> list[Json]:
+    """The volumes with credentials, and the variables that get one of their keys."""
+    data: dict[str, str] = {}
+    variables: list[Json] = []
+    secret = f"{name}-credentials"
+    for number, use in enumerate(spec.credentials):
+        values = launch.secrets.get(use.name, {})
+        keys = {key: f"credential-{number}-{at}" for at, key in enumerate(sorted(values))}
+        data |= {keys[key]: _base64(value) for key, value in values.items()}
+        for variable, key in use.variables.items():
+            if key not in keys:
+                raise Unstartable(f"credentials: {use.name} has no key {key}.")
+            source = {"secretKeyRef": {"name": secret, "key": keys[key]}}
+            variables.append({"name": variable, "valueFrom": source})
+        if use.mount is not None:
+            volume = f"{_CREDENTIALS}-{number}"
+            items = [{"key": keys[key], "path": key} for key in sorted(values)]
+            kept = {"secretName": secret, "items": items, "defaultMode": 0o444}
+            volumes.append({"name": volume, "secret": kept})
+            mount = {"name": volume, "mountPath": use.mount, "readOnly": True}
+            container["volumeMounts"].append(mount)
+    if data:
+        secrets[secret] = data
+    return variables
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode(errors="replace")).decode()

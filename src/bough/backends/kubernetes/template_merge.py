@@ -1,0 +1,55 @@
+"""Merging pod templates, the later over the earlier, as OSMO does.
+
+Objects are merged field by field. In lists, what has the same name is merged, and all else is
+added. Fields that Bough decides itself come last, so no template changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Json = Any
+
+
+def merge_all(templates: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
+    """All templates as one."""
+    merged: dict[str, Json] = {}
+    for each in templates:
+        merged = merge(merged, each)
+    return merged
+
+
+def merge(below: Mapping[str, Json], above: Mapping[str, Json]) -> dict[str, Json]:
+    """The one with the fields of the other on top; neither is changed."""
+    merged = dict(below)
+    for key, value in above.items():
+        before = merged.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            merged[key] = merge(before, value)
+        elif isinstance(before, list) and isinstance(value, list):
+            merged[key] = _merge_lists(before, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _merge_lists(below: list[Json], above: list[Json]) -> list[Json]:
+    merged = list(below)
+    for each in above:
+        at = _same_name(merged, each)
+        if at is not None:
+            merged[at] = merge(merged[at], each)
+        elif each not in merged:
+            merged.append(each)
+    return merged
+
+
+def _same_name(items: list[Json], wanted: Json) -> int | None:
+    name = wanted.get("name") if isinstance(wanted, Mapping) else None
+    if name is None:
+        return None
+    for at, each in enumerate(items):
+        if isinstance(each, Mapping) and each.get("name") == name:
+            return at
+    return None
