@@ -92,6 +92,7 @@ class ClusterHosting(Hosting):
     def __init__(self, folder: Path, bed: Bed, kube_namespace: str, **options: Any) -> None:
         self.bed = bed
         self.namespace = kube_namespace
+        self._admin: Client | None = None
         gpus = sum(
             int(each["status"]["allocatable"].get(GPU, 0))
             for each in bed.ask("GET", "/api/v1/nodes")["items"]
@@ -106,8 +107,15 @@ class ClusterHosting(Hosting):
         local = super().start()
         made = Clustered(local.address, local.token, self.folder, self._gpus)
         made.bed, made.namespace = self.bed, self.namespace
-        made.admin = Client(find_access(str(self.bed.kubeconfig)))
+        if self._admin is None:
+            self._admin = Client(find_access(str(self.bed.kubeconfig)))
+        made.admin = self._admin
         return made
+
+    def close(self) -> None:
+        """Let go of what asked the apiserver."""
+        if self._admin is not None:
+            self._admin.close()
 
 
 def attempt_of(pod: dict[str, Any]) -> str:
@@ -137,6 +145,7 @@ def clustered(
             server.clear()
         finally:
             host.stop()
+            host.close()
     assert "Traceback" not in host.errors(), host.errors()
 
 

@@ -184,7 +184,7 @@ def node(**fields):
 def test_a_node_offers_what_pods_can_use():
     found = offered(node(), "east")
 
-    assert ("n", "east", 8, 7_910, 2**30, 110, {"a": "b"}, False) == (
+    assert ("n", "east", 8, 7_910, 2**30, 110, {"a": "b"}, "") == (
         found.name,
         found.backend,
         found.gpus,
@@ -192,7 +192,7 @@ def test_a_node_offers_what_pods_can_use():
         found.memory_bytes,
         found.task_slots,
         found.labels,
-        found.cordoned,
+        found.closed,
     )
 
 
@@ -206,12 +206,12 @@ def test_a_node_offers_what_pods_can_use():
         node(taints=[{"key": "a", "effect": "NoExecute"}]),
     ],
 )
-def test_a_node_that_takes_no_pods_is_cordoned(closed):
-    assert offered(closed, "east").cordoned
+def test_a_node_that_takes_no_pods_is_closed(closed):
+    assert offered(closed, "east").closed
 
 
 def test_a_taint_that_is_a_wish_keeps_no_task_away():
-    assert not offered(node(taints=[{"key": "a", "effect": "PreferNoSchedule"}]), "east").cordoned
+    assert not offered(node(taints=[{"key": "a", "effect": "PreferNoSchedule"}]), "east").closed
 
 
 def test_what_a_pod_of_others_holds_is_its_peak():

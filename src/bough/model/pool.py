@@ -154,6 +154,8 @@ class OfferedNode(msgspec.Struct, frozen=True):
     #: The platform it belongs to; `None`: each.
     platform: str | None = None
     cordoned: bool = False
+    #: Why its backend lets nothing start there now; empty: it does.
+    closed: str = ""
 
     @property
     def id(self) -> NodeId:

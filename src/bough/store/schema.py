@@ -91,6 +91,7 @@ NODES = sa.Table(
     sa.Column("pools", JSON),
     sa.Column("platform", sa.Text),
     sa.Column("cordoned", sa.Boolean, nullable=False),
+    sa.Column("closed", sa.Text, nullable=False, server_default=""),
 )
 
 WORKFLOWS = sa.Table(

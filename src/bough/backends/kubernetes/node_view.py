@@ -20,10 +20,9 @@ _DEFAULT_PODS = 110
 
 
 def offered(node: Node, backend: str) -> OfferedNode:
-    """A node as the scheduler is told of it: cordoned unless kubelet, owner and taints let it."""
+    """A node as the scheduler is told of it: closed unless kubelet, owner and taints let it."""
     allocatable = node.status.allocatable or {}
     amounts = {name: amount(name, value) for name, value in allocatable.items()}
-    kept_off = any(each.effect in _KEEPS_OFF for each in node.spec.taints)
     return OfferedNode(
         name=node.metadata.name,
         backend=backend,
@@ -33,8 +32,20 @@ def offered(node: Node, backend: str) -> OfferedNode:
         storage_bytes=amounts.get(_STORAGE, 0),
         task_slots=amounts.get(_PODS, _DEFAULT_PODS),
         labels=node.metadata.labels or {},
-        cordoned=node.spec.unschedulable or kept_off or not is_ready(node),
+        closed=_closed(node),
     )
+
+
+def _closed(node: Node) -> str:
+    """Why a node takes no pods; empty: it does."""
+    if not is_ready(node):
+        return "It is not ready."
+    if node.spec.unschedulable:
+        return "It is cordoned in its cluster."
+    for each in node.spec.taints:
+        if each.effect in _KEEPS_OFF:
+            return f"It has the taint {each.key}:{each.effect}."
+    return ""
 
 
 def is_ready(node: Node) -> bool:

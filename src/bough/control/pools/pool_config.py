@@ -29,7 +29,7 @@ class PoolSetup(msgspec.Struct, frozen=True):
 
     def takes_work(self, node: OfferedNode) -> bool:
         """Whether something new can start on a node."""
-        return not node.cordoned and node.backend not in self.faults
+        return not (node.cordoned or node.closed or node.backend in self.faults)
 
     def subpools_of(self, pool: str) -> list[Subpool]:
         """The subpools of a pool, by name, archived ones too."""
