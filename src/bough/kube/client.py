@@ -322,6 +322,11 @@ def _read_event(line: bytes, decoder: msgspec.json.Decoder[T]) -> Event[T] | Non
         raise read_refusal(0, told.object)
     if told.type not in EventKind.__members__:
         return None
+    if told.type == EventKind.BOOKMARK:
+        # Its fields are there and null, as those of no object are.
+        version = _decode(_versioned_decoder, told.object).metadata.resource_version
+        plain = msgspec.json.encode({"metadata": {"resourceVersion": version}})
+        return Event(EventKind.BOOKMARK, _decode(decoder, plain), version)
     item = _decode(decoder, told.object)
     metadata = getattr(item, "metadata", None)
     version = getattr(metadata, "resource_version", None)
