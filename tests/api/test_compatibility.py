@@ -37,7 +37,7 @@ def test_a_login_by_token_gives_three_parts_with_an_expiry(house):
     assert {"alg", "typ"} == set(json.loads(base64.urlsafe_b64decode(head + "==")))
 
 
-def test_whoever_is_not_known_is_told_so_with_a_body(house):
+def test_an_unknown_user_is_told_so_with_a_body(house):
     answer = house.ask("GET", "/api/pool_quota?all_pools=True", user=None, headers=HEADERS)
 
     assert 401 == answer.status_code

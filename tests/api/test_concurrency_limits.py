@@ -67,7 +67,7 @@ def test_few_requests_of_one_user_are_worked_on_at_once():
     assert (0, AT_ONCE) == (obstacle.there, obstacle.most)
 
 
-def test_those_who_do_not_say_who_they_are_keep_nobody_waiting():
+def test_requests_without_a_user_keep_no_user_waiting():
     obstacle = Obstacle()
 
     async def run() -> str:

@@ -117,7 +117,7 @@ def test_streams_that_fill_an_address_leave_it_the_check_of_health_and_others_ev
         server.until(lambda: client.ask("/api/version", "127.0.0.3") == 200)
 
 
-def test_nobody_names_an_address_for_another_to_be_trusted(tmp_path):
+def test_no_client_names_an_address_for_another_to_be_trusted(tmp_path):
     with Served(tmp_path / "data", "--trust-proxy", "10.0.0.0/8") as server, ExitStack() as stack:
         forged = b"Connection: close\r\nX-Forwarded-For: 10.1.2.3\r\nX-Osmo-User: admin\r\n\r\n"
         request = _request("/api/configs/service").replace(b"Connection: close\r\n\r\n", forged)

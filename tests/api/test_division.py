@@ -14,7 +14,7 @@ def drain_of(house: House, name: str) -> dict[str, object] | None:
     return next(each["drain"] for each in rows if each["name"] == name)
 
 
-def test_a_create_names_whom_it_strands_and_the_waiting_work_can_be_moved(divided):
+def test_a_create_names_what_it_strands_and_the_waiting_work_can_be_moved(divided):
     running, waiting = full(divided)
     body = {"name": "d", "quota": 40}
     path = "/api/configs/pool/team/subpool"
@@ -58,7 +58,7 @@ def test_a_drain_shows_what_keeps_it_open(divided):
     assert "PENDING" == divided.status(low)
 
 
-def test_an_update_names_whom_it_strands_and_whom_it_delays(divided):
+def test_an_update_names_what_it_strands_and_what_it_delays(divided):
     divided.run(30, "team--b")
     large, small = divided.submit(20, "team--b"), divided.submit(5, "team--b")
     divided.settle()
@@ -78,7 +78,7 @@ def test_an_update_names_whom_it_strands_and_whom_it_delays(divided):
     assert ("40", "30", "10") == divided.row("team--b")
 
 
-def test_an_update_of_a_whole_pool_names_whom_it_strands_and_whom_it_delays(team):
+def test_an_update_of_a_whole_pool_names_what_it_strands_and_what_it_delays(team):
     team.run(60, "team")
     large, small = team.submit(50, "team"), team.submit(5, "team")
     team.settle()
@@ -99,7 +99,7 @@ def test_an_update_of_a_whole_pool_names_whom_it_strands_and_whom_it_delays(team
     assert 45 == team.get(path)["resources"]["gpu"]["guarantee"]
 
 
-def test_replacing_a_pool_names_whom_it_strands_and_whom_it_delays(team):
+def test_replacing_a_pool_names_what_it_strands_and_what_it_delays(team):
     team.run(60, "team")
     large, small = team.submit(50, "team"), team.submit(5, "team")
     team.settle()

@@ -98,7 +98,7 @@ def test_a_pass_is_worthless_once_its_token_is_deleted_or_a_role_is_taken(team):
     assert 401 == team.ask("GET", "/api/pool", user="pass").status_code
 
 
-def test_a_pass_that_somebody_else_signed_is_refused(house):
+def test_a_pass_with_another_signature_is_refused(house):
     body = {"token": house.secrets["admin"]}
     good = house.send("POST", "/api/auth/jwt/access_token", body)["token"]
     head, claims, _ = good.split(".")
@@ -115,7 +115,7 @@ def test_headers_say_nothing_unless_a_proxy_is_trusted(house):
     assert 401 == house.ask("GET", "/api/queues", user=None, headers=headers).status_code
 
 
-def test_a_trusted_proxy_says_who_somebody_is(sqlite_files, monkeypatch):
+def test_a_trusted_proxy_names_the_user(sqlite_files, monkeypatch):
     headers = {"x-osmo-user": "ann", "x-osmo-roles": "osmo-team-user, osmo-other-user"}
     for network, expected in (("127.0.0.0/8", 200), ("10.0.0.0/8", 401)):
         store = sqlite_files.open(sqlite_files.make())
@@ -156,7 +156,7 @@ def test_no_secret_comes_into_the_log(house, caplog):
     assert "hunter2" not in "".join(ours)
 
 
-def test_a_credential_is_shown_to_nobody_again(house):
+def test_a_credential_is_never_shown_again(house):
     body = {"type": "generic", "payload": {"user": "u", "password": "hunter2"}}
 
     house.send("POST", "/api/credentials/key", body)

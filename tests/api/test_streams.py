@@ -224,7 +224,7 @@ def test_a_failed_attempt_says_where_its_errors_are(house):
     assert line["error_logs"].endswith(f"/api/workflow/{name}/error_logs")
 
 
-def test_many_who_watch_keep_nobody_from_being_answered(tmp_path):
+def test_many_followers_delay_no_other_request(tmp_path):
     with Served(tmp_path / "data", "--backend", "virtual", "--gpus", "8") as server:
         server.ask("POST", "/api/pool/default/workflow", json={"file": spec(1)})
         server.until(lambda: server.get("/api/workflow/job-1")["status"] == "RUNNING")

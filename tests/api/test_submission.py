@@ -249,7 +249,7 @@ def able(team: House, abilities: BackendAbilities) -> None:
     object.__setattr__(team.site, "abilities", {"default": abilities})
 
 
-def test_an_image_that_nobody_runs_is_told(team: House):
+def test_an_image_that_no_backend_runs_is_told(team: House):
     text = "workflow: {name: x, tasks: [{name: a, image: ubuntu}, {name: b, image: ubuntu}]}"
     assert [] == send(team, text)["warnings"]
 

@@ -168,7 +168,7 @@ def test_nothing_outside_of_the_task_is_written(local: Local):
     assert not [each for each in places if Path(each).exists()]
 
 
-def test_a_tmp_of_its_own_is_left_by_nobody(local: Local):
+def test_a_tmp_of_its_own_is_left_behind_by_no_task(local: Local):
     first = outcome(local, "echo secret > /tmp/left; ls /tmp")
     assert (["left"], []) == (first, outcome(local, "ls -A /tmp"))
     assert not Path("/tmp/left").exists()  # noqa: S108 - looked at from outside

@@ -88,7 +88,7 @@ def test_scenario_151_all_three_conditions_of_preemption_are_needed(small: Local
     assert [Attempt(0, "COMPLETED", 0)] == small.attempts(low)
 
 
-def test_scenario_152_what_would_exceed_the_quota_preempts_nobody(small: Local):
+def test_scenario_152_what_would_exceed_the_quota_preempts_nothing(small: Local):
     small.cluster(4, p=4)
     small.run("p", 3, "NORMAL")
     low = small.run("p", 1, "LOW")
@@ -102,7 +102,7 @@ def test_scenario_152_what_would_exceed_the_quota_preempts_nobody(small: Local):
     assert [] == small.processes(low)
 
 
-def test_scenario_153_nobody_is_preempted_in_vain_and_the_newest_goes_first(small: Local):
+def test_scenario_153_nothing_is_preempted_in_vain_and_the_newest_goes_first(small: Local):
     small.cluster(4, p=4)
     lows = [small.run("p", 1, "LOW") for _ in range(3)]
     before = small.mains(*lows)

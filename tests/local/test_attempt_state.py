@@ -121,7 +121,7 @@ def test_one_at_a_time_holds_an_attempt(path: Path) -> None:
     second.close()
 
 
-def test_a_keeper_that_comes_while_somebody_looks_is_seen(
+def test_a_supervisor_that_comes_during_a_look_is_seen(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else what it has just begun would count as left behind."""
@@ -193,7 +193,7 @@ def test_a_signal_reaches_only_the_process_that_is_meant() -> None:
         assert not send_signal(process.pid, found.since, 9)
 
 
-def test_a_process_of_somebody_else_cannot_be_signalled_and_that_is_no_error() -> None:
+def test_a_process_of_another_user_cannot_be_signalled_and_that_is_no_error() -> None:
     first = find_process(1)
     assert first is not None
     child = os.fork()

@@ -249,7 +249,7 @@ def test_the_waker_is_called_when_a_task_ends(bench: Bench) -> None:
     assert Sight.ENDED is bench.wait_over(attempt).sight
 
 
-def test_an_end_is_seen_although_nobody_told(bench: Bench) -> None:
+def test_an_end_is_seen_although_no_event_told(bench: Bench) -> None:
     attempt = bench.run_shell(_WAIT, environment=_gate(bench))
     bench.wait_running(attempt)
     news = bench.options.folder / "news"

@@ -98,7 +98,7 @@ def take(group: Cgroup, size: int) -> Task:
     return Task(group, sys.executable, "-I", "-S", "-c", TAKE, str(size))
 
 
-def test_a_task_over_its_memory_is_killed_and_nobody_else_is(setup):
+def test_a_task_over_its_memory_is_killed_and_no_other_is(setup):
     small = open_group(setup, "small/0", TaskLimits(memory_bytes=64 * MEBIBYTE))
     large = open_group(setup, "large/0", TaskLimits(memory_bytes=512 * MEBIBYTE))
     other = take(large, 128 * MEBIBYTE)

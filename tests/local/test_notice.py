@@ -68,7 +68,7 @@ def test_what_went_away_from_the_group_has_no_notice_and_no_time(bench: Bench) -
     assert [] == processes_of(attempt)
 
 
-def test_a_task_that_ends_by_itself_waits_for_nobody(bench: Bench) -> None:
+def test_a_task_that_ends_by_itself_waits_for_no_other(bench: Bench) -> None:
     attempt = ready(bench, "trap 'exit 0' TERM; sh -c \"$DEAF\" & while :; do sleep 0.05; done")
     bench.stop(attempt, grace_s=FOREVER_S)
     assert 0 == bench.wait_over(attempt).exit_code

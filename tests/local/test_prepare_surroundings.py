@@ -93,7 +93,7 @@ def test_a_task_runs_as_its_user_who_owns_its_folders(tmp_path):
         ("nobody", None, "only possible with a private view of the machine"),
     ],
 )
-def test_a_user_as_whom_no_task_can_run_is_refused(user, sandbox, why, tmp_path):
+def test_an_account_that_no_task_can_run_as_is_refused(user, sandbox, why, tmp_path):
     desk = Desk(tmp_path, as_user=True)
 
     assert why in desk.refuse(TaskTemplate(command=("true",)), sandbox, user=user)

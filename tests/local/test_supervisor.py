@@ -228,7 +228,7 @@ def _rewrite(state: Path, content: bytes, before: int, after: int) -> None:
     hold.close()
 
 
-def test_a_signal_for_nobody_does_no_harm(bench: Bench) -> None:
+def test_a_signal_to_no_process_does_no_harm(bench: Bench) -> None:
     attempt = bench.run_shell("sleep 1000")
     bench.wait_running(attempt)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):

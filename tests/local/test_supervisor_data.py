@@ -85,7 +85,7 @@ def test_a_stop_ends_the_preparation(bench: Bench) -> None:
     assert (Sight.ENDED, None) == (seen.sight, seen.exit_code)
 
 
-def test_a_preparation_that_somebody_kills_is_made_again(bench: Bench) -> None:
+def test_a_preparation_that_is_killed_is_made_again(bench: Bench) -> None:
     launch, file = _launch_endlessly(bench)
     preparation = _find_preparation(bench, launch)
     # What follows is done at once.

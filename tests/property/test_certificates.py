@@ -94,7 +94,7 @@ def test_the_sentence_names_the_numbers(snapshot: Snapshot):
 
 
 @given(snapshots())
-def test_what_is_missing_is_held_by_somebody_or_not_there(snapshot: Snapshot):
+def test_what_is_missing_is_held_by_a_gang_or_not_there(snapshot: Snapshot):
     for wait in plan(snapshot, OSMO).waits:
         found = certificate(snapshot, OSMO, wait.workload)
         assert found is not None

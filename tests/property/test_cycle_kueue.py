@@ -172,7 +172,7 @@ def test_everyone_who_is_looked_at_gets_an_admission_or_a_reason(random: Random)
 
 
 @given(RANDOMS)
-def test_an_eviction_is_for_somebody_who_waits_for_it(random: Random) -> None:
+def test_an_eviction_is_for_a_gang_that_waits_for_it(random: Random) -> None:
     history = History(random, policy(random))
     fill(history, 12)
     history.happen()

@@ -337,7 +337,7 @@ def _state(placer: Placer) -> object:
 
 
 @given(st.lists(worlds(), min_size=2, max_size=4))
-def test_what_is_free_is_what_nobody_holds(many: list[World]) -> None:
+def test_what_is_free_is_what_no_pod_holds(many: list[World]) -> None:
     placer = placer_of(many[0])
     for number, world in enumerate(many[1:]):
         tree = GangTree.of(_rename(world.gang, f"gang-{number}"))

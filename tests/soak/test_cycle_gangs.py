@@ -39,7 +39,7 @@ def test_a_fixpoint_is_reached_and_stays(random: Random) -> None:
 
 @many
 @given(seeds())
-def test_a_fixpoint_is_reached_although_nobody_remembers_nominations(random: Random) -> None:
+def test_a_fixpoint_is_reached_although_no_nominations_are_remembered(random: Random) -> None:
     laws.check_fixpoint(random, CYCLES, forgets=True)
 
 

@@ -36,7 +36,7 @@ def elastic(tasks: int, minimum: int) -> WorkflowSpec:
 # Preemption
 
 
-def test_who_was_preempted_says_for_whom_at_which_level_and_by_which_rule(divided):
+def test_what_was_preempted_says_for_which_group_at_which_level_and_by_which_rule(divided):
     ann = divided.user("ann", "osmo-team-user")
     low = divided.run(80, "team--a", LOW)
     high = divided.submit(40, "team--b", actor=ann)
@@ -155,7 +155,7 @@ def test_another_server_does_not_tell_it_again(team):
     assert ["quota"] == reasons(again, second)
 
 
-def test_for_whom_room_is_made_is_told(team):
+def test_the_group_that_room_is_made_for_is_told(team):
     grudging(team)
     low = team.run(100, priority=LOW)
     high = team.submit(10)

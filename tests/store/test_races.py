@@ -185,7 +185,7 @@ def test_a_plan_that_comes_too_late_changes_nothing(team):
     assert {TaskStatus.SCHEDULING} == {task.status for task in team.tasks(workflow)}
 
 
-def test_a_plan_is_applied_once_whoever_made_it(team):
+def test_a_plan_is_applied_once_whichever_server_made_it(team):
     workflow = team.submit(50)
     view = SnapshotBuilder(team.site).take()
     decided = plan(view.snapshot, OSMO)

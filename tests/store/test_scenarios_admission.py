@@ -257,6 +257,6 @@ def test_a_platform_must_be_one_of_the_pools(world):
     assert (400, "Platform v100 does not exist in pool team!") == (status, message)
 
 
-def test_nobody_in_particular_may_submit_nothing(team):
+def test_a_request_without_a_user_may_submit_nothing(team):
     assert (401, True) == (refusal(team.submit, 1, actor=Actor(""))[0], True)
     assert (403, "access denied") == refusal(team.submit, 1, actor=Actor("eve"))

@@ -295,7 +295,7 @@ def test_scenario_175_any_number_of_low_never_delays_what_is_guaranteed(world):
     assert Status.RUNNING is world.status(normal)
 
 
-def test_an_eviction_says_for_whom_and_at_what_level(world):
+def test_an_eviction_says_for_which_gang_and_at_what_level(world):
     borrowing(world)
     later(world, 1, "pool2", NORMAL)
     world.settle()

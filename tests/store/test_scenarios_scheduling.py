@@ -144,7 +144,7 @@ def test_scenario_151_nothing_is_preempted_where_nothing_is_low(world):
     assert [Status.RUNNING, Status.PENDING] == statuses(world, theirs, ours)
 
 
-def test_scenario_152_what_would_exceed_the_quota_preempts_nobody(world):
+def test_scenario_152_what_would_exceed_the_quota_preempts_nothing(world):
     cluster(world, 4, p=4)
     later(world, 3, "p", NORMAL)
     low = later(world, 1, "p", LOW)
@@ -160,7 +160,7 @@ def test_scenario_152_what_would_exceed_the_quota_preempts_nobody(world):
     assert [Status.PENDING, Status.RUNNING] == statuses(world, low, one)
 
 
-def test_scenario_153_nobody_is_preempted_in_vain_and_the_newest_goes_first(world):
+def test_scenario_153_nothing_is_preempted_in_vain_and_the_newest_goes_first(world):
     cluster(world, 4, p=4)
     lows = [later(world, 1, "p", LOW) for _ in range(3)]
     world.settle()

@@ -128,7 +128,7 @@ def test_what_a_plan_did_itself_is_seen_without_reading_the_estate(team):
     assert same_pictures(team, kept)
 
 
-def test_for_whom_room_is_made_is_seen_by_one_who_rereads_it(team):
+def test_the_groups_that_room_is_made_for_are_seen_on_rereading(team):
     team.submit(5)
     kept = SnapshotBuilder(team.site)
     kept.take()
@@ -143,7 +143,7 @@ def test_for_whom_room_is_made_is_seen_by_one_who_rereads_it(team):
     assert same_pictures(team, kept)
 
 
-def test_what_nobody_told_of_is_seen_when_everything_is_read_anew(team):
+def test_what_no_event_tells_of_is_seen_when_everything_is_read_anew(team):
     team.submit(5)
     kept = SnapshotBuilder(team.site)
     kept.take()

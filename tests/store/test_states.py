@@ -156,7 +156,7 @@ def test_another_one_that_fails_ends_all_where_every_task_counts(slow):
     assert [(0, T.FAILED), (0, T.COMPLETED), (0, T.FAILED)] == now(slow, workflow)
 
 
-def test_another_one_that_fails_ends_nobody_where_only_the_lead_counts(slow):
+def test_another_one_that_fails_ends_no_other_where_only_the_lead_counts(slow):
     workflow = gang(slow)
 
     end(slow, workflow, task_2=5)
@@ -366,7 +366,7 @@ def test_a_preempted_gang_comes_again_as_a_whole_with_its_lead(slow, first):
     assert [T.FAILED_PREEMPTED, T.RUNNING] == history(slow, low, "task-1")
 
 
-def test_room_that_is_made_for_somebody_is_not_taken_by_who_comes_later(slow):
+def test_room_that_is_made_for_a_group_is_not_taken_by_a_later_one(slow):
     low = gang(slow, LOW, tasks=1, gpus=8)
     normal = later(slow, 8, "p", NORMAL)
     slow.settle()
@@ -379,7 +379,7 @@ def test_room_that_is_made_for_somebody_is_not_taken_by_who_comes_later(slow):
     assert [Status.PENDING, Status.RUNNING, Status.PENDING] == statuses(again, low, normal, high)
 
 
-def test_nobody_keeps_a_claim_to_room_that_is_not_made_any_more(slow):
+def test_no_group_keeps_a_claim_to_room_that_is_not_made_any_more(slow):
     gang(slow, LOW, tasks=1, gpus=8)
     normal = later(slow, 8, "p", NORMAL)
     slow.settle()
@@ -448,7 +448,7 @@ def test_what_is_cancelled_by_force_has_none(slow):
     assert slow.get(workflow) == again
 
 
-def test_what_nobody_will_see_end_is_over_by_force(slow):
+def test_what_no_backend_will_see_end_is_ended_by_force(slow):
     workflow = gang(slow, tasks=1)
     slow.time.pass_minutes(10)
 

@@ -60,7 +60,7 @@ def test_many_at_once_wait_for_a_slow_disk_together(store):
     assert disk.commits < 13
 
 
-def test_whoever_fails_is_undone_alone(store):
+def test_a_writer_that_fails_is_undone_alone(store):
     Disk(store, 0.05)
     raise_counter(store)
 
@@ -76,7 +76,7 @@ def test_whoever_fails_is_undone_alone(store):
     assert (7, 0) == (value(store), value(store, "never"))
 
 
-def test_nobody_is_answered_with_success_for_what_is_not_on_the_disk(store):
+def test_no_writer_is_answered_with_success_for_what_is_not_on_the_disk(store):
     disk = Disk(store, 0.05)
     raise_counter(store)
     disk.full = True

@@ -110,7 +110,7 @@ def test_a_certificate_has_the_inequality_the_holders_and_the_remedies(answer):
     assert [] == found["remedies"]["given_up"]
 
 
-def test_remedies_are_only_searched_for_when_somebody_asks(answer):
+def test_remedies_are_only_searched_for_on_request(answer):
     assert answer("why", BUSY, "vision-next")["remedies"] is None
 
 

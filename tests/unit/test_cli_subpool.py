@@ -60,7 +60,7 @@ def change(planned: bool, **more: Any) -> Any:
     return {**SUBPOOL, "reactivated": False, "planned": planned, **nothing, **more}
 
 
-def test_a_planned_update_of_a_pool_names_whom_it_would_strand(osmo: Osmo, server: Answering):
+def test_a_planned_update_of_a_pool_names_what_it_would_strand(osmo: Osmo, server: Answering):
     answer = change(
         True,
         stranded=[affected("train-2", "cannot start: team has a quota of 20 GPUs")],
@@ -78,7 +78,7 @@ def test_a_planned_update_of_a_pool_names_whom_it_would_strand(osmo: Osmo, serve
     assert {"plan": ["true"]} == server.last.query
 
 
-def test_a_planned_create_names_whom_it_would_strand_and_delay(osmo: Osmo, server: Answering):
+def test_a_planned_create_names_what_it_would_strand_and_delay(osmo: Osmo, server: Answering):
     answer = change(
         True,
         stranded=[affected("train-2", "cannot start: team has a quota of 0 GPUs")],

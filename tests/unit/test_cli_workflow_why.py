@@ -82,7 +82,7 @@ def test_what_does_not_wait_is_said_in_words(osmo: Osmo, server: Answering):
     assert (0, "It runs.\n", "") == osmo("workflow", "why", "w-1")
 
 
-def test_a_query_says_what_was_preempted_for_whom(osmo: Osmo, server: Answering):
+def test_a_query_says_what_was_preempted_for_what(osmo: Osmo, server: Answering):
     task = {"name": "t", "retry_id": 1, "start_time": None, "status": "SCHEDULING"}
     document = {
         **row(1),

@@ -37,7 +37,7 @@ def test_of_two_submitted_at_once_the_name_decides() -> None:
     assert ["a"] == started(decide(cluster([node("n", 1)], [queue("q", 1)], gangs)))
 
 
-def test_nobody_passes_who_waits_for_quota_also_where_the_queue_is_the_whole_tree() -> None:
+def test_no_gang_passes_one_that_waits_for_quota_also_where_the_queue_is_the_whole_tree() -> None:
     world = cluster(
         [node("n", 4)],
         [queue("q", 3, None)],
@@ -47,7 +47,7 @@ def test_nobody_passes_who_waits_for_quota_also_where_the_queue_is_the_whole_tre
     assert {"large": "quota", "small": "behind"} == reasons(decide(world))
 
 
-def test_nobody_waits_behind_one_that_no_node_is_large_enough_for() -> None:
+def test_no_gang_waits_behind_one_that_no_node_is_large_enough_for() -> None:
     """It has no quota now, and would have no place when it had; others would wait in vain."""
     nodes = [node("n", 2), node("m", 2)]
     running, small = gang("run", "q", on="n"), gang("small", "q", at=1)
@@ -60,7 +60,7 @@ def test_nobody_waits_behind_one_that_no_node_is_large_enough_for() -> None:
         assert expected == reasons(decided)
 
 
-def test_a_running_gang_that_lacks_a_pod_is_completed_whoever_waits_before_it() -> None:
+def test_a_running_gang_that_lacks_a_pod_is_completed_whatever_waits_before_it() -> None:
     world = cluster(
         [node("n", 3)],
         [queue("q", 3)],

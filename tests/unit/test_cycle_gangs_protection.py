@@ -286,7 +286,7 @@ def test_a_queue_without_quota_of_gpus_has_none_where_others_have() -> None:
     assert {"g", "low"} == set(reasons(decided))
 
 
-def test_nobody_counts_gpus_so_nobody_is_short_of_them() -> None:
+def test_no_queue_counts_gpus_so_none_is_short_of_them() -> None:
     world = replace(cluster([node("n", 4)], [], []), cohorts=(), queues=(Queue("bare"),))
     world = replace(world, gangs={"bare": (gang("g", "bare", pods=4),)})
 

@@ -62,7 +62,7 @@ def test_a_queue_without_a_cohort_reaches_no_further_than_itself() -> None:
     assert (0, False) == tuple(reach_of(leaf, leaf.account(GPU), 9))
 
 
-def test_a_cohort_is_as_high_as_the_longest_way_down_also_where_nobody_waits() -> None:
+def test_a_cohort_is_as_high_as_the_longest_way_down_also_where_nothing_waits() -> None:
     forest = _planted(
         [cohort("deep", "middle"), cohort("middle", "root"), cohort("root")],
         [queue("q", "root", f=1)],

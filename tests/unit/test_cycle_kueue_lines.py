@@ -143,7 +143,7 @@ def test_a_newer_state_replaces_the_older_and_may_change_its_shape() -> None:
     assert not lines.are_at_rest
 
 
-def test_the_tuple_of_a_queue_stays_the_same_until_somebody_joins_or_leaves() -> None:
+def test_the_tuple_of_a_queue_stays_the_same_until_a_gang_joins_or_leaves() -> None:
     lines = _lines()
     lines.add("a", waiting("x"))
     lines.add("b", waiting("y"))

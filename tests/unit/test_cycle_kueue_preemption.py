@@ -23,7 +23,7 @@ from tests.cycle_kueue import admitted, cohort, cycle, evicted, queue, running, 
         ("LowerOrNewerEqualPriority", {"priority": 2, "created_ms": 6}, False),
     ],
 )
-def test_a_queue_says_whom_its_workloads_preempt_among_themselves(rule, victim, taken) -> None:
+def test_a_queue_says_what_its_workloads_preempt_among_themselves(rule, victim, taken) -> None:
     decided = cycle(
         [queue("q", within=rule, f=1)],
         holds=[running("r", "q", **victim)],
@@ -41,7 +41,7 @@ def test_a_queue_says_whom_its_workloads_preempt_among_themselves(rule, victim, 
         ("Any", 9, True),
     ],
 )
-def test_a_queue_says_from_whom_its_workloads_reclaim(rule, priority, taken) -> None:
+def test_a_queue_says_from_which_queues_its_workloads_reclaim(rule, priority, taken) -> None:
     decided = cycle(
         [queue("q", "c", reclaim=rule, f=1), queue("other", "c", f=0)],
         holds=[running("r", "other", priority=priority)],
@@ -157,7 +157,7 @@ def test_who_was_told_to_end_already_goes_before_all_others() -> None:
     assert [] == _victims(running("theirs", "b", 4), ending)
 
 
-def test_nobody_is_evicted_who_turns_out_not_to_be_needed() -> None:
+def test_nothing_is_evicted_that_turns_out_not_to_be_needed() -> None:
     small = [running(f"s{number}", "b", 1, since_ms=9 - number) for number in range(4)]
     large = running("large", "b", 4, priority=1)
     assert ["s0", "s1", "s2"] == _victims(*small, large, gpu=3, queues=_enough())
@@ -168,7 +168,7 @@ def _enough():
     return [queue("q", "c", reclaim="Any", f=8), queue("b", "c", f=0)]
 
 
-def test_nobody_is_evicted_in_vain() -> None:
+def test_nothing_is_evicted_in_vain() -> None:
     holds = [running("low", "q", 4), running("high", "q", 4, priority=9)]
     assert [] == _victims(*holds, gpu=5)
 
@@ -334,7 +334,7 @@ def test_a_queue_at_its_quota_tries_with_borrowing_only() -> None:
     assert {"first": "preempt"} == evicted(_fills_up(1, 2, theirs=3))
 
 
-def test_a_queue_below_its_quota_borrows_at_once_where_nobody_else_could_give_anything() -> None:
+def test_a_queue_below_its_quota_borrows_at_once_where_no_other_could_give_anything() -> None:
     """The others borrow only within a cohort which is within its quota."""
     assert {"first": "preempt"} == evicted(_fills_up(1, 1, theirs=4, lender="within"))
 

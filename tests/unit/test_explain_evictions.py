@@ -71,7 +71,7 @@ def test_a_preemption_compares_priorities():
     )
 
 
-def test_a_stale_gang_ends_for_nobody():
+def test_a_stale_gang_ends_for_no_other():
     broken = msgspec.structs.replace(gang("broken", 1, on="n0", minimum=2), stale_since_ms=0)
 
     found = why(world(broken, now_ms=60_000), "broken")

@@ -79,7 +79,7 @@ def test_waiting_names_one_workload_whose_end_is_enough():
     assert (End("large"),) == found(world(older, large, gang("new", 3)))[RemedyKind.WAIT].steps
 
 
-def test_waiting_names_several_of_whom_none_is_superfluous_in_the_order_they_have_run():
+def test_waiting_names_several_of_which_none_is_superfluous_in_the_order_they_have_run():
     ones = [gang(f"one-{at}", 1, on="n0", started_ms=9 - at) for at in range(4)]
     other = gang("other", 2, on="n1 n1", queue="blue", started_ms=0)
 

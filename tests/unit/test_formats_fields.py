@@ -175,7 +175,7 @@ def test_all_problems_are_collected_in_order():
     ]
 
 
-def test_fields_that_nobody_read_are_errors_at_every_depth():
+def test_fields_that_were_not_read_are_errors_at_every_depth():
     fields = cursor("known: 1\nknwon: 2\nchild:\n  deep:\n  - other: 3\nlist:\n- more: 4\n")
     fields.integer("known")
     fields.child("child").children("deep")
@@ -189,7 +189,7 @@ def test_fields_that_nobody_read_are_errors_at_every_depth():
     assert {each.severity for each in fields.reading.problems} == {Severity.ERROR}
 
 
-def test_fields_that_nobody_read_are_warnings_when_lenient():
+def test_fields_that_were_not_read_are_warnings_when_lenient():
     fields = cursor("x: 1\n", lenient=True)
     fields.finish()
     assert [(each.severity, each.message) for each in fields.reading.problems] == [

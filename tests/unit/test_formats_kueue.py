@@ -136,7 +136,7 @@ status: {pendingWorkloads: 3}
     ("selector", "namespaces"),
     [("", None), ("namespaceSelector: {}", ()), ("namespaceSelector: null", None)],
 )
-def test_no_namespace_selector_lets_nobody_in_and_an_empty_one_everybody(
+def test_no_namespace_selector_lets_no_namespace_in_and_an_empty_one_lets_all_in(
     selector: str, namespaces: tuple[Match, ...] | None
 ):
     text = f"{API}kind: ClusterQueue\nmetadata: {{name: a}}\nspec: {{{selector}}}"

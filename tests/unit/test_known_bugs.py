@@ -72,7 +72,7 @@ def test_kueue_2821_who_lost_its_place_does_not_take_it_back() -> None:
     assert ["a1"] == simulation.running
 
 
-def test_kueue_6947_a_head_that_can_never_start_evicts_nobody_and_starves_nobody() -> None:
+def test_kueue_6947_a_head_that_can_never_start_evicts_nothing_and_starves_nothing() -> None:
     decided = decide(
         cluster(
             [node("n", 4)],
@@ -177,7 +177,7 @@ def test_kueue_1974_a_queue_above_its_quota_evicts_no_more_than_is_needed() -> N
     assert ["low9", "low8", "low7"] == evicted(decided)
 
 
-def test_kueue_15211_what_is_ending_already_counts_before_anybody_else_is_evicted() -> None:
+def test_kueue_15211_what_is_ending_already_counts_before_anything_else_is_evicted() -> None:
     going = gang("going", "b", LOW, pods=2, on="n")
     pods = tuple(replace(pod, state=PodState.RELEASING) for pod in going.pods)
     decided = decide(

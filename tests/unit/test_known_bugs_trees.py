@@ -41,7 +41,7 @@ GPU = FlavorResource("any", "gpu")
 # Trees that others refuse, or break down on
 
 
-def test_volcano_4818_quotas_that_add_up_to_more_than_the_parent_stop_nobody() -> None:
+def test_volcano_4818_quotas_that_add_up_to_more_than_the_parent_stop_nothing() -> None:
     """Oversold on purpose: everybody is served in order, and never more than there is."""
     decided = decide(
         cluster(
@@ -124,7 +124,7 @@ def test_kai_2167_weights_are_exact() -> None:
     assert 6 == sum(name.startswith("fifth") for name in served)
 
 
-def test_kueue_12570_a_negative_quota_takes_from_the_tree_and_gives_to_nobody() -> None:
+def test_kueue_12570_a_negative_quota_takes_from_the_tree_and_gives_nothing() -> None:
     decided = decide(
         cluster(
             [node("n", 4)],
@@ -157,7 +157,7 @@ def test_kueue_4392_the_reason_names_the_node_and_the_numbers() -> None:
 # Placement and priority
 
 
-def test_kueue_10815_nobody_is_evicted_for_quota_that_has_no_place() -> None:
+def test_kueue_10815_nothing_is_evicted_for_quota_that_has_no_place() -> None:
     """A rack is needed whole. LOW, spread over both, could free quota, but no rack."""
     decided = decide(
         cluster(

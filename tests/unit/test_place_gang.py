@@ -345,7 +345,7 @@ def test_growth_waits_only_where_its_own_room_is_not_free() -> None:
     assert [False, False, True, True] == [each.waits for each in found.assignments]
 
 
-def test_room_under_a_waiting_gang_stays_free_for_nobody_else() -> None:
+def test_room_under_a_waiting_gang_is_kept_for_it() -> None:
     placer = Placer([node("a", 4)])
     placer.add([ending("other", 2, "a")])
     first, second = (GangTree.of(several(4, name=name)) for name in ("first", "second"))

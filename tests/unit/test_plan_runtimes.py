@@ -38,7 +38,7 @@ def test_a_gang_is_safe_until_it_has_run_as_long_as_its_queue_says(ask):
     assert ["safe"] == ended(ask("plan FILE --now 2026-01-01T11:00:00Z", *world))
 
 
-def test_a_gang_of_which_nobody_knows_when_it_started_is_not_safe(ask):
+def test_a_gang_with_an_unknown_start_is_not_safe(ask):
     world = safe_for_ten_hours(runs("safe", "phase: Running", queue="lender"))
 
     assert ["safe"] == ended(ask("plan FILE --now 2026-01-01T01:00:00Z", *world))

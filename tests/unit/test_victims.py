@@ -36,7 +36,7 @@ def test_candidates_are_taken_in_order_until_it_fits() -> None:
     assert [("a", 1), ("b", 1)] == Pile(2).search([("a", 1), ("b", 1), ("c", 1)])
 
 
-def test_whom_a_later_one_makes_superfluous_is_put_back() -> None:
+def test_what_a_later_one_makes_superfluous_is_put_back() -> None:
     pile = Pile(3)
 
     assert [("c", 3)] == pile.search([("a", 1), ("b", 1), ("c", 3)])
