@@ -9,10 +9,10 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages run test e2e check format cases bench mutations soak docs pins clean
+.PHONY: help setup packages run test e2e bed kubernetes check format cases bench mutations soak docs pins clean
 
 help: ## list the commands
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and the package
 
@@ -36,6 +36,12 @@ e2e: $(STAMP) packages ## the program against a served process; all stories on P
 	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m pytest -n $(WORKERS) \
 	    tests/store tests/api/test_guarantee_law.py tests/api/test_races_http.py
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS)
+
+bed: $(STAMP) ## build an apiserver, etcd and kwok for tests, once (needs Go; takes minutes)
+	@$(BIN)/python -m tests.kubernetes.bed.build
+
+kubernetes: $(STAMP) packages bed ## the tests on a real apiserver; without Go they are skipped
+	$(BIN)/python -m pytest tests/kubernetes -n $(WORKERS) --dist loadfile
 
 check: $(STAMP) ## style, types and import contracts
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ class _Object(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, g
     """Written in Kubernetes as camelCase, and without what is not set."""
 
 
-class OwnerReference(_Object):
+class OwnerReference(_Object, frozen=True):
     """What an object belongs to, and goes with."""
 
     api_version: str
@@ -22,7 +22,7 @@ class OwnerReference(_Object):
     block_owner_deletion: bool | None = None
 
 
-class Meta(_Object):
+class Meta(_Object, frozen=True):
     """What every object has."""
 
     name: str = ""
@@ -41,14 +41,14 @@ class Meta(_Object):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class Resources(_Object):
+class Resources(_Object, frozen=True):
     """What a container asks for, as quantities."""
 
     requests: dict[str, str | int] | None = None
     limits: dict[str, str | int] | None = None
 
 
-class Container(_Object):
+class Container(_Object, frozen=True):
     """A container, as far as it counts."""
 
     name: str = ""
@@ -57,7 +57,7 @@ class Container(_Object):
     restart_policy: str | None = None
 
 
-class Toleration(_Object):
+class Toleration(_Object, frozen=True):
     """Taints that a pod does not mind."""
 
     key: str = ""
@@ -67,7 +67,7 @@ class Toleration(_Object):
     toleration_seconds: int | None = None
 
 
-class PodSpec(_Object):
+class PodSpec(_Object, frozen=True):
     """What a pod is to be."""
 
     node_name: str = ""
@@ -82,20 +82,20 @@ class PodSpec(_Object):
     termination_grace_period_seconds: int | None = None
 
 
-class Waiting(_Object):
+class Waiting(_Object, frozen=True):
     """A container that does not run yet, and why."""
 
     reason: str = ""
     message: str = ""
 
 
-class Running(_Object):
+class Running(_Object, frozen=True):
     """A container that runs."""
 
     started_at: str | None = None
 
 
-class Terminated(_Object):
+class Terminated(_Object, frozen=True):
     """A container that has ended."""
 
     exit_code: int = 0
@@ -106,7 +106,7 @@ class Terminated(_Object):
     finished_at: str | None = None
 
 
-class ContainerState(_Object):
+class ContainerState(_Object, frozen=True):
     """One of three."""
 
     waiting: Waiting | None = None
@@ -114,7 +114,7 @@ class ContainerState(_Object):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(_Object):
+class ContainerStatus(_Object, frozen=True):
     """How a container is."""
 
     name: str = ""
@@ -124,7 +124,7 @@ class ContainerStatus(_Object):
     last_state: ContainerState = ContainerState()
 
 
-class Condition(_Object):
+class Condition(_Object, frozen=True):
     """One thing that is so or is not."""
 
     type: str = ""
@@ -134,7 +134,7 @@ class Condition(_Object):
     last_transition_time: str | None = None
 
 
-class PodStatus(_Object):
+class PodStatus(_Object, frozen=True):
     """How a pod is."""
 
     phase: str = ""
@@ -147,7 +147,7 @@ class PodStatus(_Object):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(_Object):
+class Pod(_Object, frozen=True):
     """A pod."""
 
     metadata: Meta = Meta()
@@ -155,7 +155,7 @@ class Pod(_Object):
     status: PodStatus = PodStatus()
 
 
-class Taint(_Object):
+class Taint(_Object, frozen=True):
     """What keeps pods away that do not tolerate it."""
 
     key: str = ""
@@ -163,21 +163,21 @@ class Taint(_Object):
     effect: str = ""
 
 
-class NodeSpec(_Object):
+class NodeSpec(_Object, frozen=True):
     """What a node is to be."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class NodeStatus(_Object):
+class NodeStatus(_Object, frozen=True):
     """How a node is."""
 
     allocatable: dict[str, str | int] | None = None
     conditions: tuple[Condition, ...] = ()
 
 
-class Node(_Object):
+class Node(_Object, frozen=True):
     """A node."""
 
     metadata: Meta = Meta()
@@ -185,7 +185,7 @@ class Node(_Object):
     status: NodeStatus = NodeStatus()
 
 
-class Plain(_Object):
+class Plain(_Object, frozen=True):
     """Any object of which only the name and the like matter."""
 
     metadata: Meta = Meta()
