@@ -1,4 +1,4 @@
-"""No way leads to a site that nobody can administer; and there is a way back in."""
+"""A site always has an administrator who can log in, and recovery makes a new token."""
 
 from __future__ import annotations
 

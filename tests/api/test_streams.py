@@ -370,7 +370,7 @@ def test_many_slow_readers_of_large_logs_take_little_memory(tmp_path):
         reads: list[int] = []
         server.until(lambda: reads.append(_processor(server)) or reads[-1:] == reads[-8:-7])
 
-        # Whoever takes it gets all of it meanwhile.
+        # A client that reads gets all of it meanwhile.
         whole = server.ask("GET", "/api/workflow/job-1/logs").text.splitlines()
 
         assert 600 == len(whole)

@@ -142,7 +142,7 @@ def test_a_workflow_is_submitted_again_with_all_that_was_added(team: House):
 # Files
 
 
-def test_files_reach_the_recipe_of_their_task(team: House):
+def test_files_reach_the_template_of_their_task(team: House):
     content = base64.b64encode(b"\x00\xff").decode()
     text = (
         "workflow: {name: x, tasks: [{name: a, files: [{path: /opt/run.sh, contents: 'echo hi'},"

@@ -60,7 +60,7 @@ def test_a_database_that_crashes_under_load_loses_nothing(tmp_path: Path):
         now.settle()
 
 
-def test_keepers_and_wardens_that_are_killed_under_load_lose_nothing(tmp_path: Path):
+def test_supervisors_and_fork_servers_that_are_killed_under_load_lose_nothing(tmp_path: Path):
     with scene(tmp_path, seed_of_this_run()) as now:
         with now.load.running():
             for number in range(20):

@@ -116,7 +116,7 @@ def test_a_few_lines_cannot_become_gigabytes(local: Local):
     assert "gives more than 4,194,304 characters" in refused(local, job(1, environment={"A": loop}))
 
 
-def test_folders_of_any_depth_are_removed_when_a_task_is_over(local: Local):
+def test_folders_of_any_depth_are_removed_when_a_task_has_ended(local: Local):
     script = "import os\nfor _ in range(3000): os.mkdir('deep'); os.chdir('deep')"
     name = local.submit("p", 1, "NORMAL", script=f'cd /tmp; python3 -c "{script}"; cd /; echo made')
     local.over(name)

@@ -87,7 +87,7 @@ def test_a_stop_lets_a_task_clean_up_within_its_time(bench: Bench) -> None:
     assert "cleaning" == bench.texts(attempt)[-1]
 
 
-def test_what_ignores_the_notice_is_killed_when_its_time_is_over(bench: Bench) -> None:
+def test_what_ignores_the_notice_is_killed_when_its_time_is_up(bench: Bench) -> None:
     attempt = bench.run_shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
     until(lambda: "ready" in bench.texts(attempt))
     bench.stop(attempt, grace_s=1)
@@ -258,7 +258,7 @@ def test_an_end_is_seen_although_no_event_told(bench: Bench) -> None:
     assert Sight.ENDED is bench.wait_over(attempt).sight
 
 
-def test_secrets_are_gone_from_the_disk_when_the_task_is_over(bench: Bench) -> None:
+def test_secrets_are_gone_from_the_disk_when_the_task_has_ended(bench: Bench) -> None:
     launch = bench.shell("sleep 0.1")
     secret = {"login": {"password": "open sesame"}}
     bench.start(msgspec.structs.replace(launch, secrets=secret))

@@ -68,7 +68,7 @@ def test_a_start_that_was_cut_off_before_it_was_taken_on_is_as_if_it_never_was(
     assert "ran\n" == bench.mark("ran").read_text()
 
 
-def test_a_start_that_was_cut_off_before_its_keeper_is_done_when_it_is_told_again(
+def test_a_start_that_was_cut_off_before_its_supervisor_is_done_when_it_is_told_again(
     bench: Bench,
 ) -> None:
     script = "echo $CUDA_VISIBLE_DEVICES >> $MARK"
@@ -97,7 +97,7 @@ def test_a_start_that_was_cut_off_before_its_keeper_is_done_when_it_is_told_agai
     assert "0,1\n3,5\n" == bench.mark("ran").read_text()
 
 
-def test_two_keepers_for_the_same_attempt_run_it_once(bench: Bench) -> None:
+def test_two_supervisors_for_the_same_attempt_run_it_once(bench: Bench) -> None:
     launches = [
         bench.shell("echo ran >> $MARK", environment={"MARK": str(bench.mark(f"ran-{number}"))})
         for number in range(10)

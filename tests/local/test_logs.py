@@ -93,7 +93,7 @@ def test_a_log_is_read_part_by_part(tmp_path: Path) -> None:
     assert wanted == texts(reader)
 
 
-def test_a_log_is_not_complete_before_its_task_is_over(tmp_path: Path) -> None:
+def test_a_log_is_not_complete_before_its_task_has_ended(tmp_path: Path) -> None:
     writer, lines = LogWriter(tmp_path, 2**20), LineCutter(OUT)
     assert ((), 0, False, 0) == AttemptLogReader(tmp_path, finished=False).read(0)
     writer.write(lines.feed(b"a\n", 1), 1)

@@ -43,7 +43,7 @@ def test_what_a_shell_runs_may_save_its_work_although_the_shell_ends_at_once(
     assert (143, 15) == (over.exit_code, over.signal)
 
 
-def test_what_a_shell_runs_is_killed_when_its_time_is_over(bench: Bench) -> None:
+def test_what_a_shell_runs_is_killed_when_its_time_is_up(bench: Bench) -> None:
     attempt = ready(bench, 'sh -c "$DEAF"; echo after')
     bench.stop(attempt, grace_s=1)
     bench.wait_over(attempt)

@@ -82,7 +82,7 @@ def test_a_task_goes_on_when_its_server_is_gone_and_is_found_again(bench: Bench)
     assert ["before", "after"] == bench.texts(attempt)
 
 
-def test_a_task_whose_keeper_is_killed_is_lost_and_nothing_of_it_is_left(bench: Bench) -> None:
+def test_a_task_whose_supervisor_is_killed_is_lost_and_nothing_of_it_is_left(bench: Bench) -> None:
     attempt = bench.run_shell("(setsid sleep 1000 &); sleep 1000 & sleep 1000", gpus=8)
     bench.wait_running(attempt)
     kill(_keeper(bench, attempt))
@@ -137,7 +137,7 @@ def test_after_a_restart_of_the_machine_everything_is_lost(
     assert "restarted" in seen.message
 
 
-def test_a_warden_that_is_killed_is_replaced(bench: Bench) -> None:
+def test_a_fork_server_that_is_killed_is_replaced(bench: Bench) -> None:
     first = bench.run_shell("sleep 1000")
     bench.wait_running(first)
     process = bench.backend._fork_server._process
@@ -149,7 +149,7 @@ def test_a_warden_that_is_killed_is_replaced(bench: Bench) -> None:
     assert Sight.RUNNING is bench.wait_running(first).sight
 
 
-def test_a_keeper_that_stands_still_goes_on_when_its_task_is_to_end(bench: Bench) -> None:
+def test_a_stopped_supervisor_goes_on_when_its_task_must_end(bench: Bench) -> None:
     attempt = bench.run_shell("sleep 1000")
     bench.wait_running(attempt)
     os.kill(_keeper(bench, attempt), signal.SIGSTOP)
@@ -157,7 +157,7 @@ def test_a_keeper_that_stands_still_goes_on_when_its_task_is_to_end(bench: Bench
     assert 137 <= (bench.wait_over(attempt).exit_code or 0) <= 143
 
 
-def test_a_word_to_a_keeper_that_does_not_listen_yet_does_not_end_it(bench: Bench) -> None:
+def test_a_signal_to_a_supervisor_that_does_not_listen_yet_does_not_end_it(bench: Bench) -> None:
     process = bench.backend._fork_server._process
     assert process is not None
     bench.wait_over(bench.run("true"))
@@ -201,7 +201,7 @@ def test_a_task_has_a_session_of_its_own(bench: Bench) -> None:
     assert 1 == len(set(bench.texts(attempt)[0].split()))
 
 
-def test_a_keeper_that_fails_says_so(bench: Bench) -> None:
+def test_a_supervisor_that_fails_says_so(bench: Bench) -> None:
     launch = bench.shell("true")
     folder = bench.options.folder / "attempts" / launch.attempt.replace("/", "-")
     folder.mkdir(mode=0o700)

@@ -55,7 +55,7 @@ def test_a_runner_finds_what_it_needs_of_the_servers_environment(bench: Bench) -
     assert [f"{bench.path} /run/user/1 "] == bench.texts(attempt)
 
 
-def test_the_container_of_a_task_that_is_over_is_removed(bench: Bench) -> None:
+def test_the_container_of_a_finished_task_is_removed(bench: Bench) -> None:
     attempt = bench.run(image="image", args=("true",))
     bench.wait_over(attempt)
     assert f"rm --force {container_name(attempt)}" == asked(bench)[-1]
@@ -63,7 +63,7 @@ def test_the_container_of_a_task_that_is_over_is_removed(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_the_container_of_a_task_whose_keeper_is_killed_is_removed(
+def test_the_container_of_a_task_whose_supervisor_is_killed_is_removed(
     bench: Bench, *, restarted: bool
 ) -> None:
     attempt = bench.run(image="image", args=("sleep", "1000"))

@@ -116,7 +116,7 @@ def test_if_one_of_a_gang_cannot_be_started_none_is(sealed: Bench) -> None:
     assert [] == sealed.texts(gang[0].attempt)
 
 
-def test_a_task_whose_keeper_is_killed_is_lost_and_nothing_of_it_is_left(sealed: Bench) -> None:
+def test_a_task_whose_supervisor_is_killed_is_lost_and_nothing_of_it_is_left(sealed: Bench) -> None:
     attempt = sealed.run_shell("(setsid sleep 1000 &); sleep 1000 & echo ready; sleep 1000")
     until(lambda: sealed.texts(attempt))
     folder = sealed.options.folder / "attempts" / attempt.replace("/", "-")
@@ -137,7 +137,7 @@ def test_a_task_goes_on_when_its_server_is_gone(sealed: Bench) -> None:
     assert 9 == sealed.wait_over(attempt).exit_code
 
 
-def test_nothing_is_left_of_the_limits_of_what_is_over(sealed: Bench) -> None:
+def test_nothing_is_left_of_the_limits_of_what_has_ended(sealed: Bench) -> None:
     setup, _ = choose_limits(sealed.options)
     attempt = sealed.run_shell("exit 0")
     sealed.wait_over(attempt)
@@ -174,7 +174,7 @@ def test_a_task_that_may_use_less_memory_than_its_start_takes_is_told_so(
     assert (Sight.UNSTARTABLE, True) == (seen.sight, "takes more memory than" in seen.message), seen
 
 
-def test_a_task_whose_keeper_is_killed_leaves_no_group(sealed: Bench) -> None:
+def test_a_task_whose_supervisor_is_killed_leaves_no_group(sealed: Bench) -> None:
     setup, _ = choose_limits(sealed.options)
     attempt = sealed.run_shell("sleep 1000")
     sealed.wait_running(attempt)

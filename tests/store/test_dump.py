@@ -22,7 +22,7 @@ pytestmark = pytest.mark.postgresql
 
 
 def quiet(_table: str, _rows: int) -> None:
-    """Progress that is shown to nobody."""
+    """Progress that is not shown."""
 
 
 def write(store: Store, path: Path, key: str | None = None) -> int:

@@ -48,7 +48,7 @@ def messages(world):
         return record_store.list_outbox(connection, ["default"])
 
 
-def test_an_errand_carries_neither_specs_nor_secrets(p):
+def test_an_outbox_message_carries_neither_specs_nor_secrets(p):
     ann = p.user("ann", "osmo-p-user")
     for name in ("store", "hub"):
         payload = {"key": f"secret of {name}"}

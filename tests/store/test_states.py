@@ -200,7 +200,7 @@ def test_a_limit_of_retries_ends_the_whole_group(slow):
     assert [T.RESCHEDULED, T.FAILED] == history(slow, workflow, "task-1")
 
 
-def test_what_is_over_is_not_needed_any_more(slow):
+def test_what_has_ended_is_not_needed_any_more(slow):
     """A gang goes on with those that are left, and one of these can come again."""
     workflow = gang(slow)
     end(slow, workflow, task_1=0)
@@ -213,7 +213,7 @@ def test_what_is_over_is_not_needed_any_more(slow):
 # Starts that fail, and losses
 
 
-def test_a_gang_of_which_one_cannot_be_started_is_over(slow):
+def test_a_gang_of_which_one_cannot_be_started_ends(slow):
     workflow = slow.submit(0, "p", NORMAL, spec=gang_spec())
     slow.scheduler._decide()
     bad = slow.tasks(workflow)[1].attempt

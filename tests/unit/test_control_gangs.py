@@ -1,4 +1,4 @@
-"""What is left of a group when some of its tasks are over."""
+"""What is left of a group when some of its tasks have ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def names(spec: GroupSpec) -> list[str]:
     return [task.name for task in spec.tasks]
 
 
-def test_a_group_needs_so_much_less_as_is_over():
+def test_a_group_needs_less_by_what_has_ended():
     spec = GroupSpec("g", tasks(".a", ".b", ".c", ".d"), minimum=3)
 
     assert ([".b", ".d"], 1) == (
@@ -32,7 +32,7 @@ def test_a_group_that_needs_all_needs_all_that_are_left():
     assert None is remaining(spec, {".a"}).minimum
 
 
-def test_a_subgroup_needs_so_much_less_as_is_over_in_it():
+def test_a_subgroup_needs_less_by_what_has_ended_in_it():
     spec = GroupSpec(
         "g",
         tasks("x.1", "x.2", "x.3", "y.1", "y.2"),
@@ -45,7 +45,7 @@ def test_a_subgroup_needs_so_much_less_as_is_over_in_it():
     assert None is left.minimum
 
 
-def test_what_is_over_as_a_whole_is_not_needed_any_more():
+def test_what_has_ended_as_a_whole_is_not_needed_any_more():
     spec = GroupSpec(
         "g",
         tasks("x.1", "y.1", "z.1"),

@@ -76,7 +76,7 @@ def test_a_group_goes_on_while_single_tasks_of_it_are_tried_again():
     assert T.SCHEDULING is group_status(SPEC, waiting, T.RUNNING)
 
 
-def test_a_group_that_is_over_ends_as_its_lead_did():
+def test_a_finished_group_ends_as_its_lead_did():
     cases = [
         ((T.COMPLETED, T.COMPLETED), T.COMPLETED),
         ((T.COMPLETED, T.FAILED), T.COMPLETED),

@@ -149,7 +149,7 @@ def stale(since: int | None) -> Snapshot:
         (0, None, []),
     ],
 )
-def test_a_gang_that_lacks_something_is_ended_when_its_grace_is_over(
+def test_a_gang_that_lacks_something_is_ended_after_its_grace(
     since: int | None, grace: int | None, victims: list[str]
 ) -> None:
     decided = decide(stale(since), staleness_grace_ms=grace)
