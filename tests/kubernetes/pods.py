@@ -17,10 +17,12 @@ def pod(phase: str = "Running", **status: object) -> Pod:
     """A pod of ours as the apiserver tells it; `state` is that of its task's container."""
     state = status.pop("state", None)
     deleted = status.pop("deleted", None)
+    version = status.pop("version", "1")
     if state is not None:
         status["containerStatuses"] = [{"name": "task", "state": state}]
     labels = {"bough.site": SITE, "osmo.task_uuid": UUID, "osmo.retry_id": "2"}
     metadata = {"name": "a", "namespace": "bough", "uid": "u", "labels": labels}
+    metadata |= {"resourceVersion": version}
     if deleted:
         metadata |= {"deletionTimestamp": "2026-01-31T23:59:59Z"}
     body = {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase, **status}}

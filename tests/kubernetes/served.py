@@ -35,9 +35,9 @@ class Clustered(Local):
     admin: Client
 
     def pods(self) -> list[dict[str, Any]]:
-        """All pods of the server that are there, by name."""
+        """All pods of the server that are there, in the order of their workflows."""
         found = self.bed.ask("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
-        return sorted(found, key=lambda each: each["metadata"]["name"])
+        return sorted(found, key=_submission)
 
     def processes(self, *names: str) -> list[Process]:
         """The pods that are not over, as if each were a process."""
@@ -52,9 +52,9 @@ class Clustered(Local):
             gpus = gpus_of(pod)
             held = ",".join(str(each) for each in range(first, first + gpus))
             first += gpus
-            about = {"CUDA_VISIBLE_DEVICES": held, **pod["metadata"]}
+            about = {"CUDA_VISIBLE_DEVICES": held, "name": pod["metadata"]["name"]}
             found.append(Process(hash(pod["metadata"]["uid"]), 0, attempt, about))
-        return sorted(found, key=lambda each: each.attempt)
+        return found
 
     def mains(self, *names: str) -> list[Process]:
         """Each pod is one."""
@@ -116,6 +116,12 @@ class ClusterHosting(Hosting):
         """Let go of what asked the apiserver."""
         if self._admin is not None:
             self._admin.close()
+
+
+def _submission(pod: dict[str, Any]) -> tuple[int, str]:
+    """Workflows are numbered as they come."""
+    labels = pod["metadata"]["labels"]
+    return int(labels["osmo.workflow_id"].rpartition("-")[2]), labels["osmo.task_name"]
 
 
 def attempt_of(pod: dict[str, Any]) -> str:

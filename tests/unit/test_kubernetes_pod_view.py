@@ -123,3 +123,11 @@ def test_an_end_stands_whatever_is_seen_afterwards():
     known.take_gone(3_000)
 
     assert before == known.observed()
+
+
+def test_what_is_older_than_what_is_known_is_no_news():
+    known = AttemptState(ATTEMPT)
+    known.take(pod("Running", version="12"), 1_000)
+
+    assert not known.take(pod("Pending", version="11"), 2_000)
+    assert Sight.RUNNING is known.observed().sight

@@ -91,6 +91,11 @@ class AttemptState:
         return "" if self.pod is None else self.pod.spec.node_name
 
     @property
+    def version(self) -> int:
+        """The version of its pod that was last seen."""
+        return 0 if self.pod is None else version_of(self.pod)
+
+    @property
     def group(self) -> str:
         """The identity of its group, as its pod has it."""
         if self.objects is not None:
@@ -123,6 +128,9 @@ class AttemptState:
     def take(self, pod: Pod, now_ms: int) -> bool:
         """Take in what its pod says; whether that is something new."""
         if self.pod is not None and self.pod.metadata.uid not in ("", pod.metadata.uid):
+            return False
+        if version_of(pod) < self.version:
+            # An answer was faster than the watch.
             return False
         self.pod, self.sent, self.trouble = pod, True, ""
         if not self.begun_ms:
@@ -170,3 +178,13 @@ class AttemptState:
         """Whether its pod should have been gone long ago."""
         by_ms = self.told_by_ms
         return by_ms is not None and not self.over and now_ms - by_ms > _SLACK_MS
+
+
+def version_of(pod: Pod) -> int:
+    """The version of a pod; of two, the higher is the later."""
+    return number_of(pod.metadata.resource_version)
+
+
+def number_of(version: str) -> int:
+    """A version as a number; 0: it is none."""
+    return int(version) if version.isdecimal() else 0

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from bough.backends.kubernetes.attempt_state import AttemptState, Step
+from bough.backends.kubernetes.attempt_state import AttemptState, Step, number_of
 from bough.backends.kubernetes.cluster_state import ClusterState
 from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_keeper import LogKeeper
@@ -285,8 +285,11 @@ class KubernetesBackend:
             with self._lock:
                 self._cluster.forget_pods()
                 there = {attempt for pod in heard.items if (attempt := self._take(pod)) is not None}
+                listed = number_of(heard.version)
                 for each in list(self._attempts.values()):
-                    if each.pod is not None and not each.gone and each.attempt not in there:
+                    # What was created after the list was made is not in it, and is there.
+                    missing = each.has_pod and each.attempt not in there
+                    if missing and each.version <= listed:
                         self._take_gone(each)
             news = True
         else:
