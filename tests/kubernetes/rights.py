@@ -38,7 +38,8 @@ def apply_manifest(admin: Client, namespace: str = NAMESPACE) -> None:
 def kubeconfig_of_bough(bed: Bed, admin: Client, namespace: str = NAMESPACE) -> Path:
     """A kubeconfig with a token of the service account, as a pod of it would have."""
     apply_manifest(admin, namespace)
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    asked: dict[str, object] = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+    asked["spec"] = {"expirationSeconds": 86_400}
     target = f"/api/v1/namespaces/{namespace}/serviceaccounts/{namespace}/token"
     token = admin.ask("POST", target, asked)["status"]["token"]
     return bed.write_kubeconfig(namespace, token=token)

@@ -21,6 +21,7 @@ from bough.kube.objects import PODS
 from tests.e2e.local import FAIL, FINISH, Hosting, Local, Process
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.bed.objects import GPU, namespace, node
+from tests.kubernetes.rights import kubeconfig_of_bough
 
 _CODES = {FINISH: "0", FAIL: "7"}
 #: For a machine that is busy with other tests.
@@ -97,7 +98,10 @@ class ClusterHosting(Hosting):
             int(each["status"]["allocatable"].get(GPU, 0))
             for each in bed.ask("GET", "/api/v1/nodes")["items"]
         )
-        more = ("--backend", "kubernetes", "--kubeconfig", str(bed.kubeconfig))
+        # It runs with the rights of deploy/rights.yaml, and no others.
+        with contextlib.closing(Client(find_access(str(bed.kubeconfig)))) as admin:
+            kubeconfig = kubeconfig_of_bough(bed, admin, kube_namespace)
+        more = ("--backend", "kubernetes", "--kubeconfig", str(kubeconfig))
         more += ("--kube-namespace", kube_namespace, *options.pop("more", ()))
         super().__init__(folder, None, *more, **options)  # type: ignore[arg-type]
         self._gpus = gpus

@@ -7,56 +7,51 @@ import re
 import subprocess
 from pathlib import Path
 
-from bough.kube.client import Client
-from bough.kube.kubeconfig import find_access
-from bough.kube.objects import NODES
 from tests.kubernetes.bed.cluster import Bed
-from tests.kubernetes.bed.objects import GPU
+from tests.kubernetes.bed.process import free_port
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "kubernetes.md"
 MARK = f"<!-- run by {Path(__file__).relative_to(ROOT)} -->"
-#: Says what the commands led to, and waits until the test has looked.
+#: Says what the commands led to, and ends it as the page says.
 THEN = """
 echo "$KUBECONFIG"
-read -r done
-kill %1
-wait %1
+kill %2 %1
+wait
 """
 
 
 def commands() -> str:
-    """The block below the mark."""
+    """The blocks below the marks."""
     found = re.findall(re.escape(MARK) + r"\n```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert 1 == len(found)
-    return found[0]
+    assert 2 == len(found)
+    return "".join(found)
 
 
-def test_the_commands_of_the_page_start_a_cluster_that_goes_when_its_process_does(
+def test_the_commands_of_the_page_run_a_gang_on_a_cluster_of_which_then_nothing_is_left(
     bed: Bed, tmp_path: Path
 ) -> None:
     # The page is about a checkout; what it writes goes elsewhere.
-    for name in ("Makefile", "tests", "src", "scripts", ".venv", "requirements", "pyproject.toml"):
+    for name in ("Makefile", "docs", "tests", "src", "scripts", ".venv", "requirements"):
         (tmp_path / name).symlink_to(ROOT / name)
-    with subprocess.Popen(
+    (tmp_path / "pyproject.toml").symlink_to(ROOT / "pyproject.toml")
+    surroundings = {**os.environ, "KUBECONFIG": "", "BOUGH_PORT": str(free_port())}
+
+    done = subprocess.run(
         ["/bin/bash", "-e", "-m", "-c", commands() + THEN],
         cwd=tmp_path,
-        env={**os.environ, "KUBECONFIG": ""},
-        stdin=subprocess.PIPE,
+        env=surroundings,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-    ) as shell:
-        assert shell.stdin is not None
-        assert shell.stdout is not None
-        lines = iter(shell.stdout.readline, "")
-        kubeconfig = next(line.strip() for line in lines if line.strip().endswith("/kubeconfig"))
-        assert str(bed.kubeconfig) != kubeconfig
-        client = Client(find_access(kubeconfig, None, {}))
-        gpus = [(each.status.allocatable or {}).get(GPU) for each in client.list(NODES).items]
-        client.close()
-        shell.stdin.write("done\n")
-        shell.stdin.flush()
-        shell.stdin.close()
-        shell.wait()
-    assert ["8"] * 8 == gpus
-    assert not Path(kubeconfig).exists()
+        check=True,
+    )
+
+    lines = done.stdout.splitlines()
+    states = [line.split()[1] for line in lines if line.startswith("worker-")]
+    written = [line for line in lines if line.endswith("] a line of the bed")]
+    assert (["COMPLETED"] * 4, 4) == (states, len(written))
+    kubeconfig = Path(lines[-1])
+    assert bed.kubeconfig != kubeconfig
+    assert "kubeconfig" == kubeconfig.name
+    assert not kubeconfig.exists()
