@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +73,8 @@ def machine(folder: Path, of: tuple[str, ...]) -> Iterator[Machine]:
     gates.mkdir()
     for path in (folder, gates):
         path.chmod(0o777)
-    options = ("--not-private", "--task-user", "root")
+    as_root = ("--task-user", "root") if os.geteuid() == 0 else ()
+    options = ("--not-private", *as_root)
     server = Server(folder, gpus=1, within=clock.within, options=options)
     with serving(server):
         yield Machine(server, clock, gates)

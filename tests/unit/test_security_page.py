@@ -1,4 +1,4 @@
-"""Every line of docs/security.md names tests that exist."""
+"""Every line of docs/security.md and docs/reliability.md names tests that exist."""
 
 from __future__ import annotations
 
@@ -50,6 +50,13 @@ def test_each_line_of_the_page_is_shown_by_tests_that_exist():
     assert page.count(SHOWN) >= 7
     assert [] == missing_tests(page)
     assert [] == lines_without_tests(page)
+
+
+def test_the_page_about_reliability_names_tests_that_exist():
+    page = PAGE.with_name("reliability.md").read_text(encoding="utf-8")
+
+    assert len(_LINK.findall(page)) >= 10
+    assert [] == missing_tests(page)
 
 
 def test_a_line_without_a_test_and_a_test_that_is_gone_are_found():
