@@ -144,3 +144,23 @@ def test_a_cohort_that_lends_too_little_may_lend_more():
     found = told(declared, low("new", 4))
 
     assert "raise the lending limit of cohort org from 2 to 4" in found
+
+
+def test_the_weight_of_a_pool_is_raised_where_another_goes_first_for_its_own():
+    """One GPU is left of eight; team has borrowed five of them and other two."""
+
+    def low(name: str, gpus: int, pool: str, on: str | None = None) -> Gang:
+        gang = group(name, gpus, "_shared", on)
+        queue = f"osmo-pool-ns-{pool}--_shared"
+        return msgspec.structs.replace(gang, queue=queue, priority=50, preemptible=True)
+
+    found = told(
+        config(0),
+        low("old", 5, "team", "n0"),
+        low("others", 2, "other", "n0"),
+        low("rival", 1, "other"),
+        low("new", 1, "team"),
+    )
+
+    # For its weight team would then have 6/2, as much as other has; of equals the name decides.
+    assert "raise the weight of pool team from 1 to 2" in found

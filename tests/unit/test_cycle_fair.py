@@ -9,12 +9,15 @@ import pytest
 
 from bough.core.cycle.plan import plan
 from bough.core.cycle.requeue import Lines
+from bough.core.explain.certificate import certificate, certificates_of_waiting
 from bough.core.explain.evictions import eviction_certificate
+from bough.core.explain.remedies import remedies
 from bough.core.gang.from_workload import gang_of_workload
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import KUEUE, KUEUE_FAIR, Heads, OrderKey, Policy, ShareRule
 from bough.model.quota import NodeKind, TreeNode
-from bough.model.snapshot import Progress
+from bough.model.remedy import RemedyKind, Weigh
+from bough.model.snapshot import Progress, Snapshot
 from bough.model.workload import Assignment
 from tests.cycle_kueue import (
     admitted,
@@ -290,3 +293,83 @@ def test_a_promise_that_cannot_be_kept_is_forgotten() -> None:
         known = Progress(nominated=True, promised=promised)
         world = msgspec.structs.replace(world, progress={"ns/a1": known})
         assert ["a1"] == admitted(plan(world, KUEUE_FAIR))
+
+
+# What would help
+
+
+def _starved(weight: Fraction | int = 1) -> Snapshot:
+    """Queue a has all four GPUs; b wants three, more than is fair."""
+    return snapshot(
+        [queue("a", "c", f=0), queue("b", "c", f=0, reclaim="Any", weight=weight)],
+        [cohort("c", f=4)],
+        holds=[running(f"a{n}", "a", since_ms=n) for n in range(4)],
+        waits={"b": [waiting("b1", 3)]},
+    )
+
+
+def test_the_least_weight_that_works_is_a_remedy() -> None:
+    found = remedies(_starved(), KUEUE_FAIR, "ns/b1").found
+    (remedy,) = (each for each in found if each.kind is RemedyKind.RAISE_WEIGHT)
+
+    assert "raise the weight of queue b from 1 to 2" == remedy.sentence
+    assert (Weigh(TreeNode(NodeKind.QUEUE, "b"), 2),) == remedy.steps
+    assert 0 == len(evicted(plan(_starved(), KUEUE_FAIR)))
+    assert 3 == len(evicted(plan(_starved(2), KUEUE_FAIR)))
+
+
+def test_a_weight_is_no_remedy_where_weights_decide_nothing() -> None:
+    kinds = [each.kind for each in remedies(_starved(), KUEUE, "ns/b1").found]
+
+    assert RemedyKind.RAISE_WEIGHT not in kinds
+    assert RemedyKind.RAISE_QUOTA in kinds
+
+
+def test_the_weight_of_a_cohort_above_is_a_remedy_where_its_queues_is_none() -> None:
+    world = snapshot(
+        [queue("a", "c", f=0), queue("b", "team", f=0, reclaim="Any")],
+        [cohort("c", f=4), cohort("team", "c", weight=Fraction(1, 2))],
+        holds=[running(f"a{n}", "a", since_ms=n) for n in range(4)],
+        waits={"b": [waiting("b1", 3)]},
+    )
+    found = remedies(world, KUEUE_FAIR, "ns/b1").found
+
+    assert ["raise the weight of cohort team from 0.5 to 2"] == [
+        each.sentence for each in found if each.kind is RemedyKind.RAISE_WEIGHT
+    ]
+
+
+# Why a gang waits
+
+
+def test_a_gang_that_may_take_no_more_is_told_both_shares() -> None:
+    """One of the four it may take: then both would have as much. The next it may not."""
+    found = certificate(_starved(), KUEUE_FAIR, "ns/b1")
+
+    assert found is not None
+    assert [("b", "0.75"), ("a", "0.5")] == [(each.node.name, each.share) for each in found.shares]
+    assert found.sentence.endswith(
+        "; it may take no more from queue a: "
+        "with it the share of queue b is 0.75, that of queue a is 0.5"
+    )
+
+
+def test_a_gang_after_which_another_went_is_told_both_shares() -> None:
+    world = snapshot(
+        [queue("a", "c", f=0), queue("b", "c", f=0, weight=2)],
+        [cohort("c", f=3)],
+        waits={"a": [waiting("a1", 2)], "b": [waiting("b1", 3)]},
+    )
+    found = certificates_of_waiting(world, KUEUE_FAIR)["ns/a1"]
+
+    assert found.sentence.endswith(
+        "; ns/b1 went first: with it the share of queue a is 0.667, "
+        "that of queue b is 0.5 for its weight of 2"
+    )
+
+
+def test_shares_are_not_told_where_they_decide_nothing() -> None:
+    found = certificate(_starved(), KUEUE, "ns/b1")
+
+    assert found is not None
+    assert () == found.shares

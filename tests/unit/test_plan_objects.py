@@ -296,3 +296,37 @@ def test_local_queues_alone_are_no_error(ask, command: str):
 
     message = "there is no ClusterQueue called a"
     assert [("LocalQueue/ns/a", "spec.clusterQueue", message)] == warnings(found)
+
+
+def test_a_weight_that_helps_is_told_in_the_field_in_which_it_is_written(ask, tmp_path):
+    """Three GPUs are there; x wants two of them and y, which would have more, all three."""
+    policy = tmp_path / "fair.yaml"
+    policy.write_text("preset: kueue-fair\n")
+    three = "{name: nvidia.com/gpu, nominalQuota: 3}"
+    flavors = f"[{{name: h100, resources: [{three}]}}]"
+
+    def world(more: str = "") -> list[str]:
+        return [
+            kueue("ResourceFlavor", "h100"),
+            kueue(
+                "Cohort",
+                "c",
+                f"resourceGroups: [{{coveredResources: [nvidia.com/gpu], flavors: {flavors}}}]",
+            ),
+            cluster_queue("a", 0),
+            cluster_queue("b", 0, more),
+            kueue("LocalQueue", "a, namespace: ns", "clusterQueue: a"),
+            kueue("LocalQueue", "b, namespace: ns", "clusterQueue: b"),
+            workload("x", "a", 2),
+            workload("y", "b", 3),
+        ]
+
+    asked = f"why FILE ns/y --policy {policy}"
+    found = ask(f"{asked} --remedies", *world())["remedies"]["found"]
+    (change,) = next(each for each in found if each["kind"] == "raise_weight")["changes"]
+
+    expected = ["ClusterQueue", "b", "spec.fairSharing.weight", 1, 2]
+    assert expected == [change[key] for key in ("kind", "name", "field", "before", "after")]
+    assert "waits" == ask(asked, *world())["certificate"]["verdict"]
+    after = world(", fairSharing: {weight: 2}")
+    assert "starts" == ask(asked, *after)["certificate"]["verdict"]

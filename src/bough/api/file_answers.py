@@ -16,6 +16,7 @@ from bough.api.why import (
     NodeCauseCount,
     QuotaRefusal,
     RemedyList,
+    ShareLine,
     TogetherConstraint,
     TreeNodeName,
 )
@@ -487,6 +488,8 @@ class EvictionAnswer(msgspec.Struct, frozen=True):
     level: TreeNodeName | None
     excesses: list[QuotaExcess]
     need: QuotaRefusal | None
+    #: Where shares decided: those of the two sides, the victim's first.
+    shares: list[ShareLine] = []
 
 
 class GrowthAnswer(msgspec.Struct, frozen=True):

@@ -152,6 +152,17 @@ class HolderLine(msgspec.Struct, frozen=True):
     starting: bool
 
 
+class ShareLine(msgspec.Struct, frozen=True):
+    """How much of what its parent could lend a node of the quota tree takes for its weight."""
+
+    node: TreeNodeName
+    #: `0.334`, rounded up; `infinite` where it has no weight and takes anything.
+    share: str
+    weight: str
+    #: The resource that counts; empty where the share is 0.
+    resource: str
+
+
 class CertificateAnswer(msgspec.Struct, frozen=True):
     """Why a workload is where it is."""
 
@@ -175,6 +186,8 @@ class CertificateAnswer(msgspec.Struct, frozen=True):
     waits_for: list[str]
     missing: MissingAmount | None
     holders: list[HolderLine]
+    #: Where shares decide: what its side of the tree would have, and what the other one has.
+    shares: list[ShareLine] = []
 
 
 # Remedies

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 KAI_UNITS = {"memory": MEMORY_UNIT}
 PARENT_QUEUE = "spec.parentQueue"
 PARENT_COHORT = "spec.parentName"
+WEIGHT = "spec.fairSharing.weight"
 STOP_POLICY = "spec.stopPolicy"
 ACTIVE = "spec.active"
 QUEUE_NAME = "spec.queueName"

@@ -75,6 +75,17 @@ class FlavorOption(msgspec.Struct, frozen=True):
     refusal: Refusal | None = None
 
 
+class NodeShare(msgspec.Struct, frozen=True):
+    """How much of what its parent could lend a node of the quota tree took for its weight."""
+
+    node: TreeNode
+    #: `0.334`, rounded up; `infinite` where it has no weight and takes anything.
+    share: str
+    weight: str
+    #: The resource that counts; empty where the share is 0.
+    resource: str = ""
+
+
 class Certificate(msgspec.Struct, frozen=True):
     """Why a workload is where it is."""
 
@@ -109,6 +120,8 @@ class Certificate(msgspec.Struct, frozen=True):
     missing: Missing | None = None
     #: The gangs that hold what is missing: what may be evicted for it first, then what has most.
     holders: tuple[Holder, ...] = ()
+    #: Where shares decide: what its side of the tree would have, and what the other one has.
+    shares: tuple[NodeShare, ...] = ()
 
 
 class Excess(msgspec.Struct, frozen=True):
@@ -125,17 +138,6 @@ class Excess(msgspec.Struct, frozen=True):
     def balance(self) -> int:
         """`T(x,r)`."""
         return self.quota - self.withdrawn - self.used
-
-
-class NodeShare(msgspec.Struct, frozen=True):
-    """How much of what its parent could lend a node of the quota tree took for its weight."""
-
-    node: TreeNode
-    #: `0.334`, rounded up; `infinite` where it has no weight and takes anything.
-    share: str
-    weight: str
-    #: The resource that counts; empty where the share is 0.
-    resource: str = ""
 
 
 class EvictionCertificate(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from bough.model.admission import (
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
+from bough.model.gang import Gang
 from bough.model.gangrules import GangRules, GrowthTurn, LineOrder, VictimAge, VictimSearch
 from bough.model.placement import KAI_PLACEMENT
 
@@ -128,6 +129,12 @@ class Policy(msgspec.Struct, frozen=True):
     def orders_by_level(self) -> bool:
         """Whether those that are judged together are compared level by level of the tree."""
         return OrderKey.SHARE in self.order or OrderKey.WITHIN_QUOTA in self.order
+
+    def weighs(self, gang: Gang) -> bool:
+        """Whether the weights of nodes can decide about a gang."""
+        if self.judging is Judging.TOGETHER:
+            return bool(self.take_by_share) or self.orders_by_level
+        return gang.preemptible or self.gangs.line is LineOrder.BY_WEIGHT
 
     @property
     def nominated_first(self) -> bool:

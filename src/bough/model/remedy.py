@@ -36,6 +36,8 @@ class RemedyKind(StrEnum):
     UNCORDON = "uncordon"
     #: It goes before others, and may preempt what is of a lower priority then.
     RAISE_PRIORITY = "raise_priority"
+    #: Its queue, or a node above it, counts for more where queues share by weight.
+    RAISE_WEIGHT = "raise_weight"
     RAISE_QUOTA = "raise_quota"
     RAISE_LIMIT = "raise_limit"
     #: Others lend more of what they do not use.
@@ -137,6 +139,13 @@ class Raise(msgspec.Struct, frozen=True, tag="raise"):
     knob: Knob = Knob.QUOTA
 
 
+class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
+    """A node of the quota tree has another weight."""
+
+    node: TreeNode
+    weight: int
+
+
 class AddNodes(msgspec.Struct, frozen=True, tag="add_nodes"):
     """More nodes, each with the labels, taints and capacity of one that there is."""
 
@@ -158,6 +167,7 @@ Step = (
     | Untangle
     | Uncordon
     | Raise
+    | Weigh
     | AddNodes
 )
 

@@ -16,7 +16,13 @@ from bough.core.explain.judge import find_gang
 from bough.core.explain.source import Source
 from bough.core.gang.outline import Form, outline
 from bough.core.gang.priority import SYSTEM, is_preemptible, known_priorities
-from bough.core.quota.fairtree import capacity_of, fair_amount, fair_tree, with_amount
+from bough.core.quota.fairtree import (
+    capacity_of,
+    fair_amount,
+    fair_tree,
+    weighed_resource,
+    with_amount,
+)
 from bough.formats import remedy_fields as fields
 from bough.model.podgroup import Preemptibility
 from bough.model.problem import dotted
@@ -36,6 +42,7 @@ from bough.model.remedy import (
     Tolerate,
     Untangle,
     Value,
+    Weigh,
 )
 
 if TYPE_CHECKING:
@@ -115,7 +122,7 @@ class FairSource(Source):
     def _concerns(self, step: Step) -> bool:
         """Whether a step changes one of these queues."""
         match step:
-            case Raise(node=node):
+            case Raise(node=node) | Weigh(node=node):
                 return node.name in self.queues
             case Untangle(name):
                 return name in self.queues
@@ -130,6 +137,28 @@ class FairSource(Source):
         if knob is Knob.LENDING:
             return False
         return _bound(fair_amount(queue, what.resource), knob) is not None
+
+    def weight_of(self, node: TreeNode) -> Fraction | None:
+        """What a queue has of what others leave, by the resource whose weight counts."""
+        queue = self.queues.get(node.name)
+        if queue is not None:
+            return fair_amount(queue, self._weighed_resource()).over_quota_weight
+        return None if node.name in self._derived() else super().weight_of(node)
+
+    def tell_weight(self, step: Weigh) -> Change:
+        """The weight of one resource."""
+        if step.node.name not in self.queues:
+            return super().tell_weight(step)
+        field = self.weight_field(self._weighed_resource())
+        before = self.written_weight(step)
+        return Change("queue", step.node.name, field, before, step.weight, "the weight")
+
+    def weight_field(self, resource: str) -> str:
+        """Where a weight is written."""
+        return f"{resource}.weight"
+
+    def _weighed_resource(self) -> str:
+        return weighed_resource(capacity_of(self.snapshot.nodes))
 
     def tell_raise(self, step: Raise) -> Change:
         """Quota and limit, each in the unit in which it is written."""
@@ -175,9 +204,18 @@ class FairSource(Source):
         for step in steps:
             if isinstance(step, Raise) and step.node.name in queues:
                 queues[step.node.name] = self._raised(queues[step.node.name], step)
+            elif isinstance(step, Weigh) and step.node.name in queues:
+                queues[step.node.name] = self._weighed(queues[step.node.name], step)
             elif isinstance(step, Untangle) and step.cohort in queues:
                 queues[step.cohort] = msgspec.structs.replace(queues[step.cohort], parent=None)
         return queues
+
+    def _weighed(self, queue: FairQueue, step: Weigh) -> FairQueue:
+        resource = self._weighed_resource()
+        amount = fair_amount(queue, resource)
+        weight = Fraction(step.weight)
+        changed = msgspec.structs.replace(amount, over_quota_weight=weight)
+        return with_amount(queue, resource, changed)
 
     def _raised(self, queue: FairQueue, step: Raise) -> FairQueue:
         """A queue with more, rounded up to whole units."""
@@ -234,6 +272,10 @@ class FileSource(FairSource):
         """The path of a quota or limit."""
         return fields.fair_field(resource, knob.value)
 
+    def weight_field(self, resource: str) -> str:
+        """The path of a weight."""
+        return fields.fair_field(resource, "overQuotaWeight")
+
     def tell_workload(self, name: str, step: Step) -> Iterable[Change]:
         """What a step changes in a PodGroup, or its Pods."""
         if self._is_counted(name):
@@ -275,7 +317,9 @@ class FileSource(FairSource):
                 yield Change("Queue", name, fields.PARENT_QUEUE, parent, None)
             case Raise(node=node) if node.name in self.queues:
                 yield _of_kind(self.tell_raise(step), "Queue")
-            case Raise() | Untangle() | Resume():
+            case Weigh(node=node) if node.name in self.queues:
+                yield _of_kind(self.tell_weight(step), "Queue")
+            case Raise() | Weigh() | Untangle() | Resume():
                 yield from self._kueue.tell_cluster(step)
             case _:
                 yield from super().tell_cluster(step)
@@ -331,6 +375,12 @@ class KueueSource(Source):
             return Change("Workload", name, fields.ACTIVE, False, True)
         kind = "ClusterQueue" if part is HeldPart.QUEUE else "LocalQueue"
         return Change(kind, name, fields.STOP_POLICY, self.stop_of(part, name), "None")
+
+    def tell_weight(self, step: Weigh) -> Change:
+        """The weight of fair sharing."""
+        kind = "Cohort" if step.node.kind is NodeKind.COHORT else "ClusterQueue"
+        change = super().tell_weight(step)
+        return Change(kind, change.name, fields.WEIGHT, change.before, change.after, "the weight")
 
     def tell_raise(self, step: Raise) -> Change:
         """A nominalQuota, a borrowingLimit, or a lendingLimit."""

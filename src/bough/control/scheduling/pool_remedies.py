@@ -6,6 +6,7 @@ Remedies change what people set; the quota tree is derived from that, as for eve
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from fractions import Fraction
 
 import msgspec
 
@@ -27,6 +28,7 @@ from bough.model.remedy import (
     Raise,
     RaisePriority,
     Step,
+    Weigh,
 )
 from bough.model.snapshot import Snapshot
 from bough.model.subpool import Subpool, SubpoolState
@@ -70,6 +72,8 @@ class PoolSource(Source):
         for step in steps:
             if isinstance(step, Raise):
                 config = self._raised(config, step)
+            elif isinstance(step, Weigh):
+                config = self._weighed(config, step)
             elif isinstance(step, AddNodes):
                 config = self._with_machines(config, step)
         if config is self._estate:
@@ -92,6 +96,14 @@ class PoolSource(Source):
         if knob is Knob.LIMIT:
             return pool.gpu.maximum is not None
         return subpool is not None or pool.gpu.guarantee is not None
+
+    def weight_of(self, node: TreeNode) -> Fraction | None:
+        """The weight of a pool, which its parts have too, or of a cohort."""
+        pool, _ = self._owner(node.name)
+        cohort = self._cohort(node.name)
+        if pool is not None:
+            return Fraction(pool.gpu.weight)
+        return None if cohort is None else Fraction(cohort.weight)
 
     def queues_for(self, workload: str) -> list[str]:
         """The other parts of its pool, then other pools with the same nodes and platforms."""
@@ -167,6 +179,13 @@ class PoolSource(Source):
 
     def tell_cluster(self, step: Step) -> Iterable[Change]:
         """What a step changes in pools and subpools."""
+        if isinstance(step, Weigh):
+            pool, _ = self._owner(step.node.name)
+            kind, name = ("cohort", step.node.name) if pool is None else ("pool", pool.name)
+            field = "weight" if pool is None else "gpu.weight"
+            before = self.written_weight(step)
+            yield Change(kind, name, field, before, step.weight, "the weight")
+            return
         if not isinstance(step, Raise):
             yield from super().tell_cluster(step)
             return
@@ -217,6 +236,22 @@ class PoolSource(Source):
             replace(each, gpu=gpu) if each.name == pool.name else each for each in config.pools
         )
         return replace(config, pools=pools, subpools=subpools)
+
+    def _weighed(self, config: PoolSetup, step: Weigh) -> PoolSetup:
+        pool, _ = self._owner(step.node.name)
+        if pool is not None:
+            pools = (
+                replace(each, gpu=replace(each.gpu, weight=step.weight))
+                if each.name == pool.name
+                else each
+                for each in config.pools
+            )
+            return replace(config, pools=tuple(pools))
+        cohorts = (
+            replace(each, weight=step.weight) if each.name == step.node.name else each
+            for each in config.cohorts
+        )
+        return replace(config, cohorts=tuple(cohorts))
 
     def _with_machines(self, config: PoolSetup, step: AddNodes) -> PoolSetup:
         names = config.node_names()

@@ -6,6 +6,7 @@ The first amounts come from what the refusals lack; then as little of each as st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from itertools import product
 
 import msgspec
@@ -140,6 +141,19 @@ def tangled_cohorts(patient: Patient) -> list[Untangle]:
     tree = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues)
     queue = TreeNode(NodeKind.QUEUE, patient.queue)
     return [Untangle(name) for name in sorted(tree.cycle(queue))] if queue in tree else []
+
+
+def weights(patient: Patient) -> Iterator[tuple[TreeNode, Fraction]]:
+    """The nodes from the queue up whose weight could be raised, where weights decide about it."""
+    policy, gang = patient.policy, patient.gang
+    tree = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues)
+    queue = TreeNode(NodeKind.QUEUE, patient.queue)
+    if gang is None or queue not in tree or tree.cycle(queue) or not policy.weighs(gang):
+        return
+    for node in tree.path(queue)[:-1]:
+        weight = patient.source.weight_of(node)
+        if weight is not None:
+            yield node, weight
 
 
 def minimums(patient: Patient) -> Iterator[tuple[str | None, int]]:

@@ -27,6 +27,7 @@ from bough.core.explain.mending import (
     several_together,
     taints,
     tangled_cohorts,
+    weights,
 )
 from bough.core.explain.patient import Patient, smallest
 from bough.core.explain.source import Source
@@ -43,6 +44,7 @@ from bough.model.remedy import (
     Remedy,
     RemedyKind,
     Step,
+    Weigh,
 )
 from bough.model.snapshot import Snapshot
 
@@ -55,6 +57,8 @@ MOST_SINGLES = 20
 #: How many ways to lower a minimum are tried, and how many ways of one kind are told.
 MOST_MINIMUMS = 8
 TOLD = 3
+#: How many times the present weight is tried at most.
+MOST_WEIGHT = 1_000
 
 
 def remedies(
@@ -247,6 +251,20 @@ def _raise_priority(patient: Patient) -> Iterator[Remedy]:
             return
 
 
+def _raise_weight(patient: Patient) -> Iterator[Remedy]:
+    """The least weight that works: of the queue, else of the nearest node above it."""
+    for node, before in weights(patient):
+        first = int(before) + 1
+        if patient.starts((Weigh(node, MOST_WEIGHT * first),)):
+            least = smallest(
+                first,
+                MOST_WEIGHT * first,
+                lambda weight, node=node: patient.starts((Weigh(node, weight),)),
+            )
+            yield patient.remedy(RemedyKind.RAISE_WEIGHT, (Weigh(node, least),))
+            return
+
+
 #: How each kind is searched for, in the order in which they are ranked.
 _SEARCHES: dict[RemedyKind, Callable[[Patient], Iterator[Remedy]]] = {
     RemedyKind.WAIT: _wait,
@@ -259,6 +277,7 @@ _SEARCHES: dict[RemedyKind, Callable[[Patient], Iterator[Remedy]]] = {
     RemedyKind.UNTANGLE: _each_alone(RemedyKind.UNTANGLE, tangled_cohorts, told=1),
     RemedyKind.UNCORDON: _uncordon,
     RemedyKind.RAISE_PRIORITY: _raise_priority,
+    RemedyKind.RAISE_WEIGHT: _raise_weight,
     RemedyKind.RAISE_QUOTA: raise_quota,
     RemedyKind.RAISE_LIMIT: raise_limit,
     RemedyKind.RAISE_LENDING: raise_lending,

@@ -26,6 +26,7 @@ from bough.model.remedy import (
     Tolerate,
     Uncordon,
     Untangle,
+    Weigh,
 )
 from bough.model.shortage import Cause, Explanation, Lack, NodeCount, Together
 from bough.model.words import Words
@@ -143,6 +144,13 @@ def say_shares(shares: Sequence[NodeShare], words: Words) -> str:
     return f"the share of {', that of '.join(parts)}"
 
 
+def say_compared(own: NodeShare, other: NodeShare, first: str, words: Words) -> str:
+    """Why another went first, or why nothing is taken from it, by what both would have."""
+    went = f"{first} went first" if first else f"it may take no more from {words.node(other.node)}"
+    shares = say_shares((own, other), words)
+    return f"{went}: with it {shares}"
+
+
 def say_steps(told: Sequence[tuple[Step, tuple[Change, ...]]], flavors: tuple[str, ...]) -> str:
     """What to do: steps of one kind are one part of the sentence."""
     parts = [
@@ -236,6 +244,7 @@ _PARTS: dict[type, Callable[[list[Change]], str]] = {
     Untangle: _say_untangled,
     Uncordon: _say_uncordoned,
     Raise: _say_raises,
+    Weigh: _say_raises,
     AddNodes: _say_nodes,
 }
 

@@ -8,6 +8,7 @@ else, a subclass changes that and makes the tree anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import TypeVar
 
 import msgspec
@@ -46,6 +47,7 @@ from bough.model.remedy import (
     Uncordon,
     Untangle,
     Value,
+    Weigh,
 )
 from bough.model.snapshot import Snapshot
 
@@ -82,6 +84,8 @@ class Source:
         for step in steps:
             if isinstance(step, Raise):
                 snapshot = _change_quota(snapshot, step, _raiser(step))
+            elif isinstance(step, Weigh):
+                snapshot = _weighed(snapshot, step)
             elif isinstance(step, Untangle):
                 snapshot = _untangled(snapshot, step.cohort)
         return snapshot
@@ -94,6 +98,11 @@ class Source:
         if quota is None:
             return False
         return knob is Knob.QUOTA or _limit_of(quota, knob) is not None
+
+    def weight_of(self, node: TreeNode) -> Fraction | None:
+        """The weight that was written for a node; `None`: it cannot have one."""
+        declared = next((each for each in self._table(node) if each.name == node.name), None)
+        return None if declared is None else declared.weight
 
     def can_uncordon(self, node: str) -> bool:
         """Whether a node that takes no pods could be told to take them."""
@@ -169,6 +178,8 @@ class Source:
                 yield Change(self.node_kind, name, self.cordoned_field, True, False)
             case Raise():
                 yield self.tell_raise(step)
+            case Weigh():
+                yield self.tell_weight(step)
             case AddNodes():
                 yield from self.tell_nodes(step)
             case _:
@@ -217,6 +228,18 @@ class Source:
             str(what),
         )
 
+    def tell_weight(self, step: Weigh) -> Change:
+        """What another weight changes."""
+        kind, name = step.node.kind.value, step.node.name
+        return Change(kind, name, "weight", self.written_weight(step), step.weight, "the weight")
+
+    def written_weight(self, step: Weigh) -> Value:
+        """The weight that a node has before a step."""
+        before = self.weight_of(step.node)
+        if before is None or before.denominator != 1:
+            return None if before is None else str(float(before))
+        return int(before)
+
     def tell_resume(self, part: HeldPart, name: str) -> Change:
         """What it means that something is no longer held."""
         if part is HeldPart.WORKLOAD:
@@ -241,11 +264,12 @@ class Source:
         return None if gang is None else gang.queue
 
     def _quota(self, node: TreeNode, what: FlavorResource) -> Quota | None:
-        table: tuple[Cohort | Queue, ...] = self.snapshot.queues
-        if node.kind is NodeKind.COHORT:
-            table = self.snapshot.cohorts
+        table = self._table(node)
         groups = next((each.resource_groups for each in table if each.name == node.name), ())
         return quotas_of(groups).get(what)
+
+    def _table(self, node: TreeNode) -> tuple[Cohort | Queue, ...]:
+        return self.snapshot.cohorts if node.kind is NodeKind.COHORT else self.snapshot.queues
 
 
 def amounts_of(resources: Resources) -> Iterator[tuple[str, int]]:
@@ -267,6 +291,16 @@ def _raiser(step: Raise) -> Callable[[Quota], Quota]:
 
 def _limit_of(quota: Quota, knob: Knob) -> int | None:
     return quota.borrowing_limit if knob is Knob.LIMIT else quota.lending_limit
+
+
+def _weighed(snapshot: Snapshot, step: Weigh) -> Snapshot:
+    def changed(declared: Declared) -> Declared:
+        named = declared.name == step.node.name
+        return replace(declared, weight=Fraction(step.weight)) if named else declared
+
+    if step.node.kind is NodeKind.COHORT:
+        return replace(snapshot, cohorts=tuple(map(changed, snapshot.cohorts)))
+    return replace(snapshot, queues=tuple(map(changed, snapshot.queues)))
 
 
 def _untangled(snapshot: Snapshot, name: str) -> Snapshot:

@@ -12,9 +12,16 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.offers import Offer, wants_of
 from bough.core.cycle.waits import Waits
 from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.explain.compared_shares import compared_shares
 from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.holders import Holders
-from bough.core.explain.sentences import name_some, say_places, say_refusal, say_shortage
+from bough.core.explain.sentences import (
+    name_some,
+    say_compared,
+    say_places,
+    say_refusal,
+    say_shortage,
+)
 from bough.core.place.reasons import explain
 from bough.core.place.result import NoPlace, Unresolved
 from bough.model.certificate import Certificate, FlavorOption, Holder, Ledger, Missing, Verdict
@@ -106,9 +113,15 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     if what is None or refusal.node is None:
         return begun
     holders = Holders(copy, copy.claims[claim.name], {what: refusal.requested})
+    before = played.before
+    compared = compared_shares(before, before.claims[claim.name], what, played.cycle.outcome.admits)
+    sentence = say_refusal(refusal, Ledger.TOTAL, played.words)
+    if compared is not None:
+        sentence += f"; {say_compared(compared.own, compared.other, compared.first, played.words)}"
     return replace(
         begun,
-        sentence=say_refusal(refusal, Ledger.TOTAL, played.words),
+        sentence=sentence,
+        shares=() if compared is None else (compared.own, compared.other),
         refusal=refusal,
         ledger=Ledger.TOTAL,
         missing=Missing(what.resource, refusal.deficit, what.flavor),

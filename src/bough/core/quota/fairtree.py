@@ -84,6 +84,11 @@ def queue_obstacle(name: str, queues: Mapping[str, FairQueue]) -> QueueObstacle 
     return None
 
 
+def weighed_resource(capacity: Mapping[str, int]) -> str:
+    """The tree has one weight for a node: that of GPUs, or of CPU where there are no GPUs."""
+    return GPU if capacity[GPU] else CPU
+
+
 class _Mapping:
     def __init__(self, queues: dict[str, FairQueue], capacity: Mapping[str, int]) -> None:
         self._queues = queues
@@ -168,8 +173,7 @@ class _Mapping:
         return sum(self._deserved(child, resource) for child in self._below.get(name, ()))
 
     def _weight(self, queue: FairQueue) -> Fraction:
-        """The tree has one weight for a node: that of GPUs, or of CPU where there are no GPUs."""
-        resource = GPU if self._capacity[GPU] else CPU
+        resource = weighed_resource(self._capacity)
         return max(Fraction(0), fair_amount(queue, resource).over_quota_weight)
 
 
