@@ -33,7 +33,7 @@ class Lines:
         #: By workload: its line and shape.
         self._places: dict[str, tuple[_Line, bytes]] = {}
         self._roots: dict[str, _Root] = {}
-        self._tried: dict[str, _Tried] = {}
+        self._tried: dict[str, _SearchSoFar] = {}
         #: By workload that was evicted: for which others.
         self._gave_way: dict[str, dict[str, None]] = {}
         self._waiting: dict[str, tuple[Gang, ...]] = {}
@@ -176,7 +176,7 @@ class Lines:
         root = self._root(line.queue)
         line.waits[key] = wait
         if wait.tried:
-            self._tried[key] = _Tried(wait.tried, self._cycle, root.releases)
+            self._tried[key] = _SearchSoFar(wait.tried, self._cycle, root.releases)
         else:
             self._tried.pop(key, None)
         if not wait.parked:
@@ -194,7 +194,7 @@ class Lines:
         self._root(line.queue).parking.pop(line.queue, None)
         self._moved[line.queue] = line
 
-    def _is_current(self, key: str, tried: _Tried) -> bool:
+    def _is_current(self, key: str, tried: _SearchSoFar) -> bool:
         """Whether a search may go on where it stopped: nothing was freed since, or only just."""
         if self._policy.keep_scan_progress and tried.cycle == self._cycle:
             return True
@@ -261,7 +261,7 @@ class _Root:
         self.parking: dict[str, _Line] = {}
 
 
-class _Tried(NamedTuple):
+class _SearchSoFar(NamedTuple):
     """How far a search for flavors came."""
 
     positions: dict[str, dict[str, int]]
