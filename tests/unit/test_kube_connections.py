@@ -413,6 +413,33 @@ def test_a_watch_that_breaks_goes_on_from_the_last_version_without_a_list(tmp_pa
     assert ["", "1&", "7&"] == versions
 
 
+def test_a_bookmark_of_pods_has_a_version_and_fields_that_are_null(tmp_path: Path) -> None:
+    metadata = {"resourceVersion": "7", "creationTimestamp": None}
+    # As an apiserver of 1.36 sends it.
+    empty = {"kind": "Pod", "metadata": metadata, "spec": {"containers": None}, "status": {}}
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin_lines()
+        exchange.line({"type": "BOOKMARK", "object": empty})
+        exchange.end_lines()
+
+    with ScriptedApiserver(tmp_path, answer) as server:
+        events = list(client_of(server).watch(PODS, "1"))
+    assert [(EventKind.BOOKMARK, "7")] == [(event.kind, event.version) for event in events]
+
+
+def test_an_event_of_a_kind_that_is_not_known_is_passed_over(tmp_path: Path) -> None:
+    def answer(exchange: Exchange) -> None:
+        exchange.begin_lines()
+        exchange.line({"type": "NOVEL", "object": {"anything": 1}})
+        exchange.event("ADDED", "a", 2)
+        exchange.end_lines()
+
+    with ScriptedApiserver(tmp_path, answer) as server:
+        events = list(client_of(server).watch(PODS, "1"))
+    assert [(EventKind.ADDED, "2")] == [(event.kind, event.version) for event in events]
+
+
 def test_a_version_that_is_too_old_makes_it_list_again(tmp_path: Path) -> None:
     over = threading.Event()
     lists = [0]
