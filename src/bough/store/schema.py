@@ -119,7 +119,11 @@ WORKFLOWS = sa.Table(
     sa.Column("restarts", sa.Text),
     sa.UniqueConstraint("name", "number", name="workflows_name_number"),
     sa.Index("workflows_pool_status", "pool", "status", "submitted_ms"),
-    sa.Index("workflows_submitted", "submitted_ms"),
+    #: Lists are read in this order, as far as they are shown, by each of their filters.
+    sa.Index("workflows_submitted", "submitted_ms", "number", "uuid"),
+    sa.Index("workflows_user_submitted", "submitted_by", "submitted_ms", "number", "uuid"),
+    sa.Index("workflows_pool_submitted", "pool", "submitted_ms", "number", "uuid"),
+    sa.Index("workflows_status_submitted", "status", "submitted_ms", "number", "uuid"),
     sa.Index("workflows_user", "submitted_by", "status"),
 )
 
