@@ -106,3 +106,17 @@ status: {}
             10,
         ),
     ] == messages(found)
+
+
+def test_a_node_with_more_gpus_than_memory_could_count_is_an_error(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {nvidia.com/gpu: 1000000000}}
+""",
+    )
+    text = "is 1000000000, but a node has at most 100000 GPUs"
+    assert [('status.allocatable["nvidia.com/gpu"]', text, 5)] == messages(found)

@@ -126,3 +126,18 @@ spec:
         "the operator In needs at least one value",
         "the operator Exists needs no values",
     ]
+
+
+def test_a_negative_request_is_an_error_and_takes_nothing_from_others():
+    template, problems = read(
+        "spec: {containers: [{resources: {requests: {gpu: 4}}}, "
+        "{resources: {requests: {gpu: -3}, limits: {cpu: -1}}}], overhead: {memory: -2}}"
+    )
+    text = "is {}, but must not be negative"
+    containers = "spec.containers[1].resources"
+    assert [
+        (f"{containers}.limits.cpu", text.format(-1000)),
+        (f"{containers}.requests.gpu", text.format(-3)),
+        ("spec.overhead.memory", text.format(-2)),
+    ] == problems
+    assert {"gpu": 4, "cpu": 0, "memory": 0} == template.requests

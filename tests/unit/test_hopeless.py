@@ -30,6 +30,8 @@ HOPELESS = {
     "more pods than the nodes can hold": gang("first", "q", LOW, gpus=2, pods=3),
     "pod sets": SETS,
     "the smallest of pod sets": replace(SETS, pod_sets=(pods(9, 5, gpu=1),)),
+    "pods of more than 64 bits can count": gang("first", "q", HIGH, gpus=2**70),
+    "pod sets of more than 64 bits can count": replace(SETS, pod_sets=(pods(1, gpu=2**70),)),
     "what the queue does not have": replace(SETS, pod_sets=(pods(1, tpu=1),)),
 }
 

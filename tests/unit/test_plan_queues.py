@@ -120,6 +120,20 @@ def test_a_gang_of_an_unknown_queue_waits_among_the_queues_of_kueue(ask):
     assert {"a": "queue tema does not exist"} == waits(found)
 
 
+@pytest.mark.parametrize(
+    ("above", "why"),
+    [
+        ("gone", "queue 'q' is stopped: the queue 'gone' above it does not exist"),
+        ("q", "queue 'q' is no leaf; gangs go to the queues below it: q"),
+    ],
+)
+def test_a_gang_whose_only_queue_hangs_nowhere_waits_and_is_told_why(ask, above: str, why: str):
+    found = ask("plan FILE", queue(more=f", parentQueue: {above}"), node(), group("a"), pod("a-0"))
+
+    assert [("PodGroup/a", "spec.queue", f"the gang waits: {why}")] == warnings(found)
+    assert ["a"] == list(waits(found))
+
+
 def test_a_node_has_the_flavor_with_most_labels_that_it_carries(scene):
     snapshot = scene(
         kueue("ResourceFlavor", "any-gpu"),

@@ -36,8 +36,9 @@ class UndoLog:
     __slots__ = ("_watchers", "noted")
 
     def __init__(self) -> None:
-        #: Holder, key or attribute, old value; `None` while nothing is noted.
-        self.noted: list[tuple[Any, Any, Any]] | None = None
+        #: Holder, key or attribute, old value, one after the other: the collector of garbage would
+        #: walk through very many tuples. `None` while nothing is noted.
+        self.noted: list[Any] | None = None
         #: By the identity of the container, which the watcher keeps alive.
         self._watchers: dict[int, Callable[[Any], None]] = {}
 
@@ -49,20 +50,20 @@ class UndoLog:
     def put(self, row: list[Value], position: int, value: Value) -> None:
         """Set one place of a list."""
         if self.noted is not None:
-            self.noted.append((row, position, row[position]))
+            self.noted += (row, position, row[position])
         row[position] = value
 
     def put_key(self, table: dict[Key, Value], key: Key, value: Value) -> None:
         """Set one key of a dictionary, whether or not it is there."""
         if self.noted is not None:
-            self.noted.append((table, key, table.get(key, _ABSENT)))
+            self.noted += (table, key, table.get(key, _ABSENT))
         table[key] = value
 
     def drop_key(self, table: dict[Key, Value], key: Key) -> None:
         """Remove one key of a dictionary, which is there."""
         before = table.pop(key)
         if self.noted is not None:
-            self.noted.append((table, key, before))
+            self.noted += (table, key, before)
 
     def mark(self) -> int:
         """Begin a what-if, perhaps within another: `undo` comes back to where things stand now."""
@@ -74,8 +75,9 @@ class UndoLog:
         """Put back every value that was replaced since the mark."""
         noted = self.noted or []
         watchers = self._watchers
+        take = noted.pop
         while len(noted) > mark:
-            holder, key, before = noted.pop()
+            before, key, holder = take(), take(), take()
             if key.__class__ is Attribute:
                 setattr(holder, key.name, before)
                 continue

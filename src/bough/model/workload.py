@@ -148,9 +148,11 @@ class HoldsQuota(msgspec.Struct, frozen=True, gc=False):
 
 
 def _says(found: _WithConditions, condition: str, *, status: bool) -> bool:
-    if not found.conditions:
-        return False
-    return condition in [each.type for each in found.conditions if each.status is status]
+    # Asked of every gang in every cycle: a generator would cost more than the one or two conditions.
+    for each in found.conditions:  # noqa: SIM110
+        if each.type == condition and each.status is status:
+            return True
+    return False
 
 
 class Workload(HoldsQuota, frozen=True, gc=False):

@@ -85,7 +85,7 @@ def load_scene(
     problems += [each for each in fair_sharing if not _is_used(each, chosen)]
     problems = in_order(problems, texts.files)
     refuse_errors(problems, lenient=lenient)
-    if not snapshot.queues and not snapshot.local_queues:
+    if not (snapshot.queues or snapshot.local_queues or snapshot.gangs):
         raise NotFound("there is nothing to plan in what was read", hint=_HINT)
     return Scene(msgspec.structs.replace(snapshot, now_ms=now_ms), chosen, problems, written)
 

@@ -170,7 +170,7 @@ def shape_of(gang: Gang, policy: Policy) -> bytes:
             count = _count_of(each, finished) if finished else each.count
             parts += (each.name, count, each.min_count, each.topology, template.requests)
             parts += (template.node_selector, template.affinity, template.tolerations)
-        return msgspec.msgpack.encode(parts, order="deterministic")
+        return _encoded(parts, gang)
     parts += (gang.owner, gang.minimum, gang.subgroups, gang.constraint, gang.sets)
     before: Pod | None = None
     for pod in gang.pods:
@@ -184,7 +184,15 @@ def shape_of(gang: Gang, policy: Policy) -> bytes:
         else:
             parts.append(None)
         before = pod
-    return msgspec.msgpack.encode(parts, order="deterministic")
+    return _encoded(parts, gang)
+
+
+def _encoded(parts: list[object], gang: Gang) -> bytes:
+    try:
+        return msgspec.msgpack.encode(parts, order="deterministic")
+    except OverflowError:
+        # What asks for more than 64 bits can count is like nothing else.
+        return msgspec.msgpack.encode(gang.name)
 
 
 def counts_of(gang: Gang) -> tuple[int, ...]:

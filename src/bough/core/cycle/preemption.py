@@ -84,8 +84,10 @@ class PreemptionSearch:
         self._left: dict[str, Held] = {}
         self._containers: dict[str, list[Victim]] = {}
         self._missing: list[Victim] = []
-        #: The lowest cohorts above what is taken and the preemptor, with how many are taken there.
+        #: The lowest cohorts above what is taken and the preemptor, with how many are taken there;
+        #: counted where the preemptor must be within its quota below each of them.
         self._cohorts: Counter[TreeNode] = Counter()
+        self._asks_cohorts = preemptor.within_quota
         self._chooses = copy.rules.victim_search is VictimSearch.FEWEST
         #: What was spared because its queue, or a node above, is within its quota.
         self._spared: list[Victim] = []
@@ -253,7 +255,7 @@ class PreemptionSearch:
 
     def _take(self, victim: Victim) -> None:
         claim = victim.claim
-        if victim.reach is not None:
+        if self._asks_cohorts and victim.reach is not None:
             self._cohorts[victim.reach.inner.node] += 1
         if claim.counted:
             credit(claim.charges)
@@ -273,7 +275,7 @@ class PreemptionSearch:
 
     def _put_back(self, victim: Victim) -> None:
         claim = victim.claim
-        if victim.reach is not None:
+        if self._asks_cohorts and victim.reach is not None:
             self._drop_cohort(victim.reach.inner.node)
         if claim.counted:
             charge(claim.charges)
@@ -326,7 +328,7 @@ class PreemptionSearch:
     def _fits(self) -> bool:
         if self._missing:
             return False
-        if self._preemptor.within_quota and not self._candidates.is_entitled(self._cohorts):
+        if self._asks_cohorts and not self._candidates.is_entitled(self._cohorts):
             return False
         borrowing = self._borrowing
         for account, amount in self._charges:

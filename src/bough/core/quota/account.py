@@ -131,7 +131,7 @@ def change_usage(account: Account | None, amount: int, log: UndoLog | None) -> N
     while account is not None and amount:
         before = account.usage
         if noted is not None:
-            noted.append((account, _USAGE, before))
+            noted += (account, _USAGE, before)
         after = before + amount
         account.usage = after
         local = account.local_quota

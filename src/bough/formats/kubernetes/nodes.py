@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bough.formats.kubernetes.metadata import Metadata, read_metadata
-from bough.formats.kubernetes.pods import PODS, read_taints, resources_of
+from bough.formats.kubernetes.pods import GPU, PODS, read_amounts, read_taints, resources_of
 from bough.formats.yaml.fields import Fields, Reading
 from bough.model.cluster import Node, Resources
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: How many pods a node takes if it does not say so: the default of kubelets.
 DEFAULT_PODS = 110
+#: Memory grows with the GPUs of the largest node: a typing error must not take all of it.
+MOST_GPUS_OF_NODE = 100_000
 
 #: What is made of an object.
 Made = TypeVar("Made")
@@ -138,11 +140,13 @@ def _read_capacity(status: Fields) -> Resources:
     status.ignore(*_STATUS_FIELDS_WITHOUT_MEANING)
     amounts = {PODS: DEFAULT_PODS}
     for field in ("capacity", "allocatable"):
-        for name, amount in status.quantities(field).items():
-            amounts[name] = max(amount, 0)
-            if amount < 0:
+        for name, amount in read_amounts(status, field).items():
+            amounts[name] = amount
+            if name == GPU and amount > MOST_GPUS_OF_NODE:
                 path = (*status.path, field, name)
-                status.reading.error(path, f"is {amount}, but must not be negative")
+                text = f"is {amount}, but a node has at most {MOST_GPUS_OF_NODE} GPUs"
+                status.reading.error(path, text)
+                amounts[name] = 0
     if "allocatable" not in status and "capacity" not in status:
         status.error("allocatable", "is missing: nothing says what the node offers")
     return resources_of(amounts)

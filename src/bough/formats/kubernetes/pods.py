@@ -126,7 +126,7 @@ def read_pod_requests(fields: Fields) -> dict[str, int]:
         [_read_container(each)[0] for each in fields.children("containers")],
         [_read_container(each) for each in fields.children("initContainers")],
         _read_resources(fields),
-        fields.quantities("overhead"),
+        read_amounts(fields, "overhead"),
     )
 
 
@@ -151,6 +151,16 @@ def peak_requests(
     total = _maximum(_sum((_sum(containers), lasting)), peak)
     total.update(whole)
     return _sum((total, overhead))
+
+
+def read_amounts(fields: Fields, name: str) -> dict[str, int]:
+    """Read amounts by resource, none of which may be negative."""
+    amounts = fields.quantities(name)
+    for resource, amount in amounts.items():
+        if amount < 0:
+            path = (*fields.path, name, resource)
+            fields.reading.error(path, f"is {amount}, but must not be negative")
+    return {resource: max(amount, 0) for resource, amount in amounts.items()}
 
 
 def resources_of(amounts: Mapping[str, int]) -> Resources:
@@ -276,7 +286,7 @@ def _read_resources(fields: Fields) -> dict[str, int]:
     if resources is None:
         return {}
     resources.ignore("claims")
-    return {**resources.quantities("limits"), **resources.quantities("requests")}
+    return {**read_amounts(resources, "limits"), **read_amounts(resources, "requests")}
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
