@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from bough.core.cycle.memo import Memo
-from bough.core.cycle.plan import run
+from bough.core.cycle.plan import plan, run
 from bough.core.cycle.queue_order import standing_of
 from bough.core.cycle.waits import Waits, is_waiting
 from bough.core.cycle.working_copy import WorkingCopy
@@ -59,6 +59,18 @@ def test_no_plan_breaks_a_law_and_a_memo_changes_none(policy: Policy, random: Ra
             history.happen()
             assert history.cold().digest == history.plan().digest
         check_step(history)
+
+
+@few
+@given(random=randoms())
+def test_a_memo_of_another_world_or_another_policy_changes_no_plan(random: Random) -> None:
+    memo = Memo()
+    worlds = [MixedHistory(random, policy, Memo()) for policy in PRESETS]
+    for _ in range(2 * CYCLES):
+        history, policy = random.choice(worlds), random.choice(PRESETS)
+        history.happen()
+        cold = plan(history.snapshot, policy)
+        assert cold.digest == plan(history.snapshot, policy, memo).digest
 
 
 @pytest.mark.parametrize("policy", [OSMO, KAI], ids=lambda each: each.name)

@@ -148,7 +148,7 @@ class HoldsQuota(msgspec.Struct, frozen=True, gc=False):
 
 
 def _says(found: _WithConditions, condition: str, *, status: bool) -> bool:
-    # Asked of every gang in every cycle: a generator would cost more than the one or two conditions.
+    # Asked of every gang in every cycle, which mostly has one condition: a generator costs more.
     for each in found.conditions:  # noqa: SIM110
         if each.type == condition and each.status is status:
             return True
