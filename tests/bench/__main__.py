@@ -15,6 +15,7 @@ NAMES = (
     "kueue_replay",
     "startup",
     "server",
+    "line",
     "local",
     "workflows",
     "usage",
