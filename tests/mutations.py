@@ -57,6 +57,24 @@ MUTATIONS = (
         "tests/unit/test_quota_tree.py",
     ),
     Mutation(
+        "fair shares: what gave way takes back",
+        "frozenset(self.progress(name).gave_way_to) if self.policy.gives_way_once else _NONE",
+        "_NONE",
+        "tests/unit/test_cycle_fair.py",
+    ),
+    Mutation(
+        "fair shares: what was promised is not given",
+        "progress.promised if copy.policy.nominated_first else ()",
+        "()",
+        "tests/unit/test_cycle_fair.py",
+    ),
+    Mutation(
+        "fair shares: what is idle is divided evenly",
+        "got[at] += step * heavy[at]",
+        "got[at] += step",
+        "tests/unit/test_fair_now.py",
+    ),
+    Mutation(
         "a GPU is given twice",
         "for each in self._numbers.get(node, ()) if (node, each) not in self._holders]",
         "for each in self._numbers.get(node, ())]",

@@ -13,6 +13,7 @@ NAMES = (
     "place",
     "cycle",
     "kueue_replay",
+    "fair",
     "startup",
     "server",
     "line",

@@ -31,7 +31,8 @@ print(cpu_seconds(lambda: cycle.plan(world, cycle.OSMO), repeat={repeat}))
 """
 REPLAY = """
 from tests.bench import kueue_replay
-replay = kueue_replay._replay(kueue_replay.{name})
+play = getattr(kueue_replay, "replay", None) or kueue_replay._replay
+replay = play(kueue_replay.{name})
 print(replay.planning_s, replay.figures())
 """
 
