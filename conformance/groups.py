@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance import (
+    kai_fairness,
     kai_gang,
     kai_scenarios,
     kueue_flavors,
@@ -20,6 +21,7 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     **kueue_preempt.ANSWERS,
     **kueue_flavors.ANSWERS,
     **kueue_schedule.ANSWERS,
+    **kai_fairness.ANSWERS,
     **kai_gang.ANSWERS,
     **kai_scenarios.ANSWERS,
 }

@@ -92,6 +92,7 @@ def _queue(queue: dict[str, Any]) -> FairQueue:
         gpus=_share(queue["gpu"], 1),
         cpu_milli=_share(queue["cpu_millis"], 1),
         memory_bytes=_share(queue["memory_mb"], MEMORY_UNIT),
+        created_ms=queue["created_order"],
     )
 
 

@@ -62,9 +62,6 @@ def _unsupported(case: dict[str, Any]) -> str:
     for feature in case["features"]:
         if feature in UNSUPPORTED:
             return UNSUPPORTED[feature]
-    actions = set(case["run"]["actions"])
-    if actions == {"consolidation"}:
-        return "consolidation"
     return ""
 
 
@@ -77,6 +74,8 @@ def _policy(run: dict[str, Any]) -> Policy:
         "reclaim": "reclaim" in actions,
         "preempt": "preempt" in actions,
     }
+    if "consolidation" not in actions:
+        changes["consolidation"] = 0
     if "stalegangeviction" not in actions:
         changes["staleness_grace_ms"] = None
     elif grace is not None:
@@ -97,7 +96,9 @@ def _decide(case: dict[str, Any], gangs: list[Gang], policy: Policy, before: Pla
         nodes=nodes_of(case),
         topologies=topologies_of(case),
         gangs={queue: tuple(members) for queue, members in by_queue.items()},
-        progress={each.workload: Progress(nominated=True) for each in before.nominations},
+        progress={
+            each.workload: Progress(nominated=True, places=each.pods) for each in before.nominations
+        },
     )
     return plan(snapshot, policy)
 
@@ -133,6 +134,8 @@ def _next(gang: Gang, tasks: Tasks, *, stays: bool) -> Gang:
                 return replace(pod, state=PodState.PENDING, node=None)
             case "releasing":
                 return replace(pod, state=PodState.RELEASING)
+            case "pipelined":
+                return replace(pod, state=PodState.PENDING, node=None)
             case _:
                 return pod
 
@@ -157,6 +160,7 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = dict.fromkeys(
         "gen_allocate",
         "gen_allocate_subgroups",
         "gen_allocate_topology",
+        "gen_consolidation",
         "gen_cycle",
         "gen_preempt",
         "gen_reclaim",

@@ -94,7 +94,10 @@ class Simulation:
         self.snapshot = replace(
             self.snapshot,
             version=self.snapshot.version + 1,
-            progress={each.workload: Progress(nominated=True) for each in decided.nominations},
+            progress={
+                each.workload: Progress(nominated=True, places=each.pods)
+                for each in decided.nominations
+            },
         )
 
     # What else happens

@@ -11,8 +11,9 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
+from bough.model.gangrules import LineOrder
 from bough.model.plan import Plan
-from bough.model.policy import OSMO
+from bough.model.policy import KAI, OSMO
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 from bough.model.snapshot import Snapshot
 from tests.bench.report import Report, cpu_seconds
@@ -31,6 +32,7 @@ KAI_ALLOCATE_MS = {(10, 50, 1): 12.6, (50, 200, 1): 74, (100, 500, 1): 224, (50,
 def run(report: Report) -> None:
     measure_allocate(report)
     measure_reclaim(report)
+    measure_fair(report)
     measure_memo(report)
     measure_crowd(report)
 
@@ -47,6 +49,29 @@ def measure_allocate(report: Report) -> None:
             f"{nodes} nodes, {jobs} jobs of {pods}: {cost:.1f} ms, {len(found[0].binds)} bound; "
             f"{cost / kai:.2f} of KAI's Execute (at most 0.5)",
             met=cost <= kai / 2,
+        )
+
+
+def measure_fair(report: Report) -> None:
+    """What it costs to ask what is fair: the same work by fair share, and by weight."""
+    report.line("the same work with fair shares and without, one after the other")
+    by_weight = msgspec.structs.replace(KAI.gangs, line=LineOrder.BY_WEIGHT)
+    without = msgspec.structs.replace(KAI, take_by_share=(), gangs=by_weight)
+    works = {
+        f"{nodes} nodes, {jobs} jobs of {pods}": allocate(nodes, jobs, pods)
+        for nodes, jobs, pods in KAI_ALLOCATE_MS
+    }
+    works["reclaim on 100 nodes"] = reclaim_large(100)
+    for title, snapshot in works.items():
+        costs = [
+            cpu_seconds(lambda policy=policy, snapshot=snapshot: plan(snapshot, policy), repeat=5)
+            for policy in (KAI, without)
+        ]
+        ratio = costs[0] / costs[1]
+        report.target(
+            f"{title}: {1e3 * costs[0]:.1f} ms, {ratio:.2f} of {1e3 * costs[1]:.1f} ms without "
+            "(at most 1.5)",
+            met=ratio <= 1.5,
         )
 
 

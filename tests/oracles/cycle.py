@@ -60,7 +60,9 @@ def check_complete(before: Snapshot, decided: Plan) -> None:
     assert len(waits) == len({*waits})
     assert not cores & {*waits}
     assert not {*nominated} & {*waits}
-    assert not evicted & (starts | {*nominated}), "told to end and to start"
+    moved = {each.workload for each in decided.evictions if each.rule is EvictionRule.MOVE}
+    assert moved <= {*nominated}, "moved, and has no place"
+    assert not (evicted - moved) & (starts | {*nominated}), "told to end and to start"
     for gang in all_gangs(before).values():
         if pods_in(gang, PodState.PENDING) and not sufficient(gang, PodState.RUNNING):
             told = {*cores, *nominated, *waits, *evicted}
@@ -88,7 +90,9 @@ def check_gangs(before: Snapshot, decided: Plan, after: Snapshot) -> None:
         if name in nominated:
             places = nominated[name]
             assert places
-            assert all(pod.state is PodState.PENDING for pod in gang.pods if pod.name in places)
+            # What moves ends where it is.
+            waits = (PodState.PENDING, PodState.RELEASING)
+            assert all(pod.state in waits for pod in gang.pods if pod.name in places)
             held = holds(gang, lambda pod, places=places: pod.name in places or runs(pod))
             assert is_sufficient(tree_of(gang), counts_of(held)), f"{name} nominated in part"
         if sufficient(was[name], PodState.RUNNING):

@@ -37,7 +37,7 @@ PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KUEUE_FAIR, KAI)}
 PRESET = "preset"
 #: What would stop a scheduler is refused: no search that may try nothing, and no right to evict of
 #: which nothing may be used; `reclaim` and `preempt` say that nothing is evicted.
-LEAST = {"work": 1, "eviction_limit": 1}
+LEAST = {"work": 1, "eviction_limit": 1, "saturation_percent": 100}
 #: What every database and every reader of JSON can keep.
 _MOST = 2**53
 _KUEUE_GROUP = "kueue.x-k8s.io"

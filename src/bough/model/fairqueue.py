@@ -38,6 +38,8 @@ class FairQueue(msgspec.Struct, frozen=True):
     #: How long they are safe from other queues.
     reclaim_min_runtime_s: int | None = None
     display_name: str | None = None
+    #: Among queues that are equal otherwise the older goes first.
+    created_ms: int = 0
 
 
 class QueueObstacleKind(StrEnum):

@@ -16,6 +16,8 @@ class LineOrder(StrEnum):
     GUARANTEED_FIRST = "guaranteed_first"
     #: All by weight, between the queues; within a queue by priority and submit time.
     BY_WEIGHT = "by_weight"
+    #: All by how far the queues are from their fair shares; within a queue as before.
+    BY_FAIR_SHARE = "by_fair_share"
 
 
 class GrowthTurn(StrEnum):
@@ -43,6 +45,15 @@ class VictimSearch(StrEnum):
     IN_ORDER = "in_order"
 
 
+class RuntimeOf(StrEnum):
+    """Whose minimum runtime keeps a gang safe from another queue."""
+
+    #: That of the node below the lowest one that both queues are below.
+    BELOW_COMMON = "below_common"
+    #: That of its own queue.
+    QUEUE = "queue"
+
+
 class GangRules(msgspec.Struct, frozen=True):
     """Every choice that a cycle leaves open about gangs."""
 
@@ -59,6 +70,9 @@ class GangRules(msgspec.Struct, frozen=True):
     #: Whether room that is free, or being freed, is given away; otherwise only that starts for
     #: which victims are taken.
     allocate: bool = True
+    #: Free room is given to all in line before anything ends or moves for one of them; otherwise
+    #: each gang in its turn has both.
+    free_first: bool = False
     #: Whether victims are looked for in other queues that are above their quota.
     reclaim: bool = True
     #: Whether victims are looked for among lower priorities of the same queue.
@@ -71,6 +85,10 @@ class GangRules(msgspec.Struct, frozen=True):
     #: What is preemptible takes from others only while every node that its queue is below, and the
     #: victim is not, stays within its quota; otherwise while one of them could hold it.
     reclaim_within_quota: bool = False
+    #: How many running gangs may be moved, at most, so that a preemptible one fits that has quota.
+    consolidation: int = 0
+    #: What has to end for another, and has a place elsewhere, is moved.
+    move_victims: bool = False
     #: No gang of the same queue and rank passes an earlier one that waits for quota.
     strict_within_rank: bool = True
     #: What would not fit even if nothing ran has no turn where idle capacity is shared by weight:
@@ -78,6 +96,8 @@ class GangRules(msgspec.Struct, frozen=True):
     hopeless_aside: bool = True
     #: A whole gang that has run for less than this is no victim, unless its queue says otherwise.
     minimum_runtime_ms: int = 0
+    #: Whose minimum runtime keeps a gang safe from other queues.
+    runtime_of: RuntimeOf = RuntimeOf.BELOW_COMMON
     #: How long a victim is given to end by itself after it was told.
     grace_ms: int = 30_000
     #: Workloads that one cycle evicts at most; `None`: as many as it takes.

@@ -46,6 +46,8 @@ class EvictionRule(StrEnum):
     RECLAIM_WHILE_BORROWING = "reclaim_while_borrowing"
     #: Borrowed quota goes to a gang whose side of the tree has a smaller share.
     FAIR_SHARE = "fair_share"
+    #: It goes to another place, so that a gang fits: a nomination says where.
+    MOVE = "move"
     #: A running gang has fallen below its minimum.
     STALE = "stale"
     #: The queue was stopped and is drained.

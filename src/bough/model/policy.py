@@ -70,6 +70,14 @@ class ShareRule(StrEnum):
     FINAL_SHARE = "final_share"
     #: Its side has a smaller share than the other one has as long as the victim runs.
     INITIAL_SHARE = "initial_share"
+    #: The other side has more than its fair share of what all ask for, and more than its quota.
+    FAIR_SHARE = "fair_share"
+    #: The gang's side stays within its quota, and the other one has more than that.
+    DESERVED = "deserved"
+
+
+#: The rules that compare what nodes have with what they have a right to, not with each other.
+DIVIDING = (ShareRule.FAIR_SHARE, ShareRule.DESERVED)
 
 
 class RequeuingTimestamp(StrEnum):
@@ -106,6 +114,9 @@ class Policy(msgspec.Struct, frozen=True):
     #: What was evicted for another gang takes nothing from that one, nor from those for which that
     #: one was evicted in turn: no gangs evict each other in circles.
     gives_way_once: bool = False
+    #: By `fair_share` and `deserved`, a side that would have more than its fair share takes only as
+    #: long as what it has of that, times this in percent, is less than what the other has of its.
+    saturation_percent: int = 100
     requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
     #: What lost borrowed quota to a gang that borrows counts as waiting since then, not since its
     #: creation. Only needed where priority is no criterion: else the loser would go first again.
@@ -135,6 +146,12 @@ class Policy(msgspec.Struct, frozen=True):
         if self.judging is Judging.TOGETHER:
             return bool(self.take_by_share) or self.orders_by_level
         return gang.preemptible or self.gangs.line is LineOrder.BY_WEIGHT
+
+    @property
+    def divides(self) -> bool:
+        """Whether it is asked what is fair of what all ask for."""
+        by_share = self.gangs.line is LineOrder.BY_FAIR_SHARE
+        return by_share or any(rule in DIVIDING for rule in self.take_by_share)
 
     @property
     def nominated_first(self) -> bool:
@@ -179,21 +196,24 @@ KUEUE_FAIR = msgspec.structs.replace(
     take_by_share=(ShareRule.WITHIN_QUOTA, ShareRule.FINAL_SHARE, ShareRule.INITIAL_SHARE),
     gives_way_once=True,
 )
-#: KAI Scheduler, without its fair shares.
+#: KAI Scheduler: fair shares of what all queues ask for, and reclaim up to them.
 KAI = Policy(
     name="kai",
     judging=Judging.IN_TURN,
     preemption=_RECLAIM_ALL,
     ending_counts=False,
+    take_by_share=(ShareRule.FAIR_SHARE, ShareRule.DESERVED),
     gangs=GangRules(
         placement=KAI_PLACEMENT,
-        line=LineOrder.BY_WEIGHT,
+        line=LineOrder.BY_FAIR_SHARE,
         growth=GrowthTurn.IN_LINE,
         growth_borrows=False,
         subgroups_by_name=True,
+        free_first=True,
         victim_search=VictimSearch.IN_ORDER,
         preemptible_takes_victims=True,
-        reclaim_within_quota=True,
+        consolidation=17,
+        move_victims=True,
         strict_within_rank=False,
         hopeless_aside=False,
         reservations=0,

@@ -41,6 +41,9 @@ class Quota(msgspec.Struct, frozen=True, gc=False):
     borrowing_limit: int | None = None
     #: How much the rest of the tree may take from the subtree.
     lending_limit: int | None = None
+    #: Its part of what is left of this resource when all have what they deserve; `None`: its part
+    #: of anything, the weight of the node.
+    weight: Fraction | None = None
 
 
 class FlavorQuotas(msgspec.Struct, frozen=True, gc=False):
@@ -69,6 +72,7 @@ class Cohort(msgspec.Struct, frozen=True, gc=False):
     priority: int = DEFAULT_PRIORITY
     reclaim_min_runtime_ms: int | None = None
     preempt_min_runtime_ms: int | None = None
+    created_ms: int = 0
 
 
 class Promise(StrEnum):
@@ -99,6 +103,8 @@ class Queue(msgspec.Struct, frozen=True, gc=False):
     preempt_min_runtime_ms: int | None = None
     #: Whether its quota is kept for it, or it takes what such queues leave.
     promise: Promise = Promise.NONE
+    #: Among queues with the same fair share the older goes first.
+    created_ms: int = 0
 
 
 class NodeKind(StrEnum):

@@ -23,6 +23,8 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
     promised: tuple[Assignment, ...] = ()
     #: For which gangs it was evicted, and for which these were: it takes nothing from them.
     gave_way_to: tuple[str, ...] = ()
+    #: Where, by pod; nothing, where that is not known or not the question.
+    places: dict[str, str] = {}
     #: By pod set and resource: the position of the last flavor that was tried; the next try goes
     #: on behind it. What is missing begins with the first flavor.
     tried: dict[str, dict[str, int]] = {}

@@ -55,6 +55,7 @@ _PREEMPTING = {
     EvictionRule.RECLAIM.value,
     EvictionRule.RECLAIM_WHILE_BORROWING.value,
     EvictionRule.FAIR_SHARE.value,
+    EvictionRule.MOVE.value,
 }
 _EVICTING = {DRAIN, VANISHED, EvictionRule.STALE.value}
 #: What becomes of an attempt whatever its exit code and its exit actions: the event, the code that

@@ -17,6 +17,7 @@ One gang
 
 - gates: what bars a gang whatever quota and room there is
 - offers: what a gang of pods needs, and the ways to have it
+- consolidation: running gangs are moved so that another one fits
 - start: a gang of pods starts, has room freed for it, or gets a reason
 - reserve: what a gang that only lacks a place keeps from others
 - judge: what a gang of pod sets could have as things are
@@ -32,6 +33,7 @@ Victims
 - preemption: the search for the victims of one gang: enough quota, and enough room
 - candidates: which gangs may be evicted for which, and in what order
 - givers: where shares decide, which queue gives back next, and whether it may be made to
+- fair_givers: the same where fair shares of what all ask for decide
 - tiers: from which other queues, and with which advantage
 - victim: what ends together: a gang, or a part of it
 - victims: the search loop: take in order until it fits, put back what is not needed
@@ -46,6 +48,7 @@ The state
 - queue_order: which gang goes first, in line and as a victim
 - idle_lines: the next gang of each queue while idle capacity is shared
 - contest: whose turn it is, at every level of the tree: by weight then, by shares elsewhere
+- fair_order: the order of turns where fair shares of what all ask for decide
 - forest: the quota tree as a cycle walks it, with the gangs that hold quota
 - ledgers: what is guaranteed, what everything takes, what still holds
 - quota_cost: what a pod counts against the quota of its queue

@@ -12,6 +12,7 @@ from heapq import merge
 from itertools import islice
 
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.fair_givers import FairGivers
 from bough.core.cycle.forest import Ranked
 from bough.core.cycle.givers import Givers
 from bough.core.cycle.tiers import Preemptor, Tier, is_out_of_reach, tiers_of
@@ -24,6 +25,7 @@ from bough.core.gang.release import (
 )
 from bough.core.gang.tree import pods_of
 from bough.core.quota.account import Account, Charge, charge, credit
+from bough.core.quota.runtimes import preempt_runtime_ms, reclaim_runtime_ms
 from bough.errors import Broken
 from bough.model.admission import (
     PreemptionWithinQueue,
@@ -31,7 +33,8 @@ from bough.model.admission import (
 )
 from bough.model.gang import Pod
 from bough.model.plan import EvictionRule
-from bough.model.quota import Cohort, FlavorResource, Queue, TreeNode
+from bough.model.policy import DIVIDING
+from bough.model.quota import FlavorResource, TreeNode
 
 
 class Candidates:
@@ -46,7 +49,7 @@ class Candidates:
         #: Whether the preemptor's queue may take from others while it borrows itself.
         self.reclaims_while_borrowing = preemptor.leaf.preempts_while_borrowing
         #: Where shares decide which queue gives back.
-        self._givers = Givers(copy, preemptor) if copy.policy.take_by_share else None
+        self._givers = _givers_of(copy, preemptor)
         self._path = copy.path(preemptor.leaf.queue.name)
         self._levels = list(tiers_of(copy, preemptor)) if copy.rules.reclaim else []
 
@@ -131,6 +134,8 @@ class Candidates:
         reach = victim.reach
         if reach is None:
             return True
+        if isinstance(self._givers, FairGivers):
+            return self._lets(self._givers, victim, surplus)
         if self._givers is not None:
             return self._givers.lets(victim)
         if self._preemptor.within_quota and not self.is_entitled((reach.inner.node,)):
@@ -147,6 +152,19 @@ class Candidates:
         out_of_reach = is_out_of_reach(leaf, reach, self._preemptor.scarce)
         charge(charges)
         return not out_of_reach
+
+    def _lets(self, givers: FairGivers, victim: Victim, surplus: tuple[Pod, ...]) -> bool:
+        """The same where fair shares decide: the core of a gang after its surplus."""
+        if not surplus:
+            return givers.lets(victim, victim.charges)
+        spared = {pod.name for pod in surplus}
+        pods = self._copy.firm(victim.claim, victim.pods)
+        core = tuple(pod for pod in pods if pod.name not in spared)
+        charges = self.charges(victim.claim, surplus)
+        credit(charges)
+        lets = givers.lets(victim, self.charges(victim.claim, core))
+        charge(charges)
+        return lets
 
     def is_entitled(self, cohorts: Iterable[TreeNode]) -> bool:
         """Whether the preemptor may take from others below these cohorts, as usage is now."""
@@ -223,16 +241,14 @@ class Candidates:
         return not safe_for or started is None or started + safe_for <= self._copy.now_ms
 
     def _safe_for_ms(self, claim: Claim, reach: Tier | None) -> int | None:
-        """What the queue says of it; of other queues, the node below the common one says it."""
-        leaf = claim.leaf
-        if leaf is None or reach is None:
-            return None if leaf is None else leaf.queue.preempt_min_runtime_ms
-        declared: Cohort | Queue | None = leaf.queue
-        inner = leaf.parent
-        while inner is not None and inner is not reach.inner:
-            declared = self._copy.ledgers.total.declaration(inner.node)
-            inner = inner.parent
-        return None if declared is None else declared.reclaim_min_runtime_ms
+        """What its queue says of it, or the node from which others of the tree are told apart."""
+        copy = self._copy
+        if claim.leaf is None:
+            return None
+        path = copy.path(claim.queue)
+        if reach is None:
+            return preempt_runtime_ms(copy.ledgers.total, path[0])
+        return reclaim_runtime_ms(copy.ledgers.total, path, self._path, copy.rules.runtime_of)
 
     def _has(self, *, advantage: bool) -> bool:
         return any(
@@ -345,6 +361,13 @@ class Candidates:
             for what, amount in self._copy.cost(claim, pod).items()
             if leaf is not None
         ]
+
+
+def _givers_of(copy: WorkingCopy, preemptor: Preemptor) -> Givers | FairGivers | None:
+    rules = copy.policy.take_by_share
+    if not rules:
+        return None
+    return (FairGivers if any(rule in DIVIDING for rule in rules) else Givers)(copy, preemptor)
 
 
 def _first_at(ranked: list[Ranked], priority: int) -> int:

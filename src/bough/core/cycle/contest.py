@@ -49,7 +49,17 @@ _ALONE: Rank = ()
 class Seat(Generic[Next]):
     """A node of the quota tree below which turns are given."""
 
-    __slots__ = ("above", "accounts", "below", "contender", "node", "priority", "rank", "weight")
+    __slots__ = (
+        "above",
+        "accounts",
+        "below",
+        "contender",
+        "created_ms",
+        "node",
+        "priority",
+        "rank",
+        "weight",
+    )
 
     def __init__(self, tree: QuotaTree, node: TreeNode, above: Seat[Next] | None) -> None:
         self.node = node
@@ -58,6 +68,7 @@ class Seat(Generic[Next]):
         self.accounts = tree.accounts(node)
         self.priority = tree.priority(node)
         self.weight = tree.weight(node)
+        self.created_ms = tree.created_ms(node)
         #: What it would start next, and the rank that this has; `None`: nothing wants a turn.
         self.contender: Next | None = None
         self.rank: Rank | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from bough.core.cycle.claim import Claim
+from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.queue_order import VictimOrder
 from bough.core.quota.account import Account, Charge
@@ -178,6 +178,17 @@ class Leaf:
                 self._counted.clear()
             self._counted[id(admission)] = found
         return found
+
+    def first_choice(self, gang: Gang) -> dict[FlavorResource, int]:
+        """What the pod sets of a gang ask for, on the first flavors of this queue."""
+        request: dict[FlavorResource, int] = {}
+        for pod_set, count in zip(gang.pod_sets, counts_of(gang), strict=True):
+            for resource, amount in pod_set.template.requests.items():
+                group = self.groups.get(resource)
+                if group is not None and group.flavors:
+                    what = FlavorResource(group.flavors[0][0], resource)
+                    request[what] = request.get(what, 0) + amount * count
+        return request
 
     def is_within_nominal(self, whats: Iterable[FlavorResource]) -> bool:
         """Whether the queue uses no more than its own quota of any of these.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
-from bough.core.cycle.contest import Contest, Rank, Seat
+from bough.core.cycle.contest import Contest, Next, Rank, Seat
 from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
@@ -90,7 +90,7 @@ class Givers:
                 yield victim
             self.settle(contest, queue)
 
-    def _next_of(self, queue: str, row: Row, left: deque[Victim]) -> Victim | None:
+    def _next_of(self, queue: str, row: Row[Victim], left: deque[Victim]) -> Victim | None:
         """The first of a queue that may be taken; what may not is left for the next rule."""
         if queue == self._queue:
             return row.pop()
@@ -130,7 +130,7 @@ class Givers:
         path = self._copy.path(victim.claim.queue)
         return path[: path.index(victim.level)]
 
-    def contest(self, rows: dict[str, Row]) -> Contest[Victim]:
+    def contest(self, rows: dict[str, Row[Victim]]) -> Contest[Victim]:
         """Which queue gives next, of those that have anything to give."""
         charge(self._charges)
         contest = Contest(
@@ -163,16 +163,16 @@ class Givers:
         return not weightless, -share, True, not claim.evicted, victim.own, claim.victim_order
 
 
-class Row:
+class Row(Generic[Next]):
     """What a queue would give, one after the other."""
 
     __slots__ = ("_line", "head")
 
-    def __init__(self, line: Iterator[Victim]) -> None:
+    def __init__(self, line: Iterator[Next]) -> None:
         self._line = line
-        self.head = next(line, None)
+        self.head: Next | None = next(line, None)
 
-    def pop(self) -> Victim:
+    def pop(self) -> Next:
         """The first, which there is."""
         head = self.head
         if head is None:

@@ -55,13 +55,10 @@ class Grower:
             return False
         mark = copy.mark()
         nominated = claim.name in self._outcome.nominations
-        found = copy.placer.place(
-            claim.tree,
-            demand,
-            copy.held(claim),
-            later=True,
-            within=copy.nodes_for(claim.queue, choice),
-            waits=nominated or ledgers.must_wait(claim.queue, request),
+        waits = nominated or ledgers.must_wait(claim.queue, request)
+        within = copy.nodes_for(claim.queue, choice)
+        found = copy.place_again(claim, demand, within=within, waits=waits) or copy.placer.place(
+            claim.tree, demand, copy.held(claim), later=True, within=within, waits=waits
         )
         if isinstance(found, Placement):
             more = copy.more_guaranteed(claim, found.pods)

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from bough.core.cycle.claim import Claim, counts_of
+from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contender, Order
 from bough.core.cycle.line import Placed
 from bough.core.cycle.offers import wants_of, wants_of_shape
@@ -21,6 +21,9 @@ from bough.core.gang.demand import first_choice, growth
 from bough.core.gang.release import surplus_counts
 from bough.core.gang.tree import counts_of as pods_in
 from bough.model.quota import FlavorResource
+
+#: Before every priority.
+FIRST = -(2**63)
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +61,11 @@ class IdleLines:
         freed = nominated and not copy.has_changed(claim)
         advance = 0 if freed else self._advance(copy, claim)
         name = f"{standing.uid}\0{standing.name}"
-        order = (standing.negative_priority, advance, standing.since_ms, name)
+        # Where what is preemptible takes victims, these may rank above it in its own queue: they
+        # would come back before it, and end again, for ever.
+        first = nominated and copy.policy.divides
+        priority = FIRST if first else standing.negative_priority
+        order = (priority, advance, standing.since_ms, name)
         heappush(self._lines.setdefault(claim.queue, []), (order, turn))
         if nominated:
             self._nominated[claim.queue] += 1
@@ -86,7 +93,7 @@ class IdleLines:
 
     def _request(self, claim: Claim) -> dict[FlavorResource, int]:
         if claim.counted:
-            return _first_flavors(claim)
+            return {} if claim.leaf is None else claim.leaf.first_choice(claim.gang)
         wants = wants_of_shape(self._copy, claim)
         if wants.offers:
             return wants.offers[0].request
@@ -108,16 +115,3 @@ def lack(copy: WorkingCopy, claim: Claim) -> int:
 def surplus(copy: WorkingCopy, claim: Claim) -> int:
     """How many pods it has beyond its minimum."""
     return sum(surplus_counts(claim.tree, pods_in(copy.held(claim))))
-
-
-def _first_flavors(claim: Claim) -> dict[FlavorResource, int]:
-    """What the pod sets of a gang ask for, on the first flavor of its queue."""
-    request: dict[FlavorResource, int] = {}
-    groups = {} if claim.leaf is None else claim.leaf.groups
-    for pod_set, count in zip(claim.gang.pod_sets, counts_of(claim.gang), strict=True):
-        for resource, amount in pod_set.template.requests.items():
-            group = groups.get(resource)
-            if group is not None and group.flavors:
-                what = FlavorResource(group.flavors[0][0], resource)
-                request[what] = request.get(what, 0) + amount * count
-    return request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.victim import Victim
@@ -11,6 +12,14 @@ from bough.core.place.result import Placement
 from bough.model.plan import Admit, Bind, Eviction, EvictionRule, Nomination, Plan, Wait
 from bough.model.quota import TreeNode
 from bough.model.workload import Admission, Assignment
+
+
+class Move(NamedTuple):
+    """Pods of a running gang that go to other nodes."""
+
+    claim: Claim
+    #: Pod to node.
+    places: dict[str, str]
 
 
 class Outcome:
@@ -75,6 +84,17 @@ class Outcome:
                 continue
             everything = {pod.name for pod in claim.running} <= {*pods}
             self._end(name, victim.rule, () if everything else tuple(pods), preemptor, victim.level)
+
+    def move(self, copy: WorkingCopy, preemptor: Claim, moves: Iterable[Move]) -> None:
+        """Gangs end where they are and start again elsewhere, for another."""
+        above = copy.path(preemptor.queue)
+        for claim, places in moves:
+            level = next((node for node in copy.path(claim.queue) if node in above), above[-1])
+            everything = {pod.name for pod in claim.running} <= places.keys()
+            pods = () if everything else tuple(places)
+            self._end(claim.name, EvictionRule.MOVE, pods, preemptor, level)
+            self.served.add(claim.name)
+            self.nominate(claim, places, (claim.name,))
 
     def _end(
         self,

@@ -7,6 +7,7 @@ the plan.
 from __future__ import annotations
 
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.consolidation import keep_places
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import decide
 from bough.core.cycle.endings import drain, end_stale
@@ -46,6 +47,7 @@ def run(copy: WorkingCopy) -> Cycle:
     cycle = Cycle(copy)
     grower = Grower(copy, cycle.outcome)
     drain(cycle)
+    keep_places(cycle)
     if copy.policy.judging is Judging.TOGETHER:
         for judgement in line_up(cycle):
             serve_judged(cycle, judgement)
@@ -53,6 +55,10 @@ def run(copy: WorkingCopy) -> Cycle:
         serve_guaranteed(cycle, serve)
         share_idle(cycle, serve, grower, preemptible_only=True)
     else:
+        if copy.rules.free_first:
+            cycle.takes = False
+            share_idle(cycle, serve, grower, preemptible_only=False)
+            cycle.takes = True
         share_idle(cycle, serve, grower, preemptible_only=False)
     share_rest(cycle, grower)
     end_stale(cycle)

@@ -24,7 +24,7 @@ def room_for(
 ) -> CountedRoom | SearchedRoom:
     """The room for one demand, once everything that is told to end has ended."""
     shapes = _shapes(copy, demand)
-    if len(shapes) == 1 and _is_open(claim):
+    if len(shapes) == 1 and is_open(claim):
         return CountedRoom(copy, shapes[0], demand.smallest, nodes)
     possible = 0
     for shape in shapes:
@@ -92,7 +92,7 @@ class SearchedRoom:
         self._demand = demand
         self._nodes = nodes
         self._possible = possible
-        self._needed = _least_gpus(demand)
+        self._needed = least_gpus(demand)
         by_gpus = copy.placer.index.by_gpus
         #: The GPUs that are free where its pods may be.
         self._gpus = sum(
@@ -144,14 +144,15 @@ def _shapes(copy: WorkingCopy, demand: Demand) -> list[Shape]:
     return list(found)
 
 
-def _is_open(claim: Claim) -> bool:
+def is_open(claim: Claim) -> bool:
     """Whether nothing says that pods must be together."""
     return all(node.constraint is None and not node.sets for node in claim.tree.nodes)
 
 
-def _least_gpus(demand: Demand) -> int:
+def least_gpus(demand: Demand) -> int:
+    """The fewest GPUs that a demand takes."""
     if demand.children:
-        parts = sorted(_least_gpus(child) for child in demand.children)
+        parts = sorted(least_gpus(child) for child in demand.children)
     else:
         parts = sorted(pod.requests.gpus for pod in demand.pods)
     return sum(parts[: demand.count])

@@ -7,6 +7,7 @@ which it could be had without them.
 from __future__ import annotations
 
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.consolidation import Lifted, consolidate, move_victims
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
@@ -65,6 +66,9 @@ def free_growth(cycle: Cycle, claim: Claim) -> bool:
         return False
     for unit in growth(claim.tree, copy.held(claim)):
         for offer in offers_of(copy, claim, unit.demand):
+            admitted = _admits(cycle, claim, offer.request)
+            if admitted and _move_others(cycle, claim, offer):
+                return True
             if _may_take(cycle, claim, offer) and _free_room(cycle, claim, offer, _Tried()):
                 return True
     return False
@@ -95,6 +99,8 @@ def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
 
 def takes_victims(cycle: Cycle, claim: Claim) -> bool:
     """Whether others may be evicted for a gang."""
+    if not cycle.takes:
+        return False
     return not claim.preemptible or cycle.copy.rules.preemptible_takes_victims
 
 
@@ -125,6 +131,9 @@ def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
             tried.placeless.append(offer)
         if refusal is None or _may_take(cycle, claim, offer):
             tried.entitled.append(offer)
+    for offer in tried.placeless if cycle.takes else ():
+        if _move_others(cycle, claim, offer):
+            return True
     for offer in tried.entitled if takes_victims(cycle, claim) else ():
         if offer in tried.placeless and not has_nodes(cycle, claim, offers):
             # It has quota, and no end of others would make a node larger.
@@ -194,7 +203,8 @@ def _place(cycle: Cycle, claim: Claim, offer: Offer, *, waits: bool = False) -> 
     copy = cycle.copy
     mark = copy.mark()
     waits = waits or copy.ledgers.must_wait(claim.queue, offer.request)
-    found = copy.placer.place(
+    again = copy.place_again(claim, offer.demand, within=offer.nodes, waits=waits)
+    found = again or copy.placer.place(
         claim.tree,
         offer.demand,
         copy.held(claim),
@@ -205,6 +215,12 @@ def _place(cycle: Cycle, claim: Claim, offer: Offer, *, waits: bool = False) -> 
     if not isinstance(found, Placement):
         copy.undo(mark)
         return False
+    return _take(cycle, claim, offer, found, mark)
+
+
+def _take(cycle: Cycle, claim: Claim, offer: Offer, found: Placement, mark: int) -> bool:
+    """Let a gang have the places that were found for it, if what it then counts has quota."""
+    copy = cycle.copy
     request = _request(cycle, claim, found, offer)
     other = request is not offer.request
     too_early = other and not found.waits and copy.ledgers.must_wait(claim.queue, request)
@@ -254,14 +270,38 @@ def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
     if not victims or (limit is not None and _too_many(cycle, victims, limit)):
         return False
     mark = copy.mark()
+    lifted = [Lifted(each.claim, copy.firm(each.claim, each.pods)) for each in victims]
     end_victims(cycle, victims)
-    if _place(cycle, claim, offer, waits=True):
-        copy.keep(mark)
-        cycle.outcome.evict(claim, victims)
-        cycle.outcome.nominate(claim, {}, {victim.claim.name for victim in victims})
-        return True
-    copy.undo(mark)
-    return False
+    if not _place(cycle, claim, offer, waits=True):
+        copy.undo(mark)
+        return False
+    copy.keep(mark)
+    cycle.outcome.nominate(claim, {}, {victim.claim.name for victim in victims})
+    if copy.rules.move_victims:
+        victims = _move_victims(cycle, claim, victims, lifted)
+    cycle.outcome.evict(claim, victims)
+    return True
+
+
+def _move_others(cycle: Cycle, claim: Claim, offer: Offer) -> bool:
+    """Place a gang by moving others, each of which has another place."""
+    mark = cycle.copy.mark()
+    found = consolidate(cycle, claim, offer)
+    if found is None or not _take(cycle, claim, offer, found.placement, mark):
+        return False
+    cycle.outcome.move(cycle.copy, claim, found.moves)
+    cycle.outcome.nominate(claim, {}, {move.claim.name for move in found.moves})
+    return True
+
+
+def _move_victims(
+    cycle: Cycle, claim: Claim, victims: list[Victim], lifted: list[Lifted]
+) -> list[Victim]:
+    """Move those that have a place elsewhere; those that have to end."""
+    moves, staying = move_victims(cycle.copy, lifted)
+    cycle.outcome.move(cycle.copy, claim, moves)
+    kept = {move.claim.name for move in moves} | staying
+    return [victim for victim in victims if victim.claim.name not in kept]
 
 
 def _too_many(cycle: Cycle, victims: list[Victim], limit: int) -> bool:

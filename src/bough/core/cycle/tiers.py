@@ -82,14 +82,23 @@ def tiers_of(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
 
 
 def _borrowers_of(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
-    """Every other queue of the tree that borrows, with the cohort that both are below."""
+    """Every other queue of the tree that borrows, with the cohort that both are below.
+
+    Where what a node has a right to decides, every other queue: a node above it may have more.
+    """
     own = preemptor.leaf
     above: list[Inner] = []
     inner = own.parent
     while inner is not None:
         above.append(inner)
         inner = inner.parent
-    for leaf in copy.forest.borrowers(above[-1], preemptor.scarce):
+    if copy.policy.divides:
+        leaves = [
+            copy.forest.leaves[name] for name in sorted(above[-1].names & copy.running.keys())
+        ]
+    else:
+        leaves = copy.forest.borrowers(above[-1], preemptor.scarce)
+    for leaf in leaves:
         if leaf is own:
             continue
         common = next(inner for inner in above if leaf.queue.name in inner.names)

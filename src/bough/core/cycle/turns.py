@@ -12,8 +12,9 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.contest import Contest, by_weight
+from bough.core.cycle.contest import Contest
 from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.fair_order import ranking
 from bough.core.cycle.gates import is_ready, is_strict, may_grow
 from bough.core.cycle.grow import Grower
 from bough.core.cycle.idle_lines import IdleLines, Turn, lack, surplus
@@ -87,7 +88,7 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
     entrance = _Entrance(cycle, serve)
     lines = entrance.lines
     entrance.open(preemptible=preemptible_only or None)
-    contest = Contest(copy.ledgers.total, lines.queues, lines.head, by_weight)
+    contest = Contest(copy.ledgers.total, lines.queues, lines.head, ranking(copy))
     while (queue := contest.next()) is not None:
         turn = lines.leave(queue)
         claim, kind = turn.claim, turn.kind
@@ -183,7 +184,7 @@ def share_rest(cycle: Cycle, grower: Grower) -> None:
             lines.enter(Turn(claim))
     if not lines.queues:
         return
-    contest = Contest(copy.ledgers.total, lines.queues, lines.head, by_weight)
+    contest = Contest(copy.ledgers.total, lines.queues, lines.head, ranking(copy))
     while (queue := contest.next()) is not None:
         claim = lines.leave(queue).claim
         if grower.grow_once(claim):

@@ -15,6 +15,7 @@ from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.line import Line
 from bough.core.cycle.quota_cost import QuotaCost, first_gpus
+from bough.core.gang.demand import Demand, first_choice
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
@@ -23,11 +24,12 @@ from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
 from bough.core.quota.account import Charge
+from bough.core.quota.fairshare import FairShares
 from bough.core.quota.fairtree import ANY_FLAVOR
 from bough.core.quota.share import Shares
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node
-from bough.model.gang import Gang, Pod
+from bough.model.gang import Gang, Pod, PodState
 from bough.model.policy import Policy
 from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
 from bough.model.snapshot import Progress, Snapshot
@@ -57,6 +59,8 @@ class WorkingCopy:
         )
         #: Those of everything, without what was told to end.
         self.shares = Shares(self.ledgers.total)
+        #: What is fair of what all ask for, as it was when the cycle began.
+        self.fair = FairShares(self.ledgers.total)
         self.forest = Forest(self.ledgers, snapshot.queues, policy)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
         declared = (*snapshot.cohorts, *snapshot.queues)
@@ -121,6 +125,8 @@ class WorkingCopy:
         self.snapshot = snapshot
         self.time_matters = False
         self.forest.changed()
+        if self.policy.divides:
+            self.fair.begin()
 
     def take_nodes(self, before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
         """Take in nodes of which some are cordoned, or are no more; whether that is all."""
@@ -144,8 +150,20 @@ class WorkingCopy:
             if line is None:
                 line = self.lines[claim.queue] = Line()
             line.add(claim)
+            self._ask(claim, 1)
         if claim.holds or claim.ending:
             self._enter_holder(claim)
+
+    def _ask(self, claim: Claim, sign: int) -> None:
+        """Count what a gang waits for, where that decides what is fair."""
+        if claim.leaf is None or not self.policy.divides:
+            return
+        if claim.counted:
+            wanted = claim.leaf.first_choice(claim.gang)
+        else:
+            pending = (pod for pod in claim.gang.pods if pod.state is PodState.PENDING)
+            wanted = self.costs[claim.queue].total(pending, 0)
+        self.fair.wait(claim.queue, wanted, sign)
 
     def _enter_holder(self, claim: Claim) -> None:
         name = claim.name
@@ -170,6 +188,7 @@ class WorkingCopy:
         if claim.waiting:
             line = self.lines[claim.queue]
             line.remove(claim)
+            self._ask(claim, -1)
             if not len(line):
                 del self.lines[claim.queue]
 
@@ -244,8 +263,20 @@ class WorkingCopy:
         costs = self.costs[claim.queue]
         if not costs.choices:
             return {}
+        return costs.price(pod.requests, self.choice_of(claim, pod))
+
+    def costs_of(self, claim: Claim, pods: Iterable[Pod]) -> dict[FlavorResource, int]:
+        """What pods that have a place count together against their queue."""
+        total: dict[FlavorResource, int] = {}
+        for pod in pods:
+            for what, amount in self.cost(claim, pod).items():
+                total[what] = total.get(what, 0) + amount
+        return total
+
+    def choice_of(self, claim: Claim, pod: Pod) -> int:
+        """As which choice of flavors of its queue a pod counts where it is."""
         node = self.placer.node_of(claim.name, pod.name) or pod.node or ""
-        return costs.price(pod.requests, costs.choice_of(self._flavor_of.get(node)))
+        return self.costs[claim.queue].choice_of(self._flavor_of.get(node))
 
     def nodes_for(self, queue: str, choice: int) -> int:
         """The nodes that may be used for a choice of flavors: those of another flavor may not."""
@@ -329,6 +360,16 @@ class WorkingCopy:
             for what, amount in self.cost(claim, pod).items() if sign else ():
                 change[what] = change.get(what, 0) + sign * amount
         return {what: amount for what, amount in change.items() if amount > 0}
+
+    def place_again(
+        self, claim: Claim, demand: Demand, *, within: int, waits: bool
+    ) -> Placement | None:
+        """Let a gang have the places that were freed for it, so that all those freed at once do."""
+        places = self.progress(claim.name).places
+        if not places:
+            return None
+        pods = first_choice(demand)
+        return self.placer.place_at(claim.name, pods, places, within=within, waits=waits)
 
     def evict(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """End pods: they count no more, and their room is free when they are gone."""

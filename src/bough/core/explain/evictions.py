@@ -162,6 +162,8 @@ def _shares(copy: WorkingCopy, eviction: Eviction) -> tuple[NodeShare, ...]:
     """What was compared where shares decided, as it was when the cycle began."""
     if eviction.rule is not EvictionRule.FAIR_SHARE or eviction.preemptor is None:
         return ()
+    if copy.policy.divides:
+        return ()
     found: list[NodeShare] = []
     for name in (eviction.workload, eviction.preemptor):
         path = copy.path(copy.claims[name].queue)
@@ -198,5 +200,10 @@ def _say(certificate: EvictionCertificate, words: Words) -> str:
             excess = "; ".join(say_excess(each, words) for each in certificate.excesses[:1])
             because = f": {excess}" if excess else ""
             return f"{gone} {cause}, which reclaims at {words.node(certificate.level)}{because}"
+        case EvictionRule.FAIR_SHARE if not certificate.shares:
+            return f"{gone} {cause}, which stays within its fair share; it has more than its own"
         case EvictionRule.FAIR_SHARE:
             return f"{gone} {cause}, which has less: {say_shares(certificate.shares, words)}"
+        case EvictionRule.MOVE:
+            what = f"{len(certificate.pods)} of its pods move" if certificate.pods else "it moves"
+            return f"{what} to another place {cause}, which fits then"

@@ -5,7 +5,7 @@ This is the object that a scheduling cycle works with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 import msgspec
@@ -89,6 +89,24 @@ class Placer(Cluster):
                 return self._settle(tree.root.name, _seats(found), mark, waits=waits)
             gave_up = gave_up or found.gave_up
         return NoPlace(gave_up=gave_up)
+
+    def place_at(
+        self, gang: str, pods: Iterable[Pod], places: Mapping[str, str], *, within: int, waits: bool
+    ) -> Placement | None:
+        """Take the places that were chosen before, if all of them can still be had."""
+        mark = self.log.mark()
+        seats: list[_Seat] = []
+        for pod in pods:
+            shape = self.index.shapes.of(pod)
+            at = self.index.position.get(places.get(pod.name, ""))
+            allowed = within & shape.possible
+            if at is None or not allowed >> at & 1 or not self.index.fits(at, shape, later=True):
+                self.log.undo(mark)
+                return None
+            late = not self.index.fits(at, shape)
+            self.index.take(at, shape.request, waits=late)
+            seats.append(_Seat(shape, (pod,), Spot(at, 1, late)))
+        return self._settle(gang, seats, mark, waits=waits)
 
     def could_take(self, demand: Demand, within: int) -> bool:
         """Whether enough pods of each of its leaves would have room if all nodes were empty.

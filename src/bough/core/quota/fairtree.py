@@ -121,6 +121,7 @@ class _Mapping:
             priority=queue.priority,
             reclaim_min_runtime_ms=self._runtime_ms(queue, _reclaim_s),
             preempt_min_runtime_ms=self._runtime_ms(queue, _preempt_s),
+            created_ms=queue.created_ms,
         )
 
     def _queue(self, queue: FairQueue) -> Queue:
@@ -134,6 +135,7 @@ class _Mapping:
             rules=AdmissionRules(namespaces=()),
             reclaim_min_runtime_ms=self._runtime_ms(queue, _reclaim_s),
             preempt_min_runtime_ms=self._runtime_ms(queue, _preempt_s),
+            created_ms=queue.created_ms,
         )
 
     def _runtime_ms(
@@ -157,10 +159,12 @@ class _Mapping:
         quotas: dict[str, Quota] = {}
         for resource in self._capacity:
             deserved = self._deserved(queue, resource)
-            limit = fair_amount(queue, resource).limit
+            amount = fair_amount(queue, resource)
+            limit = amount.limit
             quotas[resource] = Quota(
                 deserved - self._deserved_below(queue.name, resource),
                 None if limit is None else int(limit) - deserved,
+                weight=max(Fraction(0), amount.over_quota_weight),
             )
         return _group(quotas)
 

@@ -162,6 +162,11 @@ class QuotaTree:
         declaration = self._members[node].declaration
         return DEFAULT_PRIORITY if declaration is None else declaration.priority
 
+    def created_ms(self, node: TreeNode) -> int:
+        """When it was created; among equals the older goes first."""
+        declaration = self._members[node].declaration
+        return 0 if declaration is None else declaration.created_ms
+
     def cycle(self, node: TreeNode) -> tuple[str, ...]:
         """The cohorts of the cycle the node hangs on, each the child of the next; else empty."""
         return self._edges.cycle(node) if self._members[node].tangled else ()

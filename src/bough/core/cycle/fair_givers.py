@@ -1,0 +1,107 @@
+"""Which queue gives back next where fair shares decide, and whether it may be made to.
+
+Queues give back in the opposite order of that in which they are served (`fair_order`), each with
+what it would have given back by then counted as gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Protocol, TypeVar
+
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.contest import Contest, Rank, Seat
+from bough.core.cycle.givers import Row
+from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.victim import Victim
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.quota.account import Charge
+from bough.core.quota.division import Amount
+from bough.core.quota.fairness import Entitlements, frozen, rank
+from bough.core.quota.reclaim import Reclaim
+from bough.model.plan import EvictionRule
+from bough.model.quota import FlavorResource, TreeNode
+
+Given = dict[FlavorResource, Amount]
+
+
+class Gift(Protocol):
+    """What a queue would give back at once."""
+
+    @property
+    def claim(self) -> Claim:
+        """The gang of which it is."""
+        ...
+
+
+AnyGift = TypeVar("AnyGift", bound=Gift)
+
+
+def in_giving_order(copy: WorkingCopy, lines: Mapping[str, Iterator[AnyGift]]) -> Iterator[AnyGift]:
+    """What queues would give, from the one that is furthest above its share first."""
+    rows = {queue: Row(line) for queue, line in lines.items()}
+    #: What nodes had before anything was taken, and what they would have given back since.
+    before: dict[TreeNode, Entitlements] = {}
+    given: dict[TreeNode, Given] = {}
+    seen: set[Claim] = set()
+
+    def ranked(seat: Seat[AnyGift], gift: AnyGift) -> Rank:
+        node = seat.node
+        if node not in before:
+            before[node] = frozen(copy.fair.of(node))
+        gone = dict(given.get(node, {}))
+        if gift.claim not in seen:
+            _add(gone, gift.claim)
+        found = rank(before[node], given=gone, priority=seat.priority, created_ms=seat.created_ms)
+        return found.backwards
+
+    contest = Contest(copy.ledgers.total, sorted(rows), lambda queue: rows[queue].head, ranked)
+    while (queue := contest.next()) is not None:
+        gift = rows[queue].pop()
+        if gift.claim not in seen:
+            seen.add(gift.claim)
+            for node in copy.path(queue):
+                _add(given.setdefault(node, {}), gift.claim)
+        yield gift
+        contest.settle(queue)
+
+
+def _add(given: Given, claim: Claim) -> None:
+    """Count a gang as gone, also where only a part of it would be given."""
+    for what, amount in claim.usage.items():
+        given[what] = given.get(what, 0) + amount
+
+
+class FairGivers:
+    """What a preemptor may take from queues with more than their right, and in which order."""
+
+    def __init__(self, copy: WorkingCopy, preemptor: Preemptor) -> None:
+        self._copy = copy
+        self._queue = preemptor.leaf.queue.name
+        self._reclaim = Reclaim(
+            copy.fair.of,
+            copy.path(self._queue),
+            preemptor.amounts,
+            copy.policy.take_by_share,
+            Fraction(copy.policy.saturation_percent, 100),
+        )
+        self._open = self._reclaim.is_within_share
+
+    def in_order(self, lines: dict[str, Iterator[Victim]]) -> Iterator[Victim]:
+        """From the queue that is furthest above its share first; the own queue last."""
+        own = lines.get(self._queue)
+        if self._open:
+            others = {queue: line for queue, line in lines.items() if queue != self._queue}
+            yield from in_giving_order(self._copy, others)
+        if own is not None:
+            yield from own
+
+    def lets(self, victim: Victim, charges: Sequence[Charge]) -> bool:
+        """Whether a victim of another queue may be taken as usage is now; it has these charges."""
+        path = self._copy.path(victim.claim.queue)
+        if not self._open or not self._reclaim.lets(path, charges):
+            return False
+        within = self._reclaim.is_deserved(path)
+        victim.rule = EvictionRule.RECLAIM if within else EvictionRule.FAIR_SHARE
+        return True

@@ -1,0 +1,39 @@
+"""In which order queues are served where fair shares decide.
+
+First goes the node for which others were told to end; then `fairness.rank` compares: whether it has
+more than its share, whether it stays within what it deserves, its priority, and how much of what it
+may have it would use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bough.core.cycle.contest import Contender, Rank, Seat, by_weight
+from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.quota.fairness import FairRank, rank
+from bough.model.gangrules import LineOrder
+from bough.model.quota import Amounts, TreeNode
+
+
+def ranking(copy: WorkingCopy) -> Callable[[Seat[Contender], Contender], Rank]:
+    """How a node ranks with what it would start next, by the policy."""
+    if copy.rules.line is not LineOrder.BY_FAIR_SHARE:
+        return by_weight
+
+    def by_fair_share(seat: Seat[Contender], contender: Contender) -> Rank:
+        ranked = rank_of(copy, seat.node, contender.request)
+        return not contender.nominated, ranked, contender.order
+
+    return by_fair_share
+
+
+def rank_of(copy: WorkingCopy, node: TreeNode, request: Amounts) -> FairRank:
+    """How a node ranks with a request."""
+    tree = copy.ledgers.total
+    return rank(
+        copy.fair.of(node),
+        request,
+        priority=tree.priority(node),
+        created_ms=tree.created_ms(node),
+    )
