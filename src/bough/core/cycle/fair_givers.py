@@ -54,7 +54,7 @@ def in_giving_order(copy: WorkingCopy, lines: Mapping[str, Iterator[AnyGift]]) -
         if gift.claim not in seen:
             _add(gone, gift.claim)
         found = rank(before[node], given=gone, priority=seat.priority, created_ms=seat.created_ms)
-        return found.backwards
+        return *found.backwards, gift.claim.victim_order
 
     contest = Contest(copy.ledgers.total, sorted(rows), lambda queue: rows[queue].head, ranked)
     while (queue := contest.next()) is not None:

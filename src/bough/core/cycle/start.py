@@ -270,7 +270,8 @@ def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
     if not victims or (limit is not None and _too_many(cycle, victims, limit)):
         return False
     mark = copy.mark()
-    lifted = [Lifted(each.claim, copy.firm(each.claim, each.pods)) for each in victims]
+    firm = ((each.claim, copy.firm(each.claim, each.pods)) for each in victims)
+    lifted = [Lifted(victim, pods) for victim, pods in firm if pods and not victim.counted]
     end_victims(cycle, victims)
     if not _place(cycle, claim, offer, waits=True):
         copy.undo(mark)

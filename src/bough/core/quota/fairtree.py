@@ -160,11 +160,11 @@ class _Mapping:
         for resource in self._capacity:
             deserved = self._deserved(queue, resource)
             amount = fair_amount(queue, resource)
-            limit = amount.limit
+            limit, weight = amount.limit, max(Fraction(0), amount.over_quota_weight)
             quotas[resource] = Quota(
                 deserved - self._deserved_below(queue.name, resource),
                 None if limit is None else int(limit) - deserved,
-                weight=max(Fraction(0), amount.over_quota_weight),
+                weight=None if weight == self._weight(queue) else weight,
             )
         return _group(quotas)
 
