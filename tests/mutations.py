@@ -279,6 +279,18 @@ MUTATIONS = (
         "",
         "tests/e2e/test_full_disk.py -k database",
     ),
+    Mutation(
+        "a connection to Kubernetes that may not be verified is made",
+        "    if cluster.insecure_skip_tls_verify:\n",
+        "    if False:\n",
+        "tests/unit/test_kubeconfig.py",
+    ),
+    Mutation(
+        "a version that the apiserver forgot is watched again",
+        'self._kind.plural, gone.message)\n                self._version = ""\n',
+        "self._kind.plural, gone.message)\n",
+        "tests/unit/test_kube_connections.py -k too_old_makes",
+    ),
 )
 
 
