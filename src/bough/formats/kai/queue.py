@@ -37,6 +37,7 @@ def read_queue(fields: Fields, metadata: Metadata) -> FairQueue:
         preempt_min_runtime_s=read_duration_s(spec, "preemptMinRuntime"),
         reclaim_min_runtime_s=read_duration_s(spec, "reclaimMinRuntime"),
         display_name=spec.optional_text("displayName") or None,
+        created_ms=metadata.created_ms or 0,
     )
 
 
