@@ -30,7 +30,7 @@ def counting(engine: sa.Engine) -> Iterator[Counter[str]]:
     def count(_c: Any, cursor: Any, text: str, values: Any, _x: Any, many: bool) -> None:
         words = text.replace("INTO ", "").replace("FROM ", "").split()
         # Who leads, and which backends were heard of, is written as time goes by.
-        timed = words[1] in ("leadership", "backends")
+        timed = words[1:2] in (["leadership"], ["backends"])
         if words[0] in ("INSERT", "UPDATE", "DELETE") and not timed:
             rows[words[1]] += len(values) if many else max(cursor.rowcount, 1)
 
