@@ -4,4 +4,7 @@ bed          builds and starts etcd, kube-apiserver and kwok
 client       tests of the bed itself, of `bough.kube`, and of the rights in deploy/
 rights       a service account with exactly these rights
 waiting      patience with a cluster
+served       a server on a bed, and the stories of processes told of pods
+kills        a server that is killed at random, judged by the log of the apiserver
+pods         pods and launches for tests that need no cluster
 """
