@@ -29,6 +29,7 @@ class LogSink:
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._writer = LogWriter(folder, limit_bytes)
+        self._writer.go_on()
         tail = read_tail(folder)
         last_ms = _record_ms(tail[-1]) if tail else 0
         #: The second that the last record is of; 0: there is none.

@@ -92,6 +92,15 @@ class LogWriter:
         if self.lost_lines and self._append(text.encode()) == 0:
             self.lost_lines = 0
 
+    def go_on(self) -> None:
+        """Append to the last segment of an earlier writer, without what that wrote in part."""
+        if not self._segments or self._descriptor is not None:
+            return
+        path = segment_path(self._folder, self._segments[-1])
+        self._size = path.read_bytes().rfind(b"\n") + 1
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        os.ftruncate(self._descriptor, self._size)
+
     def close(self) -> None:
         """Close the log; from here on it survives a crash of the machine."""
         if self._descriptor is None:
