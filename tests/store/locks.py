@@ -48,6 +48,11 @@ class LockWatch:
     def begin(self, connection: sa.Connection) -> None:
         self._open[id(connection.connection.dbapi_connection)] = []
 
+    def savepoint(self, connection: sa.Connection, _name: str) -> None:
+        """The next writer of a batch: SQLite has one writer at a time, and several in a commit."""
+        if connection.dialect.name == "sqlite":
+            self.begin(connection)
+
     def statement(
         self, connection: sa.Connection, _cursor: Any, text: str, values: Any, *_more: Any
     ) -> None:
@@ -70,7 +75,11 @@ class LockWatch:
 def watching(engine: sa.Engine) -> Iterator[LockWatch]:
     """Watch everything that is sent meanwhile."""
     watch = LockWatch()
-    listeners = (("begin", watch.begin), ("before_cursor_execute", watch.statement))
+    listeners = (
+        ("begin", watch.begin),
+        ("savepoint", watch.savepoint),
+        ("before_cursor_execute", watch.statement),
+    )
     for name, listener in listeners:
         event.listen(engine, name, listener)
     try:
