@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bough.core.cycle.claim import Claim
+from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import PreemptionSearch
+from bough.core.cycle.start import serve_pods
 from bough.core.cycle.victim import Victim
 from bough.model.admission import (
     AdmissionRules,
@@ -359,3 +362,39 @@ def test_no_victims_are_looked_for_where_no_node_is_large_enough(monkeypatch: py
     decided = decide_kai(world)
 
     assert ({"large": "place"}, []) == (reasons(decided), searched)
+
+
+# What it costs to try again
+
+
+def test_what_was_refused_is_tried_again_once_however_many_take_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    served: list[str] = []
+
+    def counting(cycle: Cycle, claim: Claim) -> bool:
+        served.append(claim.name)
+        return serve_pods(cycle, claim)
+
+    monkeypatch.setattr("bough.core.cycle.plan.serve_pods", counting)
+
+    def count(owners: int) -> int:
+        """Each owner has a gang that fits nowhere, and then one for which others end."""
+        nodes = [node(f"n{number}") for number in range(2 * owners)]
+        names = [f"own-{number}" for number in range(owners)]
+        runs = [
+            gang(f"low-{number}", "borrower", LOW, on=f"n{number // 8}", at=number)
+            for number in range(16 * owners)
+        ]
+        large = [
+            gang(f"large-{name}", name, LOW, pods=2 * owners + number + 1, gpus=8, at=1)
+            for number, name in enumerate(names)
+        ]
+        takes = [gang(f"takes-{name}", name, LOW, at=2) for name in names]
+        queues = [queue("borrower", 0), *(queue(name, 8) for name in names)]
+        served.clear()
+        decided = plan(cluster(nodes, queues, [*runs, *large, *takes]), KAI)
+        assert owners == len(evicted(decided))
+        return len(served)
+
+    assert 2 * count(4) == count(8)

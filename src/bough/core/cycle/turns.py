@@ -89,10 +89,18 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
     lines = entrance.lines
     entrance.open(preemptible=preemptible_only or None)
     contest = Contest(copy.ledgers.total, lines.queues, lines.head, ranking(copy))
-    while (queue := contest.next()) is not None:
+    evicted = len(cycle.outcome.evictions)
+    while True:
+        if (queue := contest.next()) is None:
+            if len(cycle.outcome.evictions) == evicted:
+                return
+            # Once for all that was evicted, not after each: what is left over is known only then.
+            evicted = len(cycle.outcome.evictions)
+            for other in entrance.reopen():
+                contest.settle(other)
+            continue
         turn = lines.leave(queue)
         claim, kind = turn.claim, turn.kind
-        evicted = len(cycle.outcome.evictions)
         holds = bool(claim.running) or copy.has_changed(claim)
         had = holds and not claim.counted and wants_of(copy, claim).satisfied
         served = serve(cycle, claim)
@@ -104,9 +112,6 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
             else:
                 free_growth(cycle, claim)
         contest.settle(queue)
-        if len(cycle.outcome.evictions) != evicted:
-            for other in entrance.reopen():
-                contest.settle(other)
 
 
 class _Entrance:
