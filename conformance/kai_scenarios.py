@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bough.core.cycle.plan import plan
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.plan import Plan
-from bough.model.policy import KAI, Policy
+from bough.model.policy import KAI_FAIR, Policy
 from bough.model.snapshot import Progress, Snapshot
 from conformance.kai_objects import QueueTree, gang_of, nodes_of, topologies_of
 
@@ -80,7 +80,7 @@ def _policy(run: dict[str, Any]) -> Policy:
         changes["staleness_grace_ms"] = None
     elif grace is not None:
         changes["staleness_grace_ms"] = grace * 1000
-    return replace(KAI, gangs=replace(KAI.gangs, **changes))
+    return replace(KAI_FAIR, gangs=replace(KAI_FAIR.gangs, **changes))
 
 
 def _decide(case: dict[str, Any], gangs: list[Gang], policy: Policy, before: Plan) -> Plan:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
+
 from bough.core.cycle.memo import Memo
 from bough.core.quota.tree import QuotaTree
-from bough.model.plan import EvictionRule, Plan
+from bough.model.gang import PodState
+from bough.model.plan import Bind, EvictionRule, Plan
 from bough.model.quota import NodeKind, TreeNode
 from bough.model.snapshot import Snapshot
 from tests.oracles.cycle import (
@@ -96,11 +99,26 @@ def _step(world: FairWorld) -> int:
 
 
 def _check_givers(before: Snapshot, decided: Plan, world: FairWorld) -> None:
-    """No side that is within what it deserves gives anything back."""
+    """No side gives anything back that is within what it deserves, with what it was just given."""
     reclaimed = [each for each in decided.evictions if each.rule in _RECLAIMS]
     if not reclaimed:
         return
-    tree = Memo().refresh(before, world.policy).ledgers.total
+    # What moves, or ends before it starts again, counts already.
+    waiting = {
+        pod.name
+        for gang in all_gangs(before).values()
+        for pod in gang.pods
+        if pod.state is PodState.PENDING
+    }
+    promised = tuple(
+        Bind(each.workload, pod, node)
+        for each in decided.nominations
+        for pod, node in each.pods.items()
+        if pod in waiting
+    )
+    given = (*decided.binds, *promised)
+    starts = msgspec.structs.replace(decided, binds=given, evictions=(), nominations=())
+    tree = Memo().refresh(applied(before, starts), world.policy).ledgers.total
     for eviction in reclaimed:
         queue = all_gangs(before)[eviction.workload].queue
         path = tree.path(TreeNode(NodeKind.QUEUE, queue))

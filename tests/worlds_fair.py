@@ -9,7 +9,7 @@ from bough.core.quota.fairtree import capacity_of, fair_tree
 from bough.model.cluster import Node, Resources
 from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.gang import Gang, Pod
-from bough.model.policy import KAI
+from bough.model.policy import KAI_FAIR
 from bough.model.snapshot import Snapshot
 from tests.simulation import Simulation, replace
 
@@ -29,7 +29,7 @@ class FairWorld(Simulation):
         tree = fair_tree(self._queues(), capacity_of(nodes))
         self.queues = [queue.name for queue in tree.queues]
         super().__init__(
-            Snapshot(cohorts=tree.cohorts, queues=tree.queues, nodes=nodes), policy=KAI
+            Snapshot(cohorts=tree.cohorts, queues=tree.queues, nodes=nodes), policy=KAI_FAIR
         )
 
     def _queues(self) -> list[FairQueue]:

@@ -13,7 +13,7 @@ from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.gangrules import LineOrder
 from bough.model.plan import Plan
-from bough.model.policy import KAI, OSMO
+from bough.model.policy import KAI_FAIR, OSMO
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 from bough.model.snapshot import Snapshot
 from tests.bench.report import Report, cpu_seconds
@@ -55,8 +55,8 @@ def measure_allocate(report: Report) -> None:
 def measure_fair(report: Report) -> None:
     """What it costs to ask what is fair: the same work by fair share, and by weight."""
     report.line("the same work with fair shares and without, one after the other")
-    by_weight = msgspec.structs.replace(KAI.gangs, line=LineOrder.BY_WEIGHT)
-    without = msgspec.structs.replace(KAI, take_by_share=(), gangs=by_weight)
+    by_weight = msgspec.structs.replace(KAI_FAIR.gangs, line=LineOrder.BY_WEIGHT)
+    without = msgspec.structs.replace(KAI_FAIR, take_by_share=(), gangs=by_weight)
     works = {
         f"{nodes} nodes, {jobs} jobs of {pods}": allocate(nodes, jobs, pods)
         for nodes, jobs, pods in KAI_ALLOCATE_MS
@@ -65,7 +65,7 @@ def measure_fair(report: Report) -> None:
     for title, snapshot in works.items():
         costs = [
             cpu_seconds(lambda policy=policy, snapshot=snapshot: plan(snapshot, policy), repeat=5)
-            for policy in (KAI, without)
+            for policy in (KAI_FAIR, without)
         ]
         ratio = costs[0] / costs[1]
         report.target(

@@ -19,7 +19,7 @@ from bough.model.admission import (
 from bough.model.gang import Gang
 from bough.model.gangrules import VictimSearch
 from bough.model.plan import Plan
-from bough.model.policy import KAI
+from bough.model.policy import KAI_FAIR
 from bough.model.snapshot import Progress, Snapshot
 from tests.cycle_gangs import (
     LOW,
@@ -39,7 +39,7 @@ MIDDLE = 75
 
 
 def decide_kai(snapshot: Snapshot, **rules: object) -> Plan:
-    return plan(snapshot, replace(KAI, gangs=replace(KAI.gangs, **rules)))
+    return plan(snapshot, replace(KAI_FAIR, gangs=replace(KAI_FAIR.gangs, **rules)))
 
 
 def preemptible(made: Gang, priority: int) -> Gang:
@@ -269,7 +269,9 @@ def test_a_victim_does_not_take_its_room_back_while_its_queue_has_the_better_tur
         gang("large", "b", LOW, gpus=3, at=3),
         gang("fits", "b", LOW, at=4),
     ]
-    simulation = Simulation(cluster([node("n", 4)], [queue("a", 2), queue("b", 2)], gangs), KAI)
+    simulation = Simulation(
+        cluster([node("n", 4)], [queue("a", 2), queue("b", 2)], gangs), KAI_FAIR
+    )
 
     simulation.settle()
 
@@ -285,7 +287,7 @@ def test_what_ended_for_the_growth_of_another_does_not_come_back_before_it() -> 
         preemptible(gang("newer", "a", on="n", at=1), NORMAL),
     ]
     world = cluster([node("n", 2)], [replace(queue("a", 2), rules=rules)], gangs)
-    simulation = Simulation(world, KAI)
+    simulation = Simulation(world, KAI_FAIR)
 
     simulation.settle()
 
@@ -336,7 +338,7 @@ def test_what_an_eviction_leaves_over_goes_to_one_that_was_refused_before_it() -
         ],
     )
 
-    decided = plan(world, KAI)
+    decided = plan(world, KAI_FAIR)
 
     assert ["runs"] == evicted(decided)
     assert ["takes", "m0", "m1", "m2"] == nominated(decided)
@@ -393,7 +395,7 @@ def test_what_was_refused_is_tried_again_once_however_many_take_from_others(
         takes = [gang(f"takes-{name}", name, LOW, at=2) for name in names]
         queues = [queue("borrower", 0), *(queue(name, 8) for name in names)]
         served.clear()
-        decided = plan(cluster(nodes, queues, [*runs, *large, *takes]), KAI)
+        decided = plan(cluster(nodes, queues, [*runs, *large, *takes]), KAI_FAIR)
         assert owners == len(evicted(decided))
         return len(served)
 

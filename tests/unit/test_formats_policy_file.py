@@ -156,7 +156,7 @@ def test_what_is_unknown_is_named_with_what_was_probably_meant():
         (
             "preset: osmos",
             "preset",
-            "expected one of osmo, kueue, kueue-fair, kai, not the text 'osmos'",
+            "expected one of osmo, kueue, kueue-fair, kai, kai-fair, not the text 'osmos'",
         ),
         ("heads: frist", "heads", "did you mean first?"),
         ("order: [priority, time]", "order[1]", "expected one of holds_quota, nominated"),

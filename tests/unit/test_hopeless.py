@@ -65,8 +65,7 @@ def test_in_a_queue_in_which_all_wait_for_the_first_nothing_is(policy: Policy, f
 
 
 def test_as_in_kai_a_queue_is_weighed_by_what_its_first_asks_for() -> None:
-    by_weight = replace(KAI, gangs=replace(KAI.gangs, line=LineOrder.BY_WEIGHT))
-    decided = plan(contested(HOPELESS["more than the quota"]), by_weight)
+    decided = plan(contested(HOPELESS["more than the quota"]), KAI)
 
     assert ["wants"] == started(decided)
 

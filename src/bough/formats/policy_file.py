@@ -22,7 +22,7 @@ from bough.errors import Broken, Invalid
 from bough.formats.yaml.documents import read_file, read_text
 from bough.formats.yaml.fields import Fields, Reading, suggest
 from bough.formats.yaml.times import parse_duration_s
-from bough.model.policy import KAI, KUEUE, KUEUE_FAIR, OSMO, Policy
+from bough.model.policy import KAI, KAI_FAIR, KUEUE, KUEUE_FAIR, OSMO, Policy
 from bough.model.problem import Problem, Severity, problem_line
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: How "no limit" is written.
 NONE = "none"
-PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KUEUE_FAIR, KAI)}
+PRESETS = {policy.name: policy for policy in (OSMO, KUEUE, KUEUE_FAIR, KAI, KAI_FAIR)}
 #: The key under which a document names the preset that it changes.
 PRESET = "preset"
 #: What would stop a scheduler is refused: no search that may try nothing, and no right to evict of
@@ -52,6 +52,7 @@ class Preset(StrEnum):
     KUEUE = KUEUE.name
     KUEUE_FAIR = KUEUE_FAIR.name
     KAI = KAI.name
+    KAI_FAIR = KAI_FAIR.name
 
 
 class PolicyRead(NamedTuple):

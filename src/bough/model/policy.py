@@ -196,26 +196,38 @@ KUEUE_FAIR = msgspec.structs.replace(
     take_by_share=(ShareRule.WITHIN_QUOTA, ShareRule.FINAL_SHARE, ShareRule.INITIAL_SHARE),
     gives_way_once=True,
 )
-#: KAI Scheduler: fair shares of what all queues ask for, and reclaim up to them.
+#: KAI Scheduler, without its fair shares.
 KAI = Policy(
     name="kai",
     judging=Judging.IN_TURN,
     preemption=_RECLAIM_ALL,
     ending_counts=False,
-    take_by_share=(ShareRule.FAIR_SHARE, ShareRule.DESERVED),
     gangs=GangRules(
         placement=KAI_PLACEMENT,
-        line=LineOrder.BY_FAIR_SHARE,
+        line=LineOrder.BY_WEIGHT,
         growth=GrowthTurn.IN_LINE,
         growth_borrows=False,
         subgroups_by_name=True,
-        free_first=True,
         victim_search=VictimSearch.IN_ORDER,
         preemptible_takes_victims=True,
-        consolidation=17,
-        move_victims=True,
+        reclaim_within_quota=True,
         strict_within_rank=False,
         hopeless_aside=False,
         reservations=0,
+    ),
+)
+#: The same with fair shares of what all queues ask for, reclaim up to them, and running gangs that
+#: are moved so that another one fits.
+KAI_FAIR = msgspec.structs.replace(
+    KAI,
+    name="kai-fair",
+    take_by_share=(ShareRule.FAIR_SHARE, ShareRule.DESERVED),
+    gangs=msgspec.structs.replace(
+        KAI.gangs,
+        line=LineOrder.BY_FAIR_SHARE,
+        free_first=True,
+        reclaim_within_quota=False,
+        consolidation=17,
+        move_victims=True,
     ),
 )

@@ -73,6 +73,9 @@ def serve(cycle: Cycle, claim: Claim) -> bool:
     copy = cycle.copy
     if claim.name in cycle.outcome.evicted:
         return False
+    if claim.counted and claim.name in cycle.outcome.served:
+        # It was admitted to what was free, before others were asked to end for those behind it.
+        return True
     if not claim.counted and claim.running and claim.leaf and wants_of(copy, claim).satisfied:
         return True
     if cycle.first_in_line.get(claim.queue) is claim:
