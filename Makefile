@@ -62,9 +62,10 @@ bench: $(STAMP) packages ## print the benchmarks' figures and ratios
 mutations: $(STAMP) packages ## break the program in places that matter; the tests must notice
 	$(BIN)/python -m tests.mutations
 
-soak: $(STAMP) packages ## the long tests: many random histories, and far more examples
+soak: $(STAMP) packages bed ## the long tests: many random histories, and far more examples
 	$(BIN)/python -m pytest tests/soak -n $(WORKERS)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/property -n $(WORKERS)
+	$(BIN)/python -m pytest tests/kubernetes/soak_kills.py
 
 docs: $(STAMP) ## rewrite the parts of the documentation that the program prints
 	$(BIN)/python -m tests.docs --write

@@ -106,7 +106,7 @@ def test_files_and_credentials_are_secrets_owned_by_the_pod(server: Clustered):
     server.done("credential", "set", "hub", "--type", "GENERIC", "--payload", "token=s3cret")
     spec = job()
     spec["tasks"][0] |= {
-        "files": [{"path": "/work/run.sh", "contents": "echo {{workflow_id}}"}],
+        "files": [{"path": "/job/run.sh", "contents": "echo {{workflow_id}}"}],
         "credentials": {"hub": {"TOKEN": "token"}},
     }
     name = server.send("team", "NORMAL", spec)

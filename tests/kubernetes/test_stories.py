@@ -13,8 +13,8 @@ from tests.e2e.test_local_borrowing import (  # noqa: F401 - told here once more
 )
 from tests.e2e.test_local_priorities import (  # noqa: F401 - told here once more
     test_scenario_151_all_three_conditions_of_preemption_are_needed,
-    test_scenario_152_what_would_exceed_the_quota_preempts_nobody,
-    test_scenario_153_nobody_is_preempted_in_vain_and_the_newest_goes_first,
+    test_scenario_152_what_would_exceed_the_quota_preempts_nothing,
+    test_scenario_153_nothing_is_preempted_in_vain_and_the_newest_goes_first,
     test_scenario_154_exit_actions_decide_what_follows_a_preemption,
     test_scenario_155_preemptions_can_be_limited,
     test_scenario_170_the_submit_time_is_kept_over_many_preemptions,

@@ -35,7 +35,7 @@ rules:
 - {level: None, verbs: [get, list, watch]}
 - {level: None, users: ["system:apiserver"]}
 - {level: None, resources: [{group: coordination.k8s.io}]}
-- {level: RequestResponse, verbs: [create], resources: [{group: "", resources: [pods]}]}
+- {level: RequestResponse, resources: [{group: "", resources: [pods, pods/status]}]}
 - {level: Request}
 """
 #: What pods of the bed wrote, unless a test says otherwise.
