@@ -7,8 +7,8 @@ again meanwhile is waited for: tasks go on without it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,8 +27,6 @@ WAITING = ("PENDING", "WAITING")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 #: How long a server may be away before watching is given up.
 PATIENCE_S = 300.0
-
-Answer = TypeVar("Answer")
 
 
 class Watch:
@@ -67,7 +65,7 @@ class Watch:
                         yield line
             except Unavailable as error:
                 self.say(f"the log broke off: {error.message}")
-            if self._patiently(self._look).status not in ALIVE:
+            if self._look().status not in ALIVE:
                 return
             time.sleep(FIRST_PAUSE_S)
 
@@ -85,19 +83,16 @@ class Watch:
     def _looks(self) -> Iterator[WorkflowDocument]:
         pause_s = FIRST_PAUSE_S
         while True:
-            yield self._patiently(self._look)
+            yield self._look()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _look(self) -> WorkflowDocument:
-        return self._asked.workflows.get(self._name)
-
-    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask again while the server is away, for a while."""
+        """What it is doing; a server that is away is asked again for a while."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return ask()
+                return self._asked.workflows.get(self._name)
             except Unavailable as error:
                 if time.monotonic() > give_up:
                     raise
@@ -111,6 +106,7 @@ def task_exit_code(found: WorkflowDocument, otherwise: int) -> int:
         return 0
     for group in found.groups:
         for task in group.tasks:
-            if task.status == "FAILED" and 0 < (task.exit_code or 0) < 256:
-                return task.exit_code or otherwise
+            code = task.exit_code or 0
+            if task.status == "FAILED" and 0 < code < 256:
+                return code
     return otherwise

@@ -7,7 +7,7 @@ watching        list and watch for ever, whatever fails meanwhile
 objects         pods, nodes and the others, as far as their fields matter to us
 failures        what the apiserver refuses, and what is lost on the way to it
 connections     connections that are kept, how many requests are in flight, how long they may take
-access          where the apiserver is, whom to trust, and who we are, kept up to date
+access          where the apiserver is, which authority to trust, and who we are, kept up to date
 kubeconfig      access as a kubeconfig file says it, or a pod's own service account
 exec_plugin     credentials that another program prints
 back_off        how long to wait after failures in a row

@@ -48,7 +48,7 @@ class AttemptState:
     #: The grace period that the apiserver was last told, as the same moment.
     told_by_ms: int | None = None
     ended_by_us: bool = False
-    #: Why it is ended although nobody told it to: it could not be started.
+    #: Why it is ended without a stop order: it could not be started.
     given_up: PodSight | None = None
     #: Its end was written down.
     forgotten: bool = False

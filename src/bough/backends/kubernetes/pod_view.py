@@ -29,7 +29,7 @@ _REFUSED = (
     "Terminated",
     "UnexpectedAdmissionError",
 )
-#: How the container of a pod ended that nobody saw end.
+#: How the container of a pod ended whose end was not seen.
 _UNSEEN = "ContainerStatusUnknown"
 _SIGNALS = range(129, 193)
 

@@ -76,7 +76,7 @@ class Waits:
     def goes_by_shape(self, gang: Gang) -> bool:
         """Whether `of_shape` is what is said of a gang unless it is `apart`, as long as it is so.
 
-        Whoever asks about very many gangs again and again need not ask about each then.
+        A caller with very many gangs need not ask about each of them then.
         """
         plain = gang.active and gang.requeue_at_ms is None and not gang.conditions
         barred = gang.checks or self._doors or self._snapshot.namespaces is not None
