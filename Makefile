@@ -33,15 +33,15 @@ test: $(STAMP) packages ## run the tests; first says which Debian packages it in
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 e2e: $(STAMP) packages ## the program against a served process; all stories on PostgreSQL, too
-	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m pytest -n $(WORKERS) \
+	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m tests.again -n $(WORKERS) \
 	    tests/store tests/api/test_guarantee_law.py tests/api/test_races_http.py
-	$(BIN)/python -m pytest tests/e2e -n $(WORKERS)
+	$(BIN)/python -m tests.again tests/e2e -n $(WORKERS)
 
 bed: $(STAMP) ## build an apiserver, etcd and kwok for tests, once (needs Go; takes minutes)
 	@$(BIN)/python -m tests.kubernetes.bed.build
 
 kubernetes: $(STAMP) packages bed ## the tests on a real apiserver; without Go they are skipped
-	$(BIN)/python -m pytest tests/kubernetes -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m tests.again tests/kubernetes -n $(WORKERS) --dist loadfile
 
 check: $(STAMP) ## style, types and import contracts
 	$(BIN)/ruff check .

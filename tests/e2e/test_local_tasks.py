@@ -10,7 +10,8 @@ import pytest
 
 from tests.e2e.local import FAIL, Attempt, Local, gang, job, resources, serving_locally, task
 
-#: Counts its steps, keeps each where it is found again, and goes on where it was.
+#: Counts its steps, keeps each where it is found again, and goes on where it was. A step is told before it is kept: the
+#: signal to end may come between the two, and then the step is told twice, and none is missing.
 COUNT = """\
 trap 'echo told to end; exit 0' TERM
 trap 'echo finished; exit 0' USR1
@@ -19,8 +20,8 @@ echo "begins after step $step."
 mkdir -p /models/counter
 while :; do
   step=$((step + 1))
-  echo $step > /models/counter/new && mv /models/counter/new /models/counter/step
   echo "step $step."
+  echo $step > /models/counter/new && mv /models/counter/new /models/counter/step
   sleep 0.1
 done
 """
@@ -65,7 +66,7 @@ def test_a_preempted_job_goes_on_from_its_checkpoint(local: Local):
         inputs=[{"url": url}],
         checkpoint=[{"path": "/models/counter", "url": url, "frequency": "1s"}],
     )
-    local.until(lambda: any("step 5." in line for line in local.log(low)))
+    local.until(lambda: any("step 6." in line for line in local.log(low)))
     high = local.run("p", 8, "HIGH")
     local.left_waiting(low)
     local.finish(high)
