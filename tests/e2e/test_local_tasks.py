@@ -10,8 +10,8 @@ import pytest
 
 from tests.e2e.local import FAIL, Attempt, Local, gang, job, resources, serving_locally, task
 
-#: Counts its steps, keeps each where it is found again, and goes on where it was. A step is told before it is kept: the
-#: signal to end may come between the two, and then the step is told twice, and none is missing.
+#: Counts its steps, keeps each where it is found again, and goes on where it was. A step is told
+#: before it is kept: where the signal to end comes between the two, it is told twice, never lost.
 COUNT = """\
 trap 'echo told to end; exit 0' TERM
 trap 'echo finished; exit 0' USR1
