@@ -73,6 +73,13 @@ class Thief(BaseHTTPRequestHandler):
         pass
 
 
+class Away(Thief):
+    """Stands in for a server that does not run."""
+
+    def answer(self) -> tuple[int, bytes]:
+        return 503, b"{}"
+
+
 class Pretender(Thief):
     """Proves to have a key of its own."""
 
@@ -170,6 +177,18 @@ def test_what_takes_the_place_of_the_server_is_sent_no_token(server, config, kin
         code, output = run("login", address, "--token", "secret")
         assert (10, True) == (code, reason in output)
     assert [] == kind.stolen
+
+
+def test_a_server_that_does_not_run_is_called_away_and_not_another_one(server, config):
+    """As what keeps its port open through a restart answers."""
+    assert 0 == log_in(server)[0]
+    with listening(Away) as address:
+        move(config, address)
+        code, output = run("pool", "list")
+    assert 10 == code
+    assert f"The server at {address} does not answer at the moment" in " ".join(output.split())
+    assert "Something else answers" not in output
+    assert [] == Away.stolen
 
 
 def test_a_login_without_a_key_goes_on_working_and_remembers_it_at_the_next_chance(server, config):

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from bough.errors import Unavailable
 
 if TYPE_CHECKING:
+    from bough.client.addresses import Address
     from bough.client.connection import Connection
 
 _PATH = "/api/server-key?challenge="
 _CHALLENGE_BYTES = 32
 _SIGNS = "0123456789abcdef"
 _KEY_SIGNS = 64
+#: The answer in place of a server that does not run, or has too much to do: it proves nothing.
+_AWAY = 503
 
 
 class KnownServer(NamedTuple):
@@ -38,12 +41,18 @@ def is_key(text: str) -> bool:
 
 
 def ask_for_key(
-    connection: Connection, base: str, headers: Mapping[str, str]
+    connection: Connection, address: Address, headers: Mapping[str, str]
 ) -> KnownServer | None:
     """The key that what answers can prove to have; `None`: none at all."""
     challenge = os.urandom(_CHALLENGE_BYTES).hex()
-    connection.ask("GET", f"{base}{_PATH}{challenge}", headers, b"")
+    connection.ask("GET", f"{address.base}{_PATH}{challenge}", headers, b"")
     status, content = connection.status, connection.read()
+    if status == _AWAY:
+        raise Unavailable(
+            f"The server at {address.text} does not answer at the moment (503 in its place). "
+            "Your token was not sent.",
+            hint="ask again in a moment; its administrator starts it with `bough serve`",
+        )
     if status != 200:
         return None
     # For those who know a key; a login is read without them.

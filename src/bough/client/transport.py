@@ -234,8 +234,7 @@ class Transport:
         raise Unavailable(f"The server at {self.server} hangs up before it is asked anything.")
 
     def _ask_for_key(self, connection: Connection) -> KnownServer | None:
-        base = self._address.base
-        return self._guard(lambda: ask_for_key(connection, base, self._bare_headers))
+        return self._guard(lambda: ask_for_key(connection, self._address, self._bare_headers))
 
     def _take(self) -> Connection | None:
         """A connection that the server has not closed meanwhile, if there is one."""
