@@ -289,7 +289,7 @@ MUTATIONS = (
         "a version that the apiserver forgot is watched again",
         'self._kind.plural, gone.message)\n                self._version = ""\n',
         "self._kind.plural, gone.message)\n",
-        "tests/unit/test_kube_connections.py -k too_old_makes",
+        "tests/unit/test_kube_watching.py -k too_old_makes",
     ),
 )
 

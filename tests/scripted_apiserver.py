@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from bough.kube.access import Access, FixedCredential, Text
+from bough.kube.client import Client
+from bough.kube.connections import Connections
 from tests.kubernetes.bed.certificates import write_certificates
 
 
@@ -125,3 +129,44 @@ class ScriptedApiserver:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+# Clients of it
+
+#: Only a bound of patience.
+SOON_S = 60
+
+
+def access_to(server: ScriptedApiserver, token: Text | None = None) -> Access:
+    return Access(server.url, FixedCredential(token), Text(path=str(server.authority)))
+
+
+_opened: list[Connections] = []
+
+
+def close_connections() -> None:
+    """Close every connection that was opened here; each test does so at its end."""
+    while _opened:
+        _opened.pop().close()
+
+
+def connections_to(access: Access, **options: Any) -> Connections:
+    _opened.append(Connections(access, **{"timeout_s": SOON_S, **options}))
+    return _opened[-1]
+
+
+def client_with(access: Access, **options: Any) -> Client:
+    client = Client(access, **{"timeout_s": SOON_S, **options})
+    _opened.append(client._connections)
+    return client
+
+
+def client_of(server: ScriptedApiserver, timeout_s: float = SOON_S) -> Client:
+    return client_with(access_to(server), timeout_s=timeout_s)
+
+
+def wait_for(so: Callable[[], bool]) -> None:
+    until = time.monotonic() + SOON_S
+    while not so():
+        assert time.monotonic() < until
+        time.sleep(0.01)

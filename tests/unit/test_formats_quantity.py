@@ -9,7 +9,7 @@ import pytest
 
 from bough.errors import Invalid
 from bough.formats.yaml.quantity import parse_fraction, parse_quantity
-from bough.model.amount import write_amount
+from bough.model.words import write_amount
 
 
 @pytest.mark.parametrize(

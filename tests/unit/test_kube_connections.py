@@ -6,62 +6,35 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bough.kube.access import Access, FixedCredential, Text
-from bough.kube.back_off import BackOff
-from bough.kube.client import Client, EventKind
-from bough.kube.connections import BUSY_TRIES, Connections, Request
+from bough.kube.connections import BUSY_TRIES, Request
 from bough.kube.failures import Busy, Conflict, Gone, NotFound, Refused, Unreachable
 from bough.kube.objects import PODS
-from bough.kube.watching import Follower, Relisted
 from tests.kubernetes.bed.certificates import write_certificates
-from tests.scripted_apiserver import Exchange, ScriptedApiserver
+from tests.scripted_apiserver import (
+    SOON_S,
+    Exchange,
+    ScriptedApiserver,
+    access_to,
+    client_of,
+    client_with,
+    close_connections,
+    connections_to,
+)
 
 POD = {"metadata": {"name": "a", "resourceVersion": "5"}}
 EMPTY = {"metadata": {"resourceVersion": "1"}, "items": []}
-#: Only a bound of patience.
-SOON_S = 60
-
-
-def access_to(server: ScriptedApiserver, token: Text | None = None) -> Access:
-    return Access(server.url, FixedCredential(token), Text(path=str(server.authority)))
-
-
-_opened: list[Connections] = []
 
 
 @pytest.fixture(autouse=True)
 def _close_connections() -> Iterator[None]:
     yield
-    while _opened:
-        _opened.pop().close()
-
-
-def connections_to(access: Access, **options: Any) -> Connections:
-    _opened.append(Connections(access, **{"timeout_s": SOON_S, **options}))
-    return _opened[-1]
-
-
-def client_with(access: Access, **options: Any) -> Client:
-    client = Client(access, **{"timeout_s": SOON_S, **options})
-    _opened.append(client._connections)
-    return client
-
-
-def client_of(server: ScriptedApiserver, timeout_s: float = SOON_S) -> Client:
-    return client_with(access_to(server), timeout_s=timeout_s)
-
-
-def wait_for(so: Callable[[], bool]) -> None:
-    until = time.monotonic() + SOON_S
-    while not so():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    close_connections()
 
 
 def test_a_connection_is_kept_for_the_next_request(tmp_path: Path) -> None:
@@ -352,181 +325,3 @@ def test_an_authority_that_is_replaced_is_trusted_from_then_on(tmp_path: Path) -
         (tmp_path / "new").write_bytes(server.authority.read_bytes())
         os.replace(tmp_path / "new", trusted)
         assert "a" == client.get(PODS, "a", "x").metadata.name
-
-
-def test_a_list_is_read_page_by_page(tmp_path: Path) -> None:
-    def answer(exchange: Exchange) -> None:
-        first = "continue" not in exchange.path
-        metadata = {"resourceVersion": "9", "continue": "more" if first else ""}
-        name = "a" if first else "b"
-        exchange.answer({"metadata": metadata, "items": [{"metadata": {"name": name}}]})
-
-    with ScriptedApiserver(tmp_path, answer) as server:
-        listing = client_of(server).list(PODS, labels="x=y")
-    assert (["a", "b"], "9") == ([pod.metadata.name for pod in listing.items], listing.version)
-
-
-def test_pages_that_became_too_old_are_read_anew_all_at_once(tmp_path: Path) -> None:
-    def answer(exchange: Exchange) -> None:
-        if "continue" in exchange.path:
-            exchange.refuse(410, "Expired")
-            return
-        paged = "limit" in exchange.path
-        metadata = {"resourceVersion": "9", "continue": "more" if paged else ""}
-        names = ["a"] if paged else ["b", "c"]
-        items = [{"metadata": {"name": name}} for name in names]
-        exchange.answer({"metadata": metadata, "items": items})
-
-    with ScriptedApiserver(tmp_path, answer) as server:
-        listing = client_of(server).list(PODS)
-    assert ["b", "c"] == [pod.metadata.name for pod in listing.items]
-
-
-def test_a_watch_that_breaks_goes_on_from_the_last_version_without_a_list(tmp_path: Path) -> None:
-    over = threading.Event()
-
-    def answer(exchange: Exchange) -> None:
-        if "watch" not in exchange.path:
-            exchange.answer(EMPTY)
-        elif "resourceVersion=1&" in exchange.path:
-            exchange.begin_lines()
-            exchange.event("ADDED", "a", 2)
-            exchange.event("BOOKMARK", "", 7)
-            # A line that is cut off is no event.
-            exchange.chunk(b'{"type": "ADDED", "object": {"metadata": {"name": "b", "reso')
-            exchange.hang_up()
-        else:
-            exchange.begin_lines()
-            exchange.event("DELETED", "a", 8)
-            over.wait(SOON_S)
-
-    heard: list[object] = []
-    with ScriptedApiserver(tmp_path, answer) as server:
-        follower = Follower(client_of(server), PODS, heard.append, back_off=BackOff(0.01, 0.01))
-        follower.start()
-        wait_for(lambda: len(heard) >= 3)
-        over.set()
-        follower.stop()
-    told = [(e.kind, e.object.metadata.name) for e in heard if not isinstance(e, Relisted)]  # type: ignore[attr-defined]
-    assert [(EventKind.ADDED, "a"), (EventKind.DELETED, "a")] == told
-    versions = [path.partition("resourceVersion=")[2][:2] for _, path in server.asked[:3]]
-    assert ["", "1&", "7&"] == versions
-
-
-def test_a_bookmark_of_pods_has_a_version_and_fields_that_are_null(tmp_path: Path) -> None:
-    metadata = {"resourceVersion": "7", "creationTimestamp": None}
-    # As an apiserver of 1.36 sends it.
-    empty = {"kind": "Pod", "metadata": metadata, "spec": {"containers": None}, "status": {}}
-
-    def answer(exchange: Exchange) -> None:
-        exchange.begin_lines()
-        exchange.line({"type": "BOOKMARK", "object": empty})
-        exchange.end_lines()
-
-    with ScriptedApiserver(tmp_path, answer) as server:
-        events = list(client_of(server).watch(PODS, "1"))
-    assert [(EventKind.BOOKMARK, "7")] == [(event.kind, event.version) for event in events]
-
-
-def test_an_event_of_a_kind_that_is_not_known_is_passed_over(tmp_path: Path) -> None:
-    def answer(exchange: Exchange) -> None:
-        exchange.begin_lines()
-        exchange.line({"type": "NOVEL", "object": {"anything": 1}})
-        exchange.event("ADDED", "a", 2)
-        exchange.end_lines()
-
-    with ScriptedApiserver(tmp_path, answer) as server:
-        events = list(client_of(server).watch(PODS, "1"))
-    assert [(EventKind.ADDED, "2")] == [(event.kind, event.version) for event in events]
-
-
-def test_a_version_that_is_too_old_makes_it_list_again(tmp_path: Path) -> None:
-    over = threading.Event()
-    lists = [0]
-
-    def answer(exchange: Exchange) -> None:
-        if "watch" not in exchange.path:
-            lists[0] += 1
-            exchange.answer({**EMPTY, "metadata": {"resourceVersion": str(10 * lists[0])}})
-        elif "resourceVersion=10&" in exchange.path:
-            exchange.begin_lines()
-            exchange.line({"type": "ERROR", "object": {"code": 410, "reason": "Expired"}})
-            exchange.end_lines()
-        elif "resourceVersion=20&" in exchange.path:
-            exchange.refuse(410, "Expired")
-        else:
-            exchange.begin_lines()
-            exchange.event("ADDED", "a", 31)
-            over.wait(SOON_S)
-
-    heard: list[object] = []
-    with ScriptedApiserver(tmp_path, answer) as server:
-        follower = Follower(client_of(server), PODS, heard.append, back_off=BackOff(0.01, 0.01))
-        follower.start()
-        wait_for(lambda: len(heard) >= 4)
-        over.set()
-        follower.stop()
-    assert ["10", "20", "30", "31"] == [event.version for event in heard]  # type: ignore[attr-defined]
-
-
-def test_what_could_not_be_taken_in_is_told_again_from_the_beginning(tmp_path: Path) -> None:
-    def answer(exchange: Exchange) -> None:
-        if "watch" not in exchange.path:
-            exchange.answer(EMPTY)
-        else:
-            exchange.begin_lines()
-            exchange.event("ADDED", "a", 2)
-            exchange.end_lines()
-
-    heard: list[object] = []
-
-    def take(event: object) -> None:
-        heard.append(event)
-        if len(heard) == 2:
-            raise ZeroDivisionError
-
-    with ScriptedApiserver(tmp_path, answer) as server:
-        follower = Follower(client_of(server), PODS, take, back_off=BackOff(0.01, 0.01))
-        follower.start()
-        wait_for(lambda: len(heard) >= 4)
-        follower.stop()
-    assert [True, False, True, False] == [isinstance(event, Relisted) for event in heard[:4]]
-
-
-def test_a_watch_that_waits_ends_at_once_when_it_is_stopped(tmp_path: Path) -> None:
-    over, watched = threading.Event(), threading.Event()
-
-    def answer(exchange: Exchange) -> None:
-        if "watch" not in exchange.path:
-            exchange.answer(EMPTY)
-            return
-        exchange.begin_lines()
-        watched.set()
-        over.wait(SOON_S)
-
-    with ScriptedApiserver(tmp_path, answer) as server:
-        follower = Follower(client_of(server), PODS, lambda _: None)
-        follower.start()
-        assert watched.wait(SOON_S)
-        follower.stop(SOON_S)
-        assert not follower.is_alive
-        over.set()
-
-
-def test_while_it_does_not_get_on_it_says_why(tmp_path: Path) -> None:
-    with ScriptedApiserver(tmp_path, lambda e: e.refuse(403, "Forbidden", "no rights")) as server:
-        follower = Follower(client_of(server), PODS, lambda _: None)
-        follower.start()
-        wait_for(lambda: follower.failure == "no rights")
-        follower.stop()
-    assert not follower.wait_until_listed(0)
-
-
-def test_waits_after_failures_double_up_to_a_bound_and_start_again_after_success() -> None:
-    back_off = BackOff(first_s=1.0, most_s=8.0)
-    waits = [back_off.wait_s() for _ in range(6)]
-    bounds = [1, 2, 4, 8, 8, 8]
-    assert all(bound / 2 <= wait <= bound for wait, bound in zip(waits, bounds, strict=True))
-    assert 1 < len({wait / bound for wait, bound in zip(waits, bounds, strict=True)})
-    back_off.reset()
-    assert back_off.wait_s() <= 1

@@ -15,7 +15,7 @@ What is decided
 
 - plan: starts, ends, nominations and waits
 - reason: why the quota tree refuses, and why a gang waits
-- words: how sentences name nodes of the quota tree
+- words: how sentences name nodes of the quota tree, and write amounts
 - shortage: what a gang without a place lacks
 - certificate: why a gang waits or is evicted, in full
 - remedy: what would help
@@ -27,7 +27,6 @@ As people write it
 - workload: Workloads, flavors and local queues of Kueue
 - organisation: all objects of Kueue together
 - problem: what is wrong with an object
-- amount: amounts as text
 
 What a server keeps
 

@@ -1,4 +1,4 @@
-"""How sentences name nodes of the quota tree, and amounts of what it counts.
+"""How sentences name nodes of the quota tree, and write amounts of what it counts.
 
 A reason keeps the nodes it speaks of as data; the words come when it is said. So the same reason
 names a queue to people who wrote queues, and a pool to people who know pools only.
@@ -7,6 +7,9 @@ names a queue to people who wrote queues, and a pool to people who know pools on
 from __future__ import annotations
 
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
+
+_BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
+_IN_BYTES = ("memory", "storage", "ephemeral-storage")
 
 
 class Words:
@@ -31,3 +34,14 @@ class Words:
 
 #: What is said where no other words are given.
 OBJECT_WORDS = Words()
+
+
+def write_amount(resource: str, amount: int) -> str:
+    """An amount as people write it: `1500m` of CPU (counted in thousandths), `16Gi` of memory."""
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if amount and (resource in _IN_BYTES or resource.startswith("hugepages-")):
+        for power, suffix in zip(range(6, 0, -1), _BINARY, strict=True):
+            if amount % 1024**power == 0:
+                return f"{amount // 1024**power}{suffix}"
+    return str(amount)

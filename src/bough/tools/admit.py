@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from bough.api.file_answers import (
+from bough.api.quota_answers import (
     AdmitAnswer,
     AdmitGroup,
     AdmitRefusal,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.api.file_answers import CheckAnswer, FileProblem
-from bough.model.amount import write_amount
 from bough.model.problem import Severity, clip, problem_line
+from bough.model.words import write_amount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

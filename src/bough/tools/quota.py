@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.api.file_answers import (
-    CheckAnswer,
+from bough.api.file_answers import CheckAnswer
+from bough.api.quota_answers import (
     QuotaCondition,
     QuotaNode,
     QuotaPortion,

@@ -15,7 +15,8 @@ from bough.cli.text.problems import render_check
 from bough.cli.text.quota_tree import Writer, render_admit, render_shares, render_tree
 
 if TYPE_CHECKING:
-    from bough.api.file_answers import AdmitAnswer, CheckAnswer, QuotaTreeAnswer
+    from bough.api.file_answers import CheckAnswer
+    from bough.api.quota_answers import AdmitAnswer, QuotaTreeAnswer
 
 
 @click.group(cls=CommandGroup)

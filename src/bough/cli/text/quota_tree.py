@@ -9,7 +9,7 @@ from bough.cli.output import printable
 from bough.cli.tables import render_plain, tree_stems
 
 if TYPE_CHECKING:
-    from bough.api.file_answers import (
+    from bough.api.quota_answers import (
         AdmitAnswer,
         AdmitGroup,
         OverQuotaRefusal,
@@ -161,7 +161,7 @@ def _requests(group: AdmitGroup, write: Writer) -> str:
 
 
 def _refusal_lines(tried: TriedFlavor, write: Writer) -> list[str]:
-    from bough.api.file_answers import OverQuotaRefusal  # noqa: PLC0415  help needs no types
+    from bough.api.quota_answers import OverQuotaRefusal  # noqa: PLC0415  help needs no types
 
     refusal = tried.refusal
     if not isinstance(refusal, OverQuotaRefusal):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bough.control.fields import read_duration_s, read_exit_codes
-from bough.model.amount import write_amount
 from bough.model.cluster import Resources
 from bough.model.pool import Pool
 from bough.model.settings import WorkflowSettings
+from bough.model.words import write_amount
 from bough.model.workflow import TaskSpec, WorkflowSpec
 
 #: How many tasks a warning names at most.

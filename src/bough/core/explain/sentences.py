@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from bough.model.amount import write_amount
 from bough.model.certificate import Excess, Ledger, NodeShare
 from bough.model.cluster import Resources
 from bough.model.plan import PodShortage
@@ -29,7 +28,7 @@ from bough.model.remedy import (
     Weigh,
 )
 from bough.model.shortage import Cause, Explanation, Lack, NodeCount, Together
-from bough.model.words import Words
+from bough.model.words import Words, write_amount
 
 #: So many workloads are named in a sentence.
 _NAMED = 3

@@ -16,7 +16,6 @@ import msgspec
 from bough.core.explain.change import door_to, new_nodes, take_step
 from bough.core.explain.judge import find_gang
 from bough.model.admission import StopPolicy
-from bough.model.amount import write_amount
 from bough.model.cluster import Resources
 from bough.model.quota import (
     Cohort,
@@ -50,6 +49,7 @@ from bough.model.remedy import (
     Weigh,
 )
 from bough.model.snapshot import Snapshot
+from bough.model.words import write_amount
 
 Declared = TypeVar("Declared", Cohort, Queue)
 replace = msgspec.structs.replace

@@ -17,9 +17,9 @@ from bough.model.admission import (
     Preemption,
     ReclaimWithinCohort,
 )
-from bough.model.amount import write_amount
 from bough.model.problem import FieldPath, Problem
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
+from bough.model.words import write_amount
 
 MAXIMUM_GROUPS = 16
 MAXIMUM_GROUP_ITEMS = 64

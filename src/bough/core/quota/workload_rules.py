@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from bough.core.names import label_fault
 from bough.core.quota.validation import Fault, name_faults, problems_of, weight_faults
-from bough.model.amount import write_amount
 from bough.model.problem import FieldPath, Problem, Severity
+from bough.model.words import write_amount
 from bough.model.workload import Admission, Flavor, LocalQueue, PodSet, Workload
 
 MAXIMUM_POD_SETS = 18

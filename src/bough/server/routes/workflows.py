@@ -20,7 +20,7 @@ from bough.control.workflows import moving, query, read_submission, submission
 from bough.control.workflows.submission import Accepted, SubmitMode
 from bough.errors import Invalid
 from bough.model.access import Action
-from bough.model.amount import write_amount
+from bough.model.words import write_amount
 from bough.model.workflow import Priority, WorkflowStatus
 from bough.server.declare import Limit, Offset, Visit, caller, route
 from bough.server.documents import (
