@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from litestar import Litestar, Request, Router
+from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.exceptions import InternalServerException
 from litestar.openapi import OpenAPIConfig
@@ -15,7 +14,7 @@ from litestar.routes import BaseRoute, HTTPRoute
 from bough.control.scheduling.explanation import Explainer
 from bough.errors import Invalid
 from bough.server import failures
-from bough.server.authenticator import Authenticator
+from bough.server.authenticator import Authenticator, Visit
 from bough.server.engine import Engine
 from bough.server.metrics import Gauges
 from bough.server.permissions import Permit, admit, permit_of
@@ -66,7 +65,7 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 class _NoPages(Router):
     """The description is a route like every other (`system`); there are no pages beside it."""
 
-    def register(self, value: Any) -> list[BaseRoute]:  # noqa: ARG002  the framework's signature
+    def register(self, value: object) -> list[BaseRoute]:  # noqa: ARG002  the framework's signature
         return []
 
 
@@ -87,7 +86,7 @@ def make_application(
     )
 
 
-def keep(authenticator: Authenticator, engine: Engine) -> dict[str, Any]:
+def keep(authenticator: Authenticator, engine: Engine) -> dict[str, object]:
     """The state of the application that routes use, by name."""
     return {
         "authenticator": authenticator,
@@ -115,7 +114,7 @@ def routes(application: Litestar) -> list[tuple[str, str, Permit | None]]:
     return sorted(found, key=lambda each: each[:2])
 
 
-async def _check_body(request: Request[Any, Any, Any]) -> None:
+async def _check_body(request: Visit) -> None:
     """No name or text can have the character NUL, and not every database can keep it."""
     try:
         body = await request.body()

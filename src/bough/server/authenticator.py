@@ -10,10 +10,12 @@ import base64
 import hashlib
 import hmac
 from ipaddress import ip_address
-from typing import Any
 
 import msgspec
+from litestar import Request
 from litestar.connection import ASGIConnection
+from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
 
 from bough.control.people import access, pass_key
 from bough.control.site import Site
@@ -28,7 +30,9 @@ ROLES_HEADER = "x-osmo-roles"
 _FORWARDED_HEADER = "x-forwarded-for"
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
-Connection = ASGIConnection[Any, Any, Any, Any]
+#: A connection, and a request: the guard sets the user, and nothing else of the framework is used.
+Connection = ASGIConnection[HTTPRouteHandler, Actor, object, State]
+Visit = Request[Actor, object, State]
 
 
 class _Claims(msgspec.Struct, frozen=True):

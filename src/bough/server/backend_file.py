@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -113,7 +112,7 @@ def has_local(settings: Settings) -> bool:
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     kind: str
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,7 +174,7 @@ def _check_cluster(where: str, options: KubernetesSettings) -> KubernetesSetting
     return options
 
 
-def _path(kind: type, value: Any) -> Any:
+def _path(kind: type, value: object) -> Path:
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise NotImplementedError

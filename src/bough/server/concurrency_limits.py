@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter, Semaphore, to_thread
 from anyio.lowlevel import RunVar
-from litestar.connection import ASGIConnection
 
 from bough.errors import Invalid, Throttled
-from bough.model.access import Actor
+from bough.server.authenticator import Connection
 
 #: Requests of one user that are served at once, and how many more may wait.
 AT_ONCE = 10
@@ -102,12 +101,12 @@ class BodyCount:
                 del bodies[self._user]
 
 
-def count_stream(request: ASGIConnection[Any, Actor, Any, Any]) -> None:
+def count_stream(request: Connection) -> None:
     """Count a stream until its request ends, however it ends; refused where there are too many."""
     at_end(request).enter_context(_counted(request.user.name))
 
 
-def at_end(request: ASGIConnection[Any, Actor, Any, Any]) -> ExitStack:
+def at_end(request: Connection) -> ExitStack:
     """Called as soon as a request is answered, or its client has gone; see `middleware`."""
     return request.scope[AT_END]  # pyright: ignore[reportGeneralTypeIssues] - of our own
 

@@ -15,13 +15,18 @@ from enum import IntEnum
 from functools import partial
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bough.api.common import ErrorBody
 from bough.server.settings import CONNECTIONS, CONNECTIONS_PER_ADDRESS, Network
+
+if TYPE_CHECKING:
+    from litestar.types import ASGIApp, Receive, Scope, Send
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
 
 LOG = logging.getLogger(__name__)
 
@@ -97,9 +102,9 @@ class OpenConnections:
         self._sweeping = False
 
     @property
-    def protocol(self) -> Any:
+    def protocol(self) -> type[asyncio.Protocol]:
         """What makes a connection; it is counted as soon as it has a client."""
-        return partial(ServedConnection, self)
+        return cast("type[asyncio.Protocol]", partial(ServedConnection, self))
 
     def add(self, connection: ServedConnection) -> bool:
         """Find a place; whether there is one."""
@@ -215,8 +220,15 @@ class OpenConnections:
 class ServedConnection(H11Protocol):
     """One connection: it says what it does, and is cut where it takes too long."""
 
-    def __init__(self, everyone: OpenConnections, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        everyone: OpenConnections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, object],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
         self._everyone = everyone
         self.address = ""
         self.stage = Stage.WAITING
@@ -349,7 +361,7 @@ class ServedConnection(H11Protocol):
 _ByAddress = dict[str, dict[ServedConnection, None]]
 
 
-async def _only_health(application: Any, scope: Any, receive: Any, send: Any) -> None:
+async def _only_health(application: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == HEALTH:
         await application(scope, receive, send)
         return
@@ -361,14 +373,14 @@ async def _only_health(application: Any, scope: Any, receive: Any, send: Any) ->
     ]
     status = HTTPStatus.SERVICE_UNAVAILABLE.value
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 def _error(message: str) -> bytes:
     return msgspec.json.encode(ErrorBody(message, "SERVER", code="unavailable"))
 
 
-def _address(peer: Any) -> str:
+def _address(peer: tuple[str, int] | None) -> str:
     """What counts as one address."""
     if not peer:
         return ""

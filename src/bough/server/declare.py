@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, TypedDict, Unpack, get_args, get_origin, get_type_hints
 
-from litestar import MediaType, Request, Response, delete, get, patch, post, put
-from litestar.datastructures import State
+from litestar import MediaType, Response, delete, get, patch, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import ResponseSpec
 from litestar.params import QueryParameter
@@ -16,11 +15,10 @@ from litestar.params import QueryParameter
 from bough.api.common import ErrorBody
 from bough.control.site import Site
 from bough.model.access import Action, Actor
+from bough.server.authenticator import Visit
 from bough.server.concurrency_limits import AT_ONCE, run_limited
-from bough.server.permissions import Scope, permit
+from bough.server.permissions import Permit, Scope, permit
 from bough.store.database import again_if_given_up
-
-Visit = Request[Actor, Any, State]
 
 #: Pages are no longer than this; existing clients ask for as many at most.
 MAXIMUM_PAGE = 1_000
@@ -31,6 +29,9 @@ Limit = Annotated[int, QueryParameter(ge=1, le=MAXIMUM_PAGE)]
 Offset = Annotated[int, QueryParameter(ge=0, le=MAXIMUM_NUMBER)]
 Number = Annotated[int, QueryParameter(ge=0, le=MAXIMUM_NUMBER)]
 OptionalNumber = Annotated[int | None, QueryParameter(ge=0, le=MAXIMUM_NUMBER)]
+
+#: A function that answers a request, as its types say.
+Handler = Callable[..., object]
 
 _METHODS = {"GET": get, "POST": post, "PUT": put, "PATCH": patch, "DELETE": delete}
 _ERRORS = {
@@ -45,11 +46,26 @@ _ERRORS = {
 }
 
 
+class _More(TypedDict, total=False):
+    """What few routes say."""
+
+    media_type: MediaType
+    include_in_schema: bool
+
+
+class _Options(_More):
+    """What the framework is told about a route."""
+
+    opt: dict[str, Permit]
+    status_code: int
+    responses: dict[int, ResponseSpec]
+
+
 class Declared:
     """A handler with all that is declared about it; each application makes its own of it."""
 
     def __init__(
-        self, fn: Callable[..., Any], method: str, path: str, options: Any, at_once: int = AT_ONCE
+        self, fn: Handler, method: str, path: str, options: _Options, at_once: int = AT_ONCE
     ) -> None:
         self.fn = fn
         self.method = method
@@ -58,7 +74,7 @@ class Declared:
         self._at_once = at_once
 
     @property
-    def answer(self) -> Any:
+    def answer(self) -> object:
         """The type of what is sent: one of `bough.api`, `None`, or a stream of the framework."""
         declared = self._options["responses"].get(self._options["status_code"])
         found = get_type_hints(self.fn)["return"] if declared is None else declared.data_container
@@ -74,17 +90,17 @@ class Declared:
         )(self.fn if iscoroutinefunction(self.fn) else _threaded(self.fn, self._at_once))
 
 
-def _threaded(fn: Callable[..., Any], at_once: int) -> Callable[..., Any]:
+def _threaded(fn: Handler, at_once: int) -> Callable[..., Awaitable[object]]:
     """Use cases wait for the database, so they run in threads.
 
     The framework can do that too, but wraps a handler again for every further one of its path.
     """
 
     @wraps(fn)
-    async def run(**arguments: Any) -> Any:
-        user = arguments["request"].user.name
+    async def run(request: Visit, **arguments: object) -> object:
         # The request is not answered yet, so it can be done again.
-        return await run_limited(user, partial(again_if_given_up(fn), **arguments), at_once)
+        call = partial(again_if_given_up(fn), request=request, **arguments)
+        return await run_limited(request.user.name, call, at_once)
 
     return run
 
@@ -96,28 +112,33 @@ def route(
     scope: Scope = Scope.NOTHING,
     *,
     status: int = 200,
-    answer: Any = None,
+    answer: type | None = None,
     at_once: int = AT_ONCE,
-    **options: Any,
-) -> Callable[[Callable[..., Any]], Declared]:
+    **more: Unpack[_More],
+) -> Callable[[Handler], Declared]:
     """Declare a handler. Success is 200 unless it says otherwise, for POST and DELETE too.
 
     `answer` is the type of what is sent, where the handler does not say it; `at_once` how many
     such requests of one user are worked on at a time.
     """
-    responses = {
+    responses: dict[int, ResponseSpec] = {
         code: ResponseSpec(ErrorBody, description=text, generate_examples=False)
         for code, text in _ERRORS.items()
     }
     if answer is not None:
         responses[status] = ResponseSpec(answer, generate_examples=False)
-    options |= {"opt": permit(action, scope), "status_code": status, "responses": responses}
+    options: _Options = {
+        "opt": permit(action, scope),
+        "status_code": status,
+        "responses": responses,
+        **more,
+    }
     return lambda fn: Declared(fn, method, path, options, at_once)
 
 
 def text_route(
     path: str, action: Action, scope: Scope = Scope.NOTHING
-) -> Callable[[Callable[..., Any]], Declared]:
+) -> Callable[[Handler], Declared]:
     """Declare a handler that answers with lines of text as they come."""
     return route("GET", path, action, scope, media_type=MediaType.TEXT)
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import logging
 import secrets
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
-from litestar import Request, Response
+from litestar import Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import ExceptionHandlersMap
 
 from bough.api.common import ErrorBody
 from bough.errors import BoughError, Invalid, Refused, Unavailable
+from bough.server.authenticator import Visit
 
 LOG = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ _CODES = {
 }
 
 
-def answer_error(_request: Request[Any, Any, Any], error: BoughError) -> Response[ErrorBody]:
+def answer_error(_request: Visit, error: BoughError) -> Response[ErrorBody]:
     """Answer one of Bough's own errors."""
     if error.http_status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return answer_bug(_request, error)
@@ -53,7 +54,7 @@ def answer_error(_request: Request[Any, Any, Any], error: BoughError) -> Respons
     return Response(body, status_code=error.http_status, headers=headers)
 
 
-def answer_http(_request: Request[Any, Any, Any], error: HTTPException) -> Response[ErrorBody]:
+def answer_http(_request: Visit, error: HTTPException) -> Response[ErrorBody]:
     """What the framework refuses: no such path, a body or a parameter of the wrong form."""
     status = error.status_code
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -71,14 +72,14 @@ def answer_http(_request: Request[Any, Any, Any], error: HTTPException) -> Respo
     return Response(body, status_code=status, headers=error.headers)
 
 
-def answer_depth(request: Request[Any, Any, Any], error: RecursionError) -> Response[ErrorBody]:
+def answer_depth(request: Visit, error: RecursionError) -> Response[ErrorBody]:
     """A body that is nested deeper than it can be read, or else a bug."""
     if "deserializing" in str(error):
         return answer_error(request, Invalid("The body is nested too deep to be read."))
     return answer_bug(request, error)
 
 
-def answer_bug(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
+def answer_bug(request: Visit, error: Exception) -> Response[ErrorBody]:
     """An unexpected error."""
     number = secrets.token_hex(4)
     path = request.url.path
@@ -91,7 +92,7 @@ def answer_bug(request: Request[Any, Any, Any], error: Exception) -> Response[Er
     return Response(body, status_code=HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def _too_large(request: Request[Any, Any, Any]) -> str:
+def _too_large(request: Visit) -> str:
     most = request.app.request_max_body_size
     size = f"{most / 2**20:g} MiB" if isinstance(most, int) else "its limit"
     return f"The body is larger than {size}, the most that this server takes."
@@ -115,7 +116,7 @@ def _details(error: ValidationException) -> tuple[str, ...]:
     return tuple(found) or (str(error.detail),)
 
 
-def handlers() -> dict[Any, Any]:
+def handlers() -> ExceptionHandlersMap:
     """The handler of each kind of error."""
     return {
         BoughError: answer_error,

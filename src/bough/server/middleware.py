@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from http import HTTPStatus
 from time import perf_counter
-from typing import Any
+from typing import cast
 
 import msgspec
 from anyio import move_on_after
+from litestar.types import ASGIApp, HTTPReceiveMessage, Message, Receive, Scope, Send
+from litestar.types.asgi_types import HTTPScope
 
 from bough.api.common import ErrorBody
 from bough.server.concurrency_limits import AT_END, BodyCount
@@ -34,33 +37,34 @@ _HEADERS = [
 class Middleware:
     """Wraps an application."""
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: ASGIApp) -> None:
         self._application = application
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass on what is none."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
         at_end = ExitStack()
-        scope = {**scope, "path": _SLASHES.sub("/", scope["path"]), AT_END: at_end}
+        path = _SLASHES.sub("/", scope["path"])
+        visit = cast("HTTPScope", {**scope, "path": path, AT_END: at_end})
         started = perf_counter()
         status = 0
         complete = False
         body = BodyCount()
         at_end.callback(body.close)
 
-        async def taken() -> Any:
+        async def taken() -> HTTPReceiveMessage:
             nonlocal complete
-            message = await receive()
+            message = cast("HTTPReceiveMessage", await receive())
             complete = not message.get("more_body", False)
             if not status:
                 # The guard has run before a body is read; what is refused is not kept.
-                user = getattr(scope.get("user"), "name", "")
+                user = getattr(visit.get("user"), "name", "")
                 body.add(user, len(message.get("body", b"")))
             return message
 
-        async def watched(message: Any) -> None:
+        async def watched(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -72,16 +76,16 @@ class Middleware:
             await send(message)
 
         try:
-            if "\0" in scope["path"] or b"%00" in scope.get("query_string", b""):
+            if "\0" in path or b"%00" in scope.get("query_string", b""):
                 await _refuse(watched)
             else:
-                await self._application(scope, taken, watched)
+                await self._application(visit, taken, watched)
         finally:
             at_end.close()
-            _log(scope, status, perf_counter() - started)
+            _log(visit, status, perf_counter() - started)
 
 
-async def _take_rest(receive: Any) -> None:
+async def _take_rest(receive: Callable[[], Awaitable[HTTPReceiveMessage]]) -> None:
     """A connection that is closed with something unread is reset, and so is the answer lost."""
     size = 0
     with move_on_after(REST_S):
@@ -92,16 +96,16 @@ async def _take_rest(receive: Any) -> None:
                 return
 
 
-async def _refuse(send: Any) -> None:
+async def _refuse(send: Send) -> None:
     body = msgspec.json.encode(
         ErrorBody("The address contains the character NUL, which no name has.", "USER")
     )
     headers = [(b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 400, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _log(scope: Any, status: int, seconds: float) -> None:
+def _log(scope: HTTPScope, status: int, seconds: float) -> None:
     client = scope.get("client")
     user = getattr(scope.get("user"), "name", "") or "-"
     ACCESS_LOG.info(

@@ -7,17 +7,15 @@ transaction.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
 import msgspec
-from litestar.connection import ASGIConnection
 from litestar.handlers.base import BaseRouteHandler
 
 from bough.control.people.access import DENIED, authorise, resource_of_pool, resource_of_workflow
 from bough.control.site import Site
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor
-from bough.server.authenticator import Authenticator, origin_of
+from bough.server.authenticator import Authenticator, Connection, origin_of
 
 _KEY = "permit"
 
@@ -42,7 +40,7 @@ class Permit(msgspec.Struct, frozen=True):
     scope: Scope = Scope.NOTHING
 
 
-def permit(action: Action, scope: Scope = Scope.NOTHING) -> dict[str, Any]:
+def permit(action: Action, scope: Scope = Scope.NOTHING) -> dict[str, Permit]:
     """The declaration of a route."""
     return {_KEY: Permit(action, scope)}
 
@@ -53,7 +51,7 @@ def permit_of(handler: BaseRouteHandler) -> Permit | None:
     return found if isinstance(found, Permit) else None
 
 
-def admit(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+def admit(connection: Connection, handler: BaseRouteHandler) -> None:
     """Find the user, and refuse unless they have the permission of the route."""
     declared = permit_of(handler)
     if declared is None:
@@ -67,7 +65,7 @@ def admit(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHand
     _authorise(authenticator.site, actor, declared, connection.path_params)
 
 
-def _authorise(site: Site, actor: Actor, declared: Permit, names: dict[str, Any]) -> None:
+def _authorise(site: Site, actor: Actor, declared: Permit, names: dict[str, str]) -> None:
     resource: str | None = None
     if declared.scope is Scope.POOL and actor.name:
         resource = resource_of_pool(site, names["pool"])

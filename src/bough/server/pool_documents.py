@@ -5,11 +5,13 @@ Inside, "no limit" is `None`; within `resources` it is sent as -1. The numbers o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import msgspec
+from msgspec.structs import asdict
 
 from bough.api.pools import (
+    AffectedWorkflow,
     GpuShare,
     PlatformConfig,
     PlatformSummary,
@@ -138,14 +140,18 @@ def resource_usage(usage: Usage) -> ResourceUsage:
 
 def subpool_answer(change: SubpoolChange) -> SubpoolAnswer:
     """A subpool after a change, or as it would be."""
-    fields = _answer_fields(change.view, change.consequences)
-    return SubpoolAnswer(**fields, planned=change.planned, reactivated=change.reactivated)
+    return SubpoolAnswer(
+        **asdict(show_pool(change.view)),
+        **_affected(change.consequences),
+        planned=change.planned,
+        reactivated=change.reactivated,
+    )
 
 
 def pool_answer(change: PoolChange) -> PoolAnswer:
     """A pool after a change, or as it would be."""
-    fields = _answer_fields(change.views[0], change.consequences)
-    return PoolAnswer(**fields, planned=change.planned)
+    shown = asdict(show_pool(change.views[0]))
+    return PoolAnswer(**shown, **_affected(change.consequences), planned=change.planned)
 
 
 def pools_answer(change: PoolChange) -> PoolsAnswer:
@@ -153,19 +159,18 @@ def pools_answer(change: PoolChange) -> PoolsAnswer:
     return PoolsAnswer(
         configs={view.name: show_pool(view) for view in change.views},
         planned=change.planned,
-        **_affected_fields(change.consequences),
+        **_affected(change.consequences),
     )
 
 
-def _answer_fields(view: PoolView, found: Consequences) -> dict[str, Any]:
-    shown = show_pool(view)
-    return {
-        **{name: getattr(shown, name) for name in PoolDocument.__struct_fields__},
-        **_affected_fields(found),
-    }
+class _Affected(TypedDict):
+    stranded: list[AffectedWorkflow]
+    delayed: list[AffectedWorkflow]
+    stranded_count: int
+    delayed_count: int
 
 
-def _affected_fields(found: Consequences) -> dict[str, Any]:
+def _affected(found: Consequences) -> _Affected:
     return {
         "stranded": found.stranded,
         "delayed": found.delayed,

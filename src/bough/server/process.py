@@ -14,7 +14,6 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -231,7 +230,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
     """Log an error that repeats while files run out in one line, without a traceback."""
     error = context.get("exception")
     if isinstance(error, OSError) and "socket" in context and "protocol" not in context:

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import threading
 from time import monotonic
-from typing import Any
-
-from litestar.connection import ASGIConnection
 
 from bough.control.people.access import access_version
 from bough.control.site import Site
 from bough.model.access import Actor
+from bough.server.authenticator import Connection
 from bough.server.permissions import admit
 
 #: After so long a stream is checked again, whether or not rights have changed.
 ASK_AGAIN_S = 5.0
 #: How often to look for changes, for all streams together.
 LOOK_S = 0.2
-
-Connection = ASGIConnection[Any, Actor, Any, Any]
 
 
 class AccessVersion:
