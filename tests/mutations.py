@@ -211,7 +211,7 @@ MUTATIONS = (
         "PostgreSQL need not wait for the disk",
         '        event.listen(engine, "connect", _commit_to_disk)\n',
         "",
-        "tests/e2e/test_power.py -k postgresql",
+        "tests/store/test_write_batches.py -k configured",
     ),
     Mutation(
         "the end of a task does not wait for the disk",

@@ -119,6 +119,24 @@ def test_what_was_answered_is_on_the_disk(store):
         assert "wal" == connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
 
 
+@pytest.mark.parametrize(
+    ("configured", "used"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")]
+)
+def test_postgresql_waits_for_the_disk_though_it_is_configured_not_to(postgres, configured, used):
+    address = postgres.make()
+    name = sa.make_url(address).database
+    with postgres.open(address).engine.begin() as connection:
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET synchronous_commit = {configured}")
+
+    # What holds for a database is read where a connection begins.
+    opened = Store.open(address)
+    with opened.write() as connection:
+        found = connection.exec_driver_sql("SHOW synchronous_commit").scalar_one()
+    opened.close()
+
+    assert used == found
+
+
 def test_a_change_that_fails_half_way_leaves_nothing(store):
     def change() -> None:
         with store.write() as connection:
