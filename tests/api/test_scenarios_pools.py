@@ -19,6 +19,27 @@ def test_scenario_117_some_pools_and_unknown_ones(divided):
     )
 
 
+#: What programs that were written for undivided pools read of each.
+OLD_KEYS = {
+    "name",
+    "description",
+    "status",
+    "download_type",
+    "enable_maintenance",
+    "backend",
+    "default_platform",
+    "default_exec_timeout",
+    "default_queue_timeout",
+    "max_exec_timeout",
+    "max_queue_timeout",
+    "default_exit_actions",
+    "resources",
+    "topology_keys",
+    "platforms",
+    "resource_usage",
+}
+
+
 def test_scenarios_113_114_and_118_a_list_of_pools_for_programs_has_the_numbers_as_text(team):
     team.run(50)
     for name, quota in (("a", 30), ("b", 40), ("c", 20)):
@@ -45,7 +66,8 @@ def test_scenarios_113_114_and_118_a_list_of_pools_for_programs_has_the_numbers_
         rows["team--a"][key]
         for key in ("parent_pool", "subpool_name", "subpool_state", "quota_total")
     )
-    assert {"name", "description", "status", "resource_usage"} <= set(rows["team"])
+    assert set(rows["team"]) == set(rows["team--a"])
+    assert set(rows["team"]) >= OLD_KEYS
     assert set(usage) == set(answer["resource_sum"])
 
 

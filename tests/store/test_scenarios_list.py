@@ -213,12 +213,3 @@ def test_a_pool_uses_only_the_nodes_that_are_its_own(world):
     assert [["n2"], ["n1"]] == [
         [task.node for task in world.tasks(each)] for each in (workflow, second)
     ]
-
-
-def test_scenario_109_available_is_always_quota_less_used(divided):
-    divided.run(5, "team--a")
-    divided.run(10)
-    divided.delete("a")
-
-    usages = [row.usage for row in divided.rows().values()]
-    assert all(each.quota_free == each.quota_limit - each.quota_used for each in usages)
