@@ -1,4 +1,4 @@
-"""A client of Kubernetes: what is needed of its API, by threads, `http.client` and msgspec.
+"""A client of Kubernetes: what Bough needs of its API, with threads, `http.client` and msgspec.
 
 It knows nothing of pools, queues or tasks. In reading order:
 

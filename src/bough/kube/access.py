@@ -26,7 +26,7 @@ class Credential(NamedTuple):
 
 
 class CredentialSource(Protocol):
-    """Knows the credential of now."""
+    """Provides the current credential."""
 
     def credential(self) -> Credential:
         """The credential to use now; raises `Unauthenticated` if there is none."""
@@ -38,7 +38,7 @@ class CredentialSource(Protocol):
 
 
 class Text:
-    """A text that was given, or stands in a file which may change."""
+    """A text that was given, or is in a file that may change."""
 
     def __init__(self, text: str = "", path: str = "") -> None:
         self._text = text
@@ -46,7 +46,7 @@ class Text:
         self._seen: tuple[int, int, int] | None = None
 
     def read(self) -> str:
-        """The text of now."""
+        """The current text."""
         if not self._path:
             return self._text
         try:
@@ -62,7 +62,7 @@ class Text:
         return self._text
 
     def forget(self) -> None:
-        """Read the file anew at the next occasion, changed or not."""
+        """Read the file again the next time, changed or not."""
         self._seen = None
 
 

@@ -6,7 +6,7 @@ import random
 
 
 class BackOff:
-    """Doubles from `first_s` up to `most_s`; between half of that and all of it is waited."""
+    """Doubles from `first_s` up to `most_s`; each wait is random, at least half of that."""
 
     def __init__(self, first_s: float = 0.2, most_s: float = 20.0) -> None:
         self._first_s = first_s
@@ -19,5 +19,5 @@ class BackOff:
         return bound * random.uniform(0.5, 1.0)  # noqa: S311
 
     def reset(self) -> None:
-        """It worked: the next failure is a first one."""
+        """Start again from the first wait, after a success."""
         self._next_s = self._first_s

@@ -32,7 +32,7 @@ T = TypeVar("T")
 PAGE = 500
 #: How long a watch may be silent: the apiserver sends a bookmark each minute at the latest.
 WATCH_SILENCE_S = 100.0
-#: A task may well be silent for long; whether its machine is there, the kernel asks.
+#: A task can be silent for long; the kernel checks that its machine is still there.
 LOG_SILENCE_S = 3_600.0
 #: The longest line of a watch; etcd keeps objects of at most 1.5 MiB.
 MAXIMUM_LINE = 32 << 20
@@ -40,12 +40,12 @@ MEBIBYTE = 1 << 20
 
 
 class Patch(StrEnum):
-    """How a patch is to be read."""
+    """The form of a patch."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     JSON = "application/json-patch+json"
-    #: The whole wish of one manager; what is missing is made. Needs `manager`.
+    #: Everything that one manager wants; what is missing is created. Needs `manager`.
     APPLY = "application/apply-patch+yaml"
 
 
@@ -64,7 +64,7 @@ class Event(NamedTuple, Generic[T]):
 
     kind: EventKind
     object: T
-    #: To watch on from here.
+    #: Where to continue a watch.
     version: str
 
 
@@ -72,7 +72,7 @@ class Listing(NamedTuple, Generic[T]):
     """All objects of a kind at one moment."""
 
     items: list[T]
-    #: To watch on from this moment.
+    #: Where to begin a watch.
     version: str
 
 
@@ -188,9 +188,9 @@ class Client:
         uid: str = "",
         grace_s: int | None = None,
     ) -> None:
-        """Let an object end; with a `uid`, only that one: another of its name is a `Conflict`.
+        """Delete an object; with a `uid`, only that one: another of its name is a `Conflict`.
 
-        `grace_s` says how long a pod may take; 0 takes it away at once, whatever its node thinks.
+        `grace_s` says how long a pod may take; 0 removes it at once, without waiting for its node.
         """
         options = _delete_options(uid, grace_s)
         target = path(kind, namespace, name)

@@ -20,7 +20,7 @@ from bough.kube.access import Access, Credential
 from bough.kube.back_off import BackOff
 from bough.kube.failures import Busy, Refused, Unreachable, read_refusal
 
-#: How long a connection may rest; apiservers keep one for minutes, what is between them less.
+#: How long a connection is kept idle; apiservers keep one for minutes, proxies for less.
 IDLE_S = 30.0
 BLOCK = 262_144
 #: The longest answer; a page of 500 objects of the largest size that etcd keeps is less.
@@ -35,13 +35,13 @@ Pause = Callable[[float], object]
 
 
 class Request(NamedTuple):
-    """What is asked."""
+    """One request."""
 
     method: str
     target: str
     body: bytes = b""
     content_type: str = "application/json"
-    #: Whether a 429 is an answer, and not a moment to wait for.
+    #: Whether 429 is an answer, and no reason to wait and try again.
     busy_is_answer: bool = False
 
 
@@ -135,13 +135,13 @@ class Connections:
                 return connection, connection.ask(request, headers)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                # What rested may have been hung up in this moment.
+                # An idle connection may have been closed in this moment.
                 if used_before and request.method in _SAFE and not isinstance(error, TimeoutError):
                     continue
                 raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
 
     def _take(self, credential: Credential, timeout_s: float) -> _Connection:
-        """A connection that rests and is still good, or a new one."""
+        """An idle connection that still works, or a new one."""
         context = self.access.context(credential)
         while True:
             with self._lock:
@@ -258,7 +258,7 @@ class _Connection(http.client.HTTPConnection):
             self.sock.settimeout(seconds)
 
     def rest(self) -> None:
-        """An answer was read whole."""
+        """Keep it for the next request: an answer was read to its end."""
         self.used = True
         self._idle_since_s = time.monotonic()
 
@@ -282,7 +282,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _notice_silence(sock: socket.socket) -> None:
-    """Let the kernel ask after the other machine; half a minute without a sign is the end."""
+    """Let the kernel probe the other machine; half a minute without an answer ends it."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):

@@ -22,7 +22,7 @@ from bough.kube.access import Credential
 
 #: How long the program may take; some open a connection to a provider first.
 PLUGIN_S = 60
-#: So long before it expires a credential is replaced.
+#: How long before it expires a credential is replaced.
 EARLY_S = 10
 
 

@@ -1,6 +1,6 @@
 """Access as a kubeconfig file says it, or as a pod has it by its service account.
 
-What a file asks for and we do not do is refused by name, not passed over: a connection that is
+What a file asks for and we do not do is refused by name, not ignored: a connection that is
 not verified, passwords, providers that were removed from Kubernetes, proxies.
 """
 
@@ -111,7 +111,7 @@ def find_access(
     named = kubeconfig or environment.get("KUBECONFIG")
     if named:
         paths = [Path(path) for path in named.split(":" if not kubeconfig else "\0") if path]
-        # As kubectl: of several, those that are not there are passed over.
+        # As kubectl: of several files, those that do not exist are skipped.
         present = [path for path in paths if path.exists()] or paths[:1]
         return read_access(present, context)
     home = Path(environment.get("HOME", "")) / ".kube" / "config"

@@ -34,7 +34,7 @@ class Meta(_Object, frozen=True):
     annotations: dict[str, str] | None = None
     #: Times as the apiserver writes them: 2026-01-31T23:59:59Z.
     creation_timestamp: str | None = None
-    #: When it is to be gone at last; set: it was told to end.
+    #: The latest time by which it must be gone; set once it was told to end.
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Container(_Object, frozen=True):
 
 
 class Toleration(_Object, frozen=True):
-    """Taints that a pod does not mind."""
+    """Taints that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -68,7 +68,7 @@ class Toleration(_Object, frozen=True):
 
 
 class PodSpec(_Object, frozen=True):
-    """What a pod is to be."""
+    """What a pod should be."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -107,7 +107,7 @@ class Terminated(_Object, frozen=True):
 
 
 class ContainerState(_Object, frozen=True):
-    """One of three."""
+    """One of these three."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -125,7 +125,7 @@ class ContainerStatus(_Object, frozen=True):
 
 
 class Condition(_Object, frozen=True):
-    """One thing that is so or is not."""
+    """One fact, true or false."""
 
     type: str = ""
     status: str = ""
@@ -164,7 +164,7 @@ class Taint(_Object, frozen=True):
 
 
 class NodeSpec(_Object, frozen=True):
-    """What a node is to be."""
+    """What a node should be."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -213,5 +213,5 @@ EVENTS: Kind[Plain] = Kind("api/v1", "events", Plain)
 
 
 def untyped(api: str, plural: str, *, namespaced: bool = True) -> Kind[dict[str, Any]]:
-    """A kind whose objects are decoded whole, as dictionaries; for what is not in a hurry."""
+    """A kind whose objects are decoded whole, as dictionaries; where speed does not matter."""
     return Kind(api, plural, dict[str, Any], namespaced)

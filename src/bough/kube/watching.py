@@ -28,7 +28,7 @@ from bough.kube.objects import Kind
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
-#: How long a watch is asked for, in seconds; never all of them end in the same moment.
+#: How long a watch is asked for, in seconds; random, so that they do not all end at once.
 WATCH_S = (240, 480)
 
 
@@ -63,7 +63,7 @@ class Follower(Generic[T]):
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._version = ""
-        #: Why it does not get on, while it does not; empty: all is well.
+        #: Why it makes no progress at the moment; empty: it does.
         self.failure = ""
         self._thread = threading.Thread(target=self._run, name=f"kube-{kind.plural}", daemon=True)
 

@@ -1,7 +1,7 @@
 """The backend `kubernetes`: every attempt is one pod, on the node that the plan gave it.
 
 A start enters by `KubernetesBackend.start`, which only notes it; workers create the pod, then its
-Secrets. Two watches tell of all nodes and pods, and from them `observe` says how far attempts are.
+Secrets. Two watches report all nodes and pods, and from them `observe` says how far attempts are.
 What is kept outside the server is what the apiserver has: a new server finds it there.
 
     backend             the Backend protocol: start, stop, observe, forget, read_log

@@ -16,7 +16,7 @@ _SLACK_MS = 60_000
 
 
 class Step(Enum):
-    """What is to be done next for an attempt."""
+    """The next step of an attempt."""
 
     CREATE = auto()
     #: Whether a pod is there whose creation was not answered.
@@ -31,26 +31,26 @@ class AttemptState:
     """One attempt; it is changed under the lock of the backend."""
 
     attempt: str
-    #: What to make of it; `None`: it was made by an earlier server, or is only to end.
+    #: The objects to create; `None`: an earlier server created them, or it only has to end.
     objects: AttemptObjects | None = None
     #: Whether its pod was, or may have been, created.
     sent: bool = False
     secrets_made: bool = False
-    #: The pod was told to go as nothing more is wanted of it.
+    #: The pod was deleted because nothing more is needed of it.
     removed: bool = False
     #: Failures in a row.
     failures: int = 0
     pod: Pod | None = None
-    #: The pod was there, and is no more.
+    #: The pod existed, and is gone.
     gone: bool = False
-    #: Until when it has to be gone at last, by the server's clock; `None`: it was not told to end.
+    #: By when it must be gone, by the server's clock; `None`: it was not told to end.
     stop_by_ms: int | None = None
     #: The grace period that the apiserver was last told, as the same moment.
     told_by_ms: int | None = None
     ended_by_us: bool = False
     #: Why it is ended without a stop order: it could not be started.
     given_up: PodSight | None = None
-    #: Its end was written down.
+    #: Its end is stored.
     forgotten: bool = False
     #: Its log is read to the end, or cannot be read.
     log_done: bool = False
@@ -77,7 +77,7 @@ class AttemptState:
 
     @property
     def removable(self) -> bool:
-        """Whether its pod is needed no more."""
+        """Whether its pod is no longer needed."""
         return self.forgotten and self.over and (self.log_done or not self.has_pod)
 
     @property
@@ -103,7 +103,7 @@ class AttemptState:
         return "" if self.pod is None else (self.pod.metadata.labels or {}).get(GROUP_UUID, "")
 
     def next_step(self) -> Step | None:
-        """What is to be done next; `None`: nothing."""
+        """The next step; `None`: nothing to do."""
         if not self.has_pod:
             if self.gone or self.over:
                 return None
@@ -126,7 +126,7 @@ class AttemptState:
         return self.sight.observed(self.attempt, self.since_ms)
 
     def take(self, pod: Pod, now_ms: int) -> bool:
-        """Take in what its pod says; whether that is something new."""
+        """Take in the state of its pod; whether that is new."""
         if self.pod is not None and self.pod.metadata.uid not in ("", pod.metadata.uid):
             return False
         if version_of(pod) < self.version:
@@ -146,12 +146,12 @@ class AttemptState:
         return self.put(seen, now_ms)
 
     def take_gone(self, now_ms: int) -> bool:
-        """Its pod is there no more; whether that is something new."""
+        """Its pod is gone; whether that is new."""
         self.gone = True
         return self.put(see_gone(self.sight, told=self.told), now_ms)
 
     def put(self, seen: PodSight, now_ms: int) -> bool:
-        """See something of it; an end stands, whatever is seen afterwards."""
+        """Record what was seen of it; an end is final, whatever is seen afterwards."""
         if self.over:
             return False
         if seen.over and self.given_up is not None and not self.told:

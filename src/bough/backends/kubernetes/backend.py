@@ -78,14 +78,14 @@ class KubernetesBackend:
         self._pods = Follower(client, PODS, self._hear_pod)
 
     def begin(self) -> None:
-        """Begin to follow the cluster; until it is known, no nodes are."""
+        """Begin to follow the cluster; its nodes are not known before the first lists."""
         self._queue.start()
         self._logs.start()
         self._nodes.start()
         self._pods.start()
 
     def close(self) -> None:
-        """Let go of everything; all pods go on."""
+        """Stop following; all pods go on."""
         self._nodes.stop(5.0)
         self._pods.stop(5.0)
         self._queue.close()
@@ -128,7 +128,7 @@ class KubernetesBackend:
             return self._cluster.used()
 
     def lead(self, leadership: Leadership) -> None:
-        """What is ordered from now on is ordered under this lease."""
+        """Give all further orders under this lease."""
         with self._lock:
             if leadership.number != self._leadership.number:
                 # What was ordered before and is not made yet may not be wanted any more.
@@ -137,7 +137,7 @@ class KubernetesBackend:
             self._leadership = leadership
 
     def start(self, start: Start) -> None:
-        """Note that tasks are to start; those that are known already are left alone."""
+        """Note which tasks must start; those that are known already are left alone."""
         with self._lock:
             self._check_lease()
             for launch in start.launches:
@@ -149,7 +149,7 @@ class KubernetesBackend:
                 self._queue.note(launch.attempt)
 
     def stop(self, stop: Stop) -> None:
-        """Note that attempts are to end; those that are unknown count as ended."""
+        """Note which attempts must end; unknown ones count as ended."""
         now_ms = self._now_ms()
         by_ms = now_ms + max(_LEAST_GRACE_S, stop.grace_s) * 1_000
         with self._lock:
@@ -173,7 +173,7 @@ class KubernetesBackend:
             return tuple(each.observed() for each in self._attempts.values() if not each.forgotten)
 
     def forget(self, attempts: tuple[str, ...]) -> None:
-        """Their end is written down: their pods go when their logs are whole."""
+        """Their ends are stored: their pods are deleted when their logs are complete."""
         with self._lock:
             for attempt in attempts:
                 known = self._attempts.get(attempt)

@@ -25,7 +25,7 @@ class ClusterState:
         self._others: dict[str, tuple[str, Resources]] = {}
         self._on_node: dict[str, dict[str, Resources]] = {}
         self._used: dict[str, Resources] = {}
-        #: Nodes on which that is to be added up again.
+        #: Nodes whose sum must be computed again.
         self._dirty: set[str] = set()
 
     def offered(self) -> tuple[OfferedNode, ...]:
@@ -72,7 +72,7 @@ class ClusterState:
         return changed
 
     def forget_pods(self) -> None:
-        """All pods of others are told anew."""
+        """All pods of others are about to be listed again."""
         self._dirty.update(self._on_node)
         self._others.clear()
         self._on_node.clear()

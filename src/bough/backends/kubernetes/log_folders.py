@@ -59,7 +59,7 @@ class LogFolders:
         return reader.read(position, PART_BYTES if limit_bytes is None else limit_bytes)
 
     def expire(self) -> None:
-        """Now and then, delete what is too old."""
+        """Every now and then, delete logs that are too old."""
         now = time.monotonic()
         if now < self._expire_at:
             return

@@ -18,7 +18,7 @@ from bough.kube.client import Client
 from bough.kube.connections import Stream
 from bough.kube.failures import NotFound, Refused
 
-#: Of the last segments so much is searched for what was written last.
+#: How much of the last segments is searched for the last record.
 _TAIL_BYTES = 1 << 20
 _TIME = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ")
 
@@ -32,7 +32,7 @@ class LogSink:
         self._writer.go_on()
         tail = read_tail(folder)
         last_ms = _record_ms(tail[-1]) if tail else 0
-        #: The second that the last record is of; 0: there is none.
+        #: The second of the last record; 0: there is none.
         self.since_s = last_ms // 1_000
         self._last_ms = last_ms
         self._known = deque(each for each in tail if _record_ms(each) >= self.since_s * 1_000)

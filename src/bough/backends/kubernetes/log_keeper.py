@@ -23,7 +23,7 @@ _POLL_S = 10.0
 _WORKERS = 4
 #: How long a stream may take to end after its container did.
 _END_S = 10.0
-#: How long it is tried to read the rest of the log of what has ended.
+#: How long to try to read the rest of the log of a pod that has ended.
 _PATIENCE_S = 60.0
 
 
@@ -34,7 +34,7 @@ class _Followed:
     reading: LogReading
     folder: Path
     thread: threading.Thread | None = None
-    #: Since when its pod is over.
+    #: When its pod ended.
     over_at: float | None = None
     back_off: BackOff = field(default_factory=lambda: BackOff(0.5, 10.0))
 
@@ -67,7 +67,7 @@ class LogKeeper:
         self._queue.start()
 
     def close(self) -> None:
-        """Let go; another server goes on where this one was."""
+        """Stop; another server goes on where this one was."""
         self._closed.set()
         with self._lock:
             followed = list(self._followed.values())
@@ -76,7 +76,7 @@ class LogKeeper:
         self._queue.close()
 
     def follow(self, attempt: str, namespace: str, pod: str, container: str) -> None:
-        """Its container runs."""
+        """Begin with an attempt whose container runs."""
         with self._lock:
             if attempt in self._followed or self._folders.is_whole(attempt):
                 return
@@ -84,7 +84,7 @@ class LogKeeper:
         self._queue.note(attempt)
 
     def finish(self, attempt: str, namespace: str, pod: str, container: str) -> None:
-        """Its pod is over: read the rest."""
+        """Its pod has ended: read the rest."""
         if self._folders.is_whole(attempt):
             self._done(attempt)
             return
@@ -123,7 +123,7 @@ class LogKeeper:
         return 0.2
 
     def _stream(self, attempt: str, known: _Followed) -> None:
-        """Follow a log until its pod is over, whatever breaks meanwhile."""
+        """Follow a log until its pod has ended, whatever breaks meanwhile."""
         try:
             while not self._closed.is_set():
                 try:

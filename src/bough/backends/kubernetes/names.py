@@ -20,7 +20,7 @@ _ENDS = "_.-"
 
 
 def pod_name(task: str, attempt: str) -> str:
-    """The name of the pod of an attempt, and always the same: so a second one cannot be made."""
+    """The name of the pod of an attempt, always the same, so that no second one can be made."""
     own = dns_name(attempt)
     room = _LONGEST - len(own) - 1
     return f"{dns_name(task)[:room].rstrip('-')}-{own}" if room > 0 else own
@@ -37,7 +37,7 @@ def service_name(group_uuid: str) -> str:
 
 
 def labels_of(site: str, about: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The labels of a pod: those of its workflow, and what people look for it by."""
+    """The labels of a pod: those of its workflow, and those that people search by."""
     known = {_PREFIX + name: label_value(value) for name, value in about.items() if value}
     return {**own, **known, SITE: site}
 

@@ -14,7 +14,7 @@ from bough.model.pool import OfferedNode
 
 GPU = "nvidia.com/gpu"
 _CPU, _MEMORY, _STORAGE, _PODS = "cpu", "memory", "ephemeral-storage", "pods"
-#: Taints that keep pods off a node; another is only a wish.
+#: Taints that keep pods off a node; other effects are only preferences.
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 _DEFAULT_PODS = 110
 
@@ -69,7 +69,7 @@ def used(pod: Pod) -> Amounts:
 
 
 def added(parts: Iterable[Amounts]) -> Amounts:
-    """All of it together."""
+    """The sum of all."""
     gpus = cpu_milli = memory_bytes = pods = 0
     for each in parts:
         gpus += each.gpus

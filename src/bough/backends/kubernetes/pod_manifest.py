@@ -1,4 +1,4 @@
-"""The objects of an attempt: its Pod, the Secrets that belong to it, the Service of its group."""
+"""The objects of an attempt: its Pod, its Secrets, and the Service of its group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bough.model.task_template import TaskTemplate
 Json = Any
 
 GPU = "nvidia.com/gpu"
-#: Files and credentials can be read by any user that an image runs as, and be run.
+#: Files and credentials can be read and run by any user that an image runs as.
 _FILE_MODE = 0o555
 _FILES, _CREDENTIALS = "bough-files", "bough-credential"
 
@@ -92,7 +92,7 @@ def make_objects(site: str, namespace: str, start: Start, launch: Launch) -> Att
         container["args"] = list(spec.args)
     template = merge_all(launch.pod_templates)
     pod = merge(template, _pod(site, name, start, launch, container, volumes))
-    # What a template may decide otherwise.
+    # A template can override these.
     for field in ("automountServiceAccountToken", "enableServiceLinks"):
         pod["spec"].setdefault(field, False)
     service = _service(site, start) if len(start.tasks) > 1 else None

@@ -15,7 +15,7 @@ TASK_CONTAINER = "task"
 #: Waiting reasons that mean that the image is not there; the last two do not change by waiting.
 _PULLING = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
 _NEVER = ("InvalidImageName", "ErrImageNeverPull")
-#: What a pod waits for that is only begun.
+#: What a pod waits for that has just been created.
 _USUAL = ("ContainerCreating", "PodInitializing")
 #: Why a pod failed that its kubelet refused, or ended for the sake of the node.
 _REFUSED = (
@@ -66,7 +66,7 @@ class PodSight(msgspec.Struct, frozen=True):
 
 
 def is_over(pod: Pod) -> bool:
-    """Whether nothing of it runs any more, as its kubelet says."""
+    """Whether its kubelet says that nothing of it runs any more."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 

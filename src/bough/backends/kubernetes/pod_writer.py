@@ -16,7 +16,7 @@ from bough.kube.objects import PODS, SECRETS, SERVICES
 from bough.model.backend import Sight
 
 LOG = logging.getLogger(__name__)
-#: Answers that say that a pod will never be accepted as it is.
+#: Answers that mean that a pod will never be accepted as it is.
 _NEVER = (400, 403, 413, 422)
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.25, 20.0
 
@@ -97,7 +97,7 @@ class PodWriter:
                 known.take(pod, self._now_ms())
 
     def _look(self, known: AttemptState) -> None:
-        """A pod may have been made, although no answer came."""
+        """Look for a pod that may have been made although no answer came."""
         name = None if known.objects is None else known.objects.name
         if name is not None and known.sent:
             try:
@@ -163,7 +163,7 @@ class PodWriter:
             known.told_by_ms = now_ms + grace_s * 1_000
 
     def _remove(self, known: AttemptState) -> None:
-        """Delete a pod of which nothing more is wanted."""
+        """Delete a pod that is no longer needed."""
         pod = known.pod
         if pod is None:
             return

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 LOG = logging.getLogger(__name__)
-#: After an error that was not foreseen.
+#: How long to wait after an unexpected error.
 _AGAIN_S = 5.0
 
 
@@ -42,7 +42,7 @@ class WorkQueue:
             each.start()
 
     def close(self, patience_s: float = 5.0) -> None:
-        """End when what is being done is done."""
+        """End once the work in progress is done."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -105,7 +105,7 @@ class WorkQueue:
             return None
 
     def _wake_due(self) -> float | None:
-        """Put what is due in the row; how long until the next is."""
+        """Make ready what is due; how long until the next."""
         now = time.monotonic()
         while self._later:
             due, name = self._later[0]
