@@ -1,4 +1,4 @@
-"""A small real HTTP server on loopback: answers as it was told, remembers what was asked."""
+"""A small real HTTP server on loopback: answers as it is told, and remembers the requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
 
 class Answering:
-    """What is asked, and what it is answered."""
+    """The requests, and their answers."""
 
     def __init__(self, address: str) -> None:
         self.address = address

@@ -153,7 +153,7 @@ def cluster(
 
 
 def evicted(decided: Plan) -> list[str]:
-    """Who loses something, in the order of the plan."""
+    """The gangs that lose pods, in the order of the plan."""
     return [each.workload for each in decided.evictions]
 
 

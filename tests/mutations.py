@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("src", "tests", "scenarios", "scripts", "conformance", "docs", "pyproject.toml")
-#: How pytest ends where tests ran and some of them failed.
+#: The exit code of pytest where tests ran and some of them failed.
 NOTICED = 1
 #: Tests that take longer, on a very busy machine, are ended and say nothing about their mutation.
 LONGEST_S = 2_400

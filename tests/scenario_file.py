@@ -1,7 +1,7 @@
 """Scenario files: a cluster as YAML, what happens to it, and what must be decided.
 
-One file is documentation and test at once. Answers for the frame (title, design, story, objects)
-and hands on the steps; must not know what the steps mean.
+One file is documentation and test at once. This module reads the frame (title, design, story,
+objects) and hands on the steps, which the tests of each kind read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bough.model.problem import Problem
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """One scenario; its steps are still as they were written."""
+    """One scenario, with its steps as they were written."""
 
     title: str
     #: Which design, and where in it, the scenario comes from.

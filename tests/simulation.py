@@ -74,7 +74,7 @@ class Simulation:
         return plans
 
     def apply(self, decided: Plan) -> None:
-        """Bind, evict, and remember who is nominated."""
+        """Bind, evict, and remember what is nominated."""
         bound: dict[str, dict[str, str]] = {}
         for bind in decided.binds:
             bound.setdefault(bind.workload, {})[bind.pod] = bind.node
@@ -103,7 +103,7 @@ class Simulation:
     # What else happens
 
     def tick(self, milliseconds: int = 1) -> None:
-        """Time goes by."""
+        """Let time pass."""
         self.snapshot = replace(self.snapshot, now_ms=self.snapshot.now_ms + milliseconds)
 
     def end_evicted(self, names: Iterable[str] | None = None) -> None:

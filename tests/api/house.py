@@ -106,7 +106,7 @@ class House:
         return self._client.request(method, path, headers=headers, **options)
 
     def get(self, path: str, user: str | None = "admin", **options: Any) -> Any:
-        """The body of an answer that must be a success."""
+        """The body of an answer, which must be a success."""
         return self._body(self.ask("GET", path, user=user, **options))
 
     def send(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
@@ -114,7 +114,7 @@ class House:
         return self._body(self.ask(method, path, json=body, **options))
 
     def refused(self, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, str]:
-        """The status and the message with which something is refused."""
+        """The status and the message of a refusal."""
         if body is not None:
             options["json"] = body
         response = self.ask(method, path, **options)

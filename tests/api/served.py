@@ -78,7 +78,7 @@ class Served:
         return self.process.wait(timeout=WAIT_S)
 
     def until(self, what: Any) -> Any:
-        """Wait until something is so."""
+        """Wait until a condition holds."""
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             found = what()

@@ -27,7 +27,7 @@ PATH = "/api/pool/default/workflow"
 
 
 class Obstacle:
-    """Something that takes until it is told to end; counts who is at it."""
+    """Work that takes until it is told to end; counts how many are at it."""
 
     def __init__(self) -> None:
         self.came = threading.Semaphore(0)

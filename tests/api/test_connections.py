@@ -236,7 +236,7 @@ def test_answers_that_are_not_taken_are_bounded_together_and_the_largest_go_firs
         made = [client.open(_request("/")) for _ in range(4)]
         for each in made:
             each.recv(1)
-        # None has an answer that is over unless it was cut, or took it.
+        # An answer has ended only where the client took it, or was cut.
         assert application.ended.wait(PATIENCE_S)
 
         complete = [len(_read_all(each)) > 12 << 20 for each in made]

@@ -150,7 +150,7 @@ PEOPLE = {
     "manager": (("osmo-team-admin",), MANAGER),
     "chief": (("osmo-admin",), ADMIN),
 }
-#: Whose scope is in the body: what to send so that it is about the pool.
+#: Routes whose scope is in the body: what to send so that it concerns the pool.
 BODIES = {
     ("PUT", "/api/configs/pool"): {"configs": {"team": {"backend": 5}}},
     ("POST", "/api/configs/pool"): {"name": "team", "configs": {}},

@@ -74,7 +74,7 @@ def test_who_is_refused_while_still_sending_is_told_why(data):
     body = b'{"file": "' + b"x" * (20 << 20) + b'"}'
     with Served(data) as server:
         for secret, status in ((server.token, 413), ("wrong", 401)) * 2:
-            # As most clients, it first sends everything and then listens.
+            # Like most clients, it sends everything first and then reads.
             headers = {"authorization": f"Bearer {secret}", "connection": "close"}
             connection = HTTPConnection(server.address.removeprefix("http://"), timeout=60)
             connection.request("POST", "/api/pool/default/workflow", body, headers)

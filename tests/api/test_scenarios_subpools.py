@@ -205,7 +205,7 @@ def test_scenarios_080_and_090_to_093_a_drain_from_running_to_archived(divided):
         "DELETE", f"{SUBPOOLS}/a"
     )
     assert 404 == divided.refused("DELETE", f"{SUBPOOLS}/zzz")[0]
-    # It is hidden from lists, and kept for ever.
+    # It is hidden from lists, and never deleted.
     assert 2 == len(divided.get(SUBPOOLS)["subpools"])
     assert 3 == len(divided.get(f"{SUBPOOLS}?include_archived=True")["subpools"])
     assert "COMPLETED" == divided.status(name)

@@ -36,7 +36,7 @@ STARTS = sa.select(EVENTS).where(
     EVENTS.c.message == "INITIALIZING",
     EVENTS.c.data["nodes"].as_string().is_not(None),
 )
-#: Who listens for calls, and who holds the lease, of this database.
+#: Connections to this database that listen for calls, and the one that holds the lease.
 LISTENERS = (
     "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN %' AND datname = current_database()"
 )

@@ -1,4 +1,4 @@
-"""Every route of a site in which everything is, asked so that it succeeds."""
+"""Asks every route of a site that has something of everything, so that each succeeds."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def measure_allocate(report: Report) -> None:
 
 
 def measure_fair(report: Report) -> None:
-    """What it costs to ask what is fair: the same work by fair share, and by weight."""
+    """What fair shares cost: the same work by fair share, and by weight."""
     report.line("the same work with fair shares and without, one after the other")
     by_weight = msgspec.structs.replace(KAI_FAIR.gangs, line=LineOrder.BY_WEIGHT)
     without = msgspec.structs.replace(KAI_FAIR, take_by_share=(), gangs=by_weight)

@@ -1,6 +1,6 @@
 """CPU time by user: the scheduler, its server, the supervisors and the tasks themselves.
 
-The kernel counts for a group of processes, so that those who live for a moment are counted, too.
+The kernel counts for a group of processes, so that short-lived ones are counted, too.
 Where it does not, only the server is told of.
 """
 
@@ -57,7 +57,7 @@ class Shares:
                 _remove(self._group)
 
     def look(self) -> Spent:
-        """What was used up to now."""
+        """CPU time used so far."""
         text = self._server.client().metrics()
         counted = {name: float(value) for name, value in _COUNTED.findall(text)}
         return Spent(_process_s(self._server.pid), self._all_s(), counted)

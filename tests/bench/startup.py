@@ -1,6 +1,6 @@
 """What starting a command costs, against an interpreter that imports what every command needs.
 
-Whole processes, one after the other in turns, so that all see the same load; CPU time, the least of
+Whole processes, in turn, so that all see the same load; CPU time, the least of
 some rounds.
 """
 

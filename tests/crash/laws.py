@@ -27,12 +27,12 @@ _WORKFLOW_STEPS = {
 }
 #: How an attempt can end while another one follows, as long as only servers are killed.
 FOLLOWED = frozenset((TaskStatus.FAILED_PREEMPTED, TaskStatus.RESCHEDULED))
-#: Likewise where what keeps tasks is killed, too.
+#: Likewise where supervisors are killed, too.
 FOLLOWED_OR_LOST = FOLLOWED | {TaskStatus.FAILED_BACKEND_ERROR}
 
 
 def nothing_accepted_is_lost(record: Record, load: Load) -> Iterator[str]:
-    """Every workflow that was accepted is there, and has ended as it was to."""
+    """Every workflow that was accepted is there, and has ended as it should."""
     for name, identifier in load.accepted.items():
         workflow = record.workflows.get(identifier)
         if workflow is None:
@@ -91,7 +91,7 @@ def each_attempt_runs_once(
 
 
 def no_gpu_has_two_holders(witness: Witness) -> Iterator[str]:
-    """As the witness saw when each task came, and as the tasks themselves say by their clocks."""
+    """By what the witness saw when each task came, and by the clocks of the tasks themselves."""
     yield from witness.wrongs
     by_gpu: dict[int, list[Run]] = defaultdict(list)
     for run in list(witness.runs):
@@ -115,7 +115,7 @@ def nothing_is_left(record: Record, witness: Witness) -> Iterator[str]:
 
 
 def quotas_are_whole(record: Record, load: Load) -> Iterator[str]:
-    """At every look, and at the end."""
+    """At every check, and at the end."""
     yield from load.wrongs
     for pool in record.pools:
         given = sum(each.counted for each in record.subpools if each.parent == pool.name)
@@ -192,7 +192,7 @@ def _fitting(job: Job, cancelled: Answer | None) -> set[WorkflowStatus]:
 
 
 def _fits(workflow: Workflow, task: Task, runs: list[Run]) -> Iterator[str]:
-    """Who is said to have done its work did it, and who did not is not said to."""
+    """A task is said to have done its work exactly if it did."""
     done = any(run.farewell == "done" for run in runs)
     name = f"{workflow.workflow_id}/{task.name}#{task.retry_id} ({task.attempt})"
     if task.lead and task.status in (TaskStatus.COMPLETED, TaskStatus.FAILED) and not done:

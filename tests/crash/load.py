@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     #: `done`, `refused`, `unknown` where no answer came, `unsent` where no server was there.
     kind: str
     value: Any = None
-    #: Of what was refused.
+    #: Of a refusal.
     status: int | None = None
     message: str = ""
 
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 class Load:
-    """What all clients did, and what they were told."""
+    """What all clients did, and the answers they got."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Load:
 
     @contextmanager
     def running(self, clients: int = 4) -> Iterator[None]:
-        """Have the load as long as the block runs."""
+        """Keep up the load while the block runs."""
         workers = [self._submit_all(Random(f"{self._seed}/{n}"), n) for n in range(clients)]
         targets = [*workers, self._divide(Random(f"{self._seed}/subpools")), self._look()]
         threads = [threading.Thread(target=self._drive, args=(each,)) for each in targets]

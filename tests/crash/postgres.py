@@ -24,11 +24,11 @@ class Postgres:
         self.url = url
 
     def crash(self) -> None:
-        """End it at once, without a word to those who use it."""
+        """Kill it, without a word to its clients."""
         subprocess.run([SCRIPT, "stop", self._folder], capture_output=True, check=True)
 
     def processes(self) -> list[int]:
-        """Its processes that live."""
+        """Its living processes."""
         try:
             main = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
         except (OSError, IndexError):
@@ -36,7 +36,7 @@ class Postgres:
         return [pid for pid in (main, *children(main)) if is_alive(pid)]
 
     def resume(self, *, rebooted: bool = False) -> None:
-        """Have it again, with what was committed."""
+        """Start it again, with what was committed."""
         if rebooted:
             # After that no process has the number in these; here one that has ended may have it.
             for each in ("data/postmaster.pid", ".s.PGSQL.5432.lock"):

@@ -38,7 +38,7 @@ from tests.local.bench import Bench
 from tests.store.databases import SCRIPT
 
 _MIB = 2**20
-#: Between two losses there is power for as long at most.
+#: The longest time between two losses.
 _POWER_S = 2.0
 #: Tasks of one round whose ends must be on the disk.
 _TASKS = 4
@@ -75,7 +75,7 @@ class Disk:
                 return
 
     def replace(self) -> None:
-        """Have the copy in place of what is mounted, which nothing uses any more."""
+        """Mount the copy in place of the disk, once nothing uses that any more."""
         until(lambda: not self._unmount(self.path), f"{self.path} is used by nothing")
         self._copy.replace(self._image)
         self.mount(self._image, self.path)
@@ -96,7 +96,7 @@ class Disk:
 
 
 def lose_power(find: Callable[[], Iterable[int]], disks: Iterable[Disk]) -> None:
-    """Stop all processes at once and for ever; the disks are as they were at that moment."""
+    """Kill all processes at once; the disks stay as they were at that moment."""
     stopped: set[int] = set()
     while found := set(find()) - stopped:
         stopped |= found

@@ -88,11 +88,11 @@ class Server:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it, as a crash would."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Ask it to end; how it did."""
+        """Ask it to end; its exit code."""
         return self._end(signal.SIGTERM)
 
     def client(self, timeout_s: float = 30.0) -> Client:
@@ -186,7 +186,7 @@ def free_port() -> int:
 
 
 def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Wait for something that must come about; a server that does not answer is asked again."""
+    """Wait for a condition that must come true; a server that does not answer is asked again."""
     deadline = time.monotonic() + patience_s
     fault = ""
     while True:

@@ -1,4 +1,4 @@
-"""Who sees tasks run, with own eyes: each task is connected to it for as long as it lives.
+"""Sees which tasks run: each task stays connected to it for as long as it lives.
 
 A process that dies, however it does, loses its connection; so what is open runs, and what is closed
 does not.
@@ -119,7 +119,7 @@ class Witness:
             run.farewell, run.lines, run.farewell_s = words[0], int(words[1]), float(words[2])
 
     def _take(self, connection: socket.socket, run: Run) -> None:
-        """A GPU has one holder: who had it before has gone by now."""
+        """A GPU has one holder: the one before has gone by now."""
         for gpu in run.gpus:
             holder = self._holders.get(gpu)
             if holder is not None and holder in self._open:

@@ -23,7 +23,7 @@ _RUN = (sys.executable, "-m", "bough")
 
 
 def unpack(folder: Path, commit: str = COMMIT) -> Path:
-    """The sources of a commit; where it cannot be had the test is skipped, but not in CI."""
+    """The sources of a commit; where git does not have it the test is skipped, but not in CI."""
     command = ["git", "-C", str(ROOT), "archive", commit, "src"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:

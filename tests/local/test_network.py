@@ -1,4 +1,4 @@
-"""Which network a task has: that of its group, a way out, and none to this machine."""
+"""The network of a task: its group, a way out, and no way to this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks in containers, with a runner that only does as if."""
+"""Tasks in containers, with a runner that only pretends."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def all_gangs(snapshot: Snapshot) -> dict[str, Gang]:
     return {gang.name: gang for gangs in snapshot.gangs.values() for gang in gangs}
 
 
-# Everybody is told something, and one thing only
+# Each gang is told something, and one thing only
 
 
 def check_complete(before: Snapshot, decided: Plan) -> None:
@@ -317,7 +317,7 @@ def path(declared: Declarations, node: TreeNode | None) -> Iterator[TreeNode]:
         node = declared.parent(node)
 
 
-# Who goes first
+# Which goes first
 
 
 def check_order(before: Snapshot, decided: Plan) -> None:

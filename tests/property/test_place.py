@@ -20,7 +20,7 @@ from bough.model.placement import Packing, PlacePolicy
 from tests.oracles.place import allows, can_start, confined, domain_of
 from tests.strategies_place import TOPOLOGY, World, clusters, shapes, worlds
 
-#: Enough for everything that is this small.
+#: Enough for all worlds of this size.
 PATIENT = PlacePolicy(work=200_000)
 POLICIES = st.sampled_from(
     [

@@ -21,7 +21,7 @@ WAIT_S = 60
 
 @contextmanager
 def deciding(world: World) -> Iterator[Explainer]:
-    """The loop of a world in its thread, and who asks it."""
+    """The loop of a world in its thread, and threads that ask it."""
     bell, stop = Bell(), threading.Event()
     world.scheduler.live._ring = bell
     ready = threading.Event()

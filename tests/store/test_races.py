@@ -234,7 +234,7 @@ def test_submissions_while_the_scheduler_works_are_all_kept_and_run(team):
     assert (100, 20, 80) == team.numbers()
 
 
-# Who decides
+# Which server decides
 
 HOLD = """
 import sys, time

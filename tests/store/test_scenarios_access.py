@@ -1,4 +1,4 @@
-"""Scenarios 125 to 142: names, roles, history; and who may do what at all."""
+"""Scenarios 125 to 142: names, roles, history, and permissions."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.postgresql
 
 
 class Disk:
-    """How often was committed, and how long that takes."""
+    """Counts commits, and makes each take some time."""
 
     def __init__(self, store: Store, seconds: float) -> None:
         self.commits = 0

@@ -93,7 +93,7 @@ class World:
         self._after: list[World] = []
 
     def close(self) -> None:
-        """Let go of the lease, here and in all that came after a restart."""
+        """Release the lease, here and in all servers that came after a restart."""
         for world in (*self._after, self):
             world.scheduler.release()
 
@@ -124,7 +124,7 @@ class World:
         return change.view.subpool
 
     def split(self, **quotas_by_name: int) -> None:
-        """`T3` and its like."""
+        """Create several subpools, as `T3` has them."""
         for name, quota in quotas_by_name.items():
             self.create(name, quota)
 
@@ -239,7 +239,7 @@ class World:
         return subpool_drain.check_due_drains(self.site)
 
     def restarted(self) -> World:
-        """The same database under a new server: nothing is remembered but what was written."""
+        """The same database under a new server, which knows only what was written."""
         self.scheduler.release()
         again = World.__new__(World)
         again.time = self.time
@@ -265,7 +265,7 @@ def big_node(gpus: int, name: str = "node-0", **fields: object) -> OfferedNode:
 
 
 def refusal(action, *args, **kwargs) -> tuple[int, str]:
-    """The status and the message with which something is refused."""
+    """The status and the message of a refusal."""
     try:
         action(*args, **kwargs)
     except BoughError as error:

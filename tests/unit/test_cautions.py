@@ -1,4 +1,4 @@
-"""What one is told who submits a workflow that will not go as it is written."""
+"""Warnings about a submitted workflow that will not run as it is written."""
 
 from __future__ import annotations
 

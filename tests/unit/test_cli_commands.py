@@ -29,11 +29,11 @@ from bough.errors import (
 from tests.unit.conftest import Osmo
 
 ROOT = Path(__file__).parents[2]
-#: They print nothing by themselves, or what only a shell can read.
+#: They print nothing of their own, or only what a shell reads.
 WITHOUT_FORMAT = ["serve", "completion"]
 #: Their `-t` is `--task`, as scripts for `osmo` have it.
 WITH_TASK = ["workflow logs", "workflow events"]
-#: Of what commands must not say; see the words of the house.
+#: Words that no command prints.
 STIFF = re.compile(
     r"\b(whoever|whom|somebody|nobody|who asks|is over|may go|what is to be)\b", re.IGNORECASE
 )

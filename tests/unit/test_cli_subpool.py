@@ -1,4 +1,4 @@
-"""What a division does to those that wait, drains, and moving work, as people see them."""
+"""Effects of a division on waiting workflows, drains, and moving work, as people see them."""
 
 from __future__ import annotations
 
