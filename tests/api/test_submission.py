@@ -13,6 +13,7 @@ from bough.control.workflows import query
 from bough.formats.yaml.quantity import parse_quantity
 from bough.model.access import Actor
 from bough.model.backend import BackendAbilities
+from bough.model.pool import OfferedNode
 from tests.api.house import House
 
 PATH = "/api/pool/team/workflow"
@@ -305,6 +306,49 @@ def test_what_has_no_effect_here_is_told(team: House):
     mounts, privileged = send(team, text)["warnings"]
     assert mounts.startswith("workflow.tasks[0].volumeMounts: has no effect on this server;")
     assert "workflow.tasks[0].privileged: has no effect on this server." == privileged
+
+
+def test_a_timeout_that_is_cut_is_told(team: House):
+    team.pool("team", 100, max_exec_timeout="2h", max_queue_timeout="1d")
+    text = "workflow: {name: x, timeout: {exec_timeout: %s, queue_timeout: 1m}, tasks: [{name: a}]}"
+
+    cut = "exec_timeout is cut to 2h, the most that pool team allows."
+    assert [cut] == send(team, text % "3h")["warnings"]
+    assert [] == send(team, text % "2h")["warnings"]
+
+
+def test_a_retry_that_is_switched_off_is_told(team: House):
+    def told(codes: str) -> list[str]:
+        tasks = [f"{{name: {each}, exitActions: {{RESCHEDULE: '{codes}'}}}}" for each in "abcd"]
+        return send(team, f"workflow: {{name: x, tasks: [{', '.join(tasks)}]}}")["warnings"]
+
+    found = [told(codes) for codes in ("3", "0-2,3006", "200-4000")]
+    start = "exitActions of a, b, c and 1 more: RESCHEDULE has no effect"
+    assert [True] * 3 == [len(each) == 1 and each[0].startswith(start) for each in found]
+    # What is preempted is tried again in any case.
+    assert [] == told("3006")
+    team.send("PATCH", "/api/configs/workflow", {"configs_dict": {"max_retry_per_task": 1}})
+    assert [] == told("3")
+
+
+@pytest.mark.parametrize(
+    ("needs", "told"),
+    [
+        ("gpu: 16, cpu: 9", "needs 16 GPUs, and no node has more than 8"),
+        ("cpu: 5", "needs 5 CPUs, and no node has more than 4500m"),
+        ("memory: 128Gi", "needs 128Gi of memory, and no node has more than 64Gi"),
+    ],
+)
+def test_a_task_that_no_node_is_large_enough_for_is_told(team: House, needs: str, told: str):
+    node = OfferedNode("n", gpus=8, cpu_milli=4_500, memory_bytes=2**36, storage_bytes=2**40)
+    team.backend.offer((node,))
+    team.settle()
+    text = (
+        f"workflow: {{name: x, resources: {{default: {{gpu: 8}}, large: {{{needs}}}}}, "
+        "tasks: [{name: small}, {name: main, resource: large}]}"
+    )
+
+    assert [f"Task main {told}; it waits until one does."] == send(team, text)["warnings"]
 
 
 # Examples

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from bough.core.gang.topology import check_topology, levels_named, resolved
-from bough.core.gang.validation import check_pod_group
+from bough.core.gang.topology import levels_named, resolved
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import PodGroup, SubGroupSetSpec, SubGroupSpec, TopologyConstraints
-from bough.model.problem import Severity
+from tests.checked import ERROR, WARNING, Told, check_gangs, pod_group, told, topology
 
 CLUSTER = Topology(
     "cluster",
@@ -23,13 +22,10 @@ SUBGROUPS = (
 )
 
 
-def found(
-    *topologies: Topology, severity: Severity = Severity.ERROR, **fields: object
-) -> list[tuple[str, str]]:
+def found(*topologies: Topology, severity: str = ERROR, **fields: object) -> Told:
     fields = {"subgroups": SUBGROUPS, **fields}
-    pod_group = PodGroup("pg", **fields)  # type: ignore[arg-type]
-    problems = check_pod_group(pod_group, topologies or None)
-    return [(each.field, each.message) for each in problems if each.severity is severity]
+    group = PodGroup("pg", **fields)  # type: ignore[arg-type]
+    return told(check_gangs(pod_group(group), *map(topology, topologies)), severity)
 
 
 def named(**constraints: TopologyConstraint) -> TopologyConstraints:
@@ -57,10 +53,10 @@ def test_a_label_counts_before_an_alias_and_that_before_the_end_of_a_label():
         TopologyLevel("c.com/cage"),
         TopologyLevel("d.com/row"),
     )
-    topology = Topology("t", levels)
+    all_levels = Topology("t", levels)
 
     def meant(name: str) -> tuple[int, ...]:
-        return levels_named(topology, name)
+        return levels_named(all_levels, name)
 
     assert [(2,), (0,), (1, 3), (4,), ()] == [
         *map(meant, ("rack", "a.com/rack", "cage", "row", "ow"))
@@ -101,7 +97,7 @@ def test_a_preferred_level_that_is_wider_than_the_required_one_says_nothing_new(
     constraint = TopologyConstraint(required="rack", preferred="block")
     ((field, message),) = [
         each
-        for each in found(CLUSTER, constraint=constraint, severity=Severity.WARNING)
+        for each in found(CLUSTER, constraint=constraint, severity=WARNING)
         if "wider" in each[1]
     ]
     assert "spec.topologyConstraint.preferredTopologyLevel" == field
@@ -109,7 +105,7 @@ def test_a_preferred_level_that_is_wider_than_the_required_one_says_nothing_new(
 
 
 def test_a_constraint_without_levels_says_nothing():
-    warnings = found(constraint=TopologyConstraint("cluster"), severity=Severity.WARNING)
+    warnings = found(constraint=TopologyConstraint("cluster"), severity=WARNING)
     assert ("spec.topologyConstraint", "names no level, so that it says nothing") in warnings
 
 
@@ -191,10 +187,9 @@ def test_a_constraint_stays_as_written_where_it_cannot_be_looked_up():
     ],
 )
 def test_what_is_wrong_with_a_topology(levels: tuple[TopologyLevel, ...], field: str, message: str):
-    problems = check_topology(Topology("t", levels))
-    assert [(field, message)] == [(each.field, each.message) for each in problems]
+    assert [(field, message)] == told(check_gangs(topology(Topology("t", levels))))
 
 
 def test_a_good_topology_has_no_problems():
     hosts = TopologyLevel("kubernetes.io/hostname", "host")
-    assert () == check_topology(Topology("t", (*CLUSTER.levels, hosts)))
+    assert [] == check_gangs(topology(Topology("t", (*CLUSTER.levels, hosts))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from bough.core.gang.validation import check_pod_group
 from bough.core.quota.tree import QuotaTree
 from bough.model.cluster import Resources
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
@@ -18,6 +17,7 @@ from bough.model.quota import (
     ResourceGroup,
     TreeNode,
 )
+from tests.checked import check_gangs, pod_group
 from tests.cycle_gangs import (
     HIGH,
     LOW,
@@ -244,14 +244,14 @@ def test_kai_1407_a_minimum_that_is_not_said_is_no_crash() -> None:
 
 def test_kai_1512_a_minimum_of_nothing_is_refused() -> None:
     assert ["spec.minMember"] == [
-        each.field for each in check_pod_group(PodGroup("g", min_member=0))
+        each.field for each in check_gangs(pod_group(PodGroup("g", min_member=0)))
     ]
 
 
 def test_kai_1224_a_subgroup_that_needs_nothing_is_refused() -> None:
     made = PodGroup("g", min_sub_group=1, subgroups=(SubGroupSpec("r", min_member=0),))
 
-    assert ["spec.subGroups[0].minMember"] == [each.field for each in check_pod_group(made)]
+    assert ["spec.subGroups[0].minMember"] == [each.field for each in check_gangs(pod_group(made))]
 
 
 def test_kai_457_pods_beyond_the_minimum_are_started_too() -> None:

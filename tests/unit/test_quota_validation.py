@@ -7,11 +7,6 @@ from fractions import Fraction
 import pytest
 
 from bough.core.names import label_fault, name_fault, resource_fault
-from bough.core.quota.validation import validate_cohort, validate_queue
-from bough.core.quota.workload_rules import (
-    validate_flavor,
-    validate_local_queue,
-)
 from bough.model.admission import (
     AdmissionRules,
     BorrowWithinCohort,
@@ -23,17 +18,22 @@ from bough.model.admission import (
 )
 from bough.model.cluster import Toleration
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
-from bough.model.workload import (
-    Flavor,
-    LocalQueue,
-)
-from tests.declared import FIRST, found, group
+from bough.model.workload import Flavor, LocalQueue
+from tests.checked import Told, check_quota, cluster_queue, cohort, flavor, local_queue, told
+from tests.declared import FIRST, group
+
+WRITTEN = {Cohort: cohort, Queue: cluster_queue, LocalQueue: local_queue, Flavor: flavor}
+
+
+def found(declared: Cohort | Queue | LocalQueue | Flavor) -> Told:
+    """The fields and messages of what is wrong with one object."""
+    return told(check_quota(WRITTEN[type(declared)](declared)))
 
 
 def test_good_objects_have_no_problems():
     groups = (group(Quota(4, 2, 4)), group(Quota(0, 0, 0), "cpu", "g"))
-    assert validate_cohort(Cohort("a.b-c", "company", groups, Fraction(0))) == []
-    assert validate_queue(Queue("a", "company", groups, Fraction(1, 3))) == []
+    assert found(Cohort("a.b-c", "company", groups, Fraction(0))) == []
+    assert found(Queue("a", "company", groups, Fraction(1, 3))) == []
 
 
 @pytest.mark.parametrize(
@@ -46,26 +46,26 @@ def test_good_objects_have_no_problems():
 )
 def test_amounts_are_not_negative(quota: Quota, field: str, amount: str):
     expected = [(f"{FIRST}.{field}", f"is {amount}, but must not be negative")]
-    assert found(validate_cohort(Cohort("a", "p", (group(quota),)))) == expected
-    assert found(validate_queue(Queue("a", "p", (group(quota),)))) == expected
+    assert found(Cohort("a", "p", (group(quota),))) == expected
+    assert found(Queue("a", "p", (group(quota),))) == expected
 
 
 def test_amounts_in_messages_are_written_as_people_write_them():
-    assert found(validate_cohort(Cohort("a", "p", (group(Quota(-1500), "cpu"),)))) == [
+    assert found(Cohort("a", "p", (group(Quota(-1500), "cpu"),))) == [
         (f"{FIRST}.nominalQuota", "is -1500m, but must not be negative")
     ]
 
 
 def test_a_root_may_say_that_it_borrows_0_and_nothing_else():
-    assert validate_cohort(Cohort("a", None, (group(Quota(4, 0)),))) == []
-    assert validate_queue(Queue("a", None, (group(Quota(4, 0)),))) == []
-    assert found(validate_cohort(Cohort("a", None, (group(Quota(4, 3)),)))) == [
+    assert found(Cohort("a", None, (group(Quota(4, 0)),))) == []
+    assert found(Queue("a", None, (group(Quota(4, 0)),))) == []
+    assert found(Cohort("a", None, (group(Quota(4, 3)),))) == [
         (
             f"{FIRST}.borrowingLimit",
             "is 3, but without parentName there is nothing to borrow from; leave it out or say 0",
         )
     ]
-    assert found(validate_queue(Queue("a", None, (group(Quota(4, None, 0)),)))) == [
+    assert found(Queue("a", None, (group(Quota(4, None, 0)),))) == [
         (
             f"{FIRST}.lendingLimit",
             "is 0, but without cohortName there is nothing to lend to; leave it out",
@@ -75,15 +75,15 @@ def test_a_root_may_say_that_it_borrows_0_and_nothing_else():
 
 def test_a_queue_lends_no_more_than_it_has_but_a_cohort_may():
     groups = (group(Quota(4, None, 5)),)
-    assert validate_cohort(Cohort("a", "p", groups)) == []
-    assert found(validate_queue(Queue("a", "p", groups))) == [
+    assert found(Cohort("a", "p", groups)) == []
+    assert found(Queue("a", "p", groups)) == [
         (f"{FIRST}.lendingLimit", "is 5, but must be at most the nominalQuota, 4")
     ]
 
 
 def test_flavors_and_resources_stand_in_one_group_only():
     groups = (group(Quota(1)), group(Quota(1), "gpu", "g"), group(Quota(1), "cpu", "f"))
-    assert found(validate_cohort(Cohort("a", None, groups))) == [
+    assert found(Cohort("a", None, groups)) == [
         (
             "spec.resourceGroups[1].coveredResources[0]",
             "the resource gpu stands in resource group 0 already; it may be in one only",
@@ -97,8 +97,8 @@ def test_flavors_and_resources_stand_in_one_group_only():
 
 def test_there_are_at_most_16_groups():
     groups = tuple(group(Quota(1), f"r{n}", f"f{n}") for n in range(17))
-    assert validate_queue(Queue("a", None, groups[:16])) == []
-    assert found(validate_queue(Queue("a", None, groups))) == [
+    assert found(Queue("a", None, groups[:16])) == []
+    assert found(Queue("a", None, groups)) == [
         ("spec.resourceGroups", "17 resource groups, but at most 16 are allowed")
     ]
 
@@ -107,7 +107,7 @@ def test_there_are_at_most_16_groups():
 def test_a_group_has_1_to_64_flavors(count: int):
     flavors = tuple(FlavorQuotas(f"f{n}", {"gpu": Quota()}) for n in range(count))
     message = "65 entries, but at most 64 are allowed in a group" if count else "must not be empty"
-    assert found(validate_cohort(Cohort("a", None, (ResourceGroup(("gpu",), flavors),)))) == [
+    assert found(Cohort("a", None, (ResourceGroup(("gpu",), flavors),))) == [
         ("spec.resourceGroups[0].flavors", message)
     ]
 
@@ -115,7 +115,7 @@ def test_a_group_has_1_to_64_flavors(count: int):
 def test_a_group_covers_at_most_64_resources():
     names = tuple(f"r{n}" for n in range(65))
     quotas = FlavorQuotas("f", {name: Quota() for name in names})
-    assert found(validate_cohort(Cohort("a", None, (ResourceGroup(names, (quotas,)),)))) == [
+    assert found(Cohort("a", None, (ResourceGroup(names, (quotas,)),))) == [
         (
             "spec.resourceGroups[0].coveredResources",
             "65 entries, but at most 64 are allowed in a group",
@@ -131,8 +131,8 @@ def test_a_queue_has_at_most_256_flavors_and_resources_over_all_groups():
         )
         for number in range(5)
     )
-    assert validate_cohort(Cohort("a", None, flavors)) == []
-    assert found(validate_queue(Queue("a", None, flavors))) == [
+    assert found(Cohort("a", None, flavors)) == []
+    assert found(Queue("a", None, flavors)) == [
         ("spec.resourceGroups", "300 flavors over all groups, but at most 256 are allowed")
     ]
 
@@ -140,7 +140,7 @@ def test_a_queue_has_at_most_256_flavors_and_resources_over_all_groups():
 def test_a_queue_s_group_has_at_most_512_pairs():
     names = tuple(f"r{n}" for n in range(27))
     flavors = tuple(FlavorQuotas(f"f{n}", dict.fromkeys(names, Quota())) for n in range(19))
-    assert found(validate_queue(Queue("a", None, (ResourceGroup(names, flavors),)))) == [
+    assert found(Queue("a", None, (ResourceGroup(names, flavors),))) == [
         (
             "spec.resourceGroups[0]",
             "513 pairs of flavor and resource, but at most 512 are allowed in a group",
@@ -150,9 +150,7 @@ def test_a_queue_s_group_has_at_most_512_pairs():
 
 def test_a_flavor_lists_the_covered_resources_in_their_order():
     swapped = FlavorQuotas("f", {"gpu": Quota(), "cpu": Quota()})
-    assert found(
-        validate_cohort(Cohort("a", None, (ResourceGroup(("cpu", "gpu"), (swapped,)),)))
-    ) == [
+    assert found(Cohort("a", None, (ResourceGroup(("cpu", "gpu"), (swapped,)),))) == [
         (f"{FIRST}.name", "is gpu, but coveredResources has cpu in this place"),
         (
             "spec.resourceGroups[0].flavors[0].resources[1].name",
@@ -160,9 +158,7 @@ def test_a_flavor_lists_the_covered_resources_in_their_order():
         ),
     ]
     short = FlavorQuotas("f", {"cpu": Quota()})
-    assert found(
-        validate_cohort(Cohort("a", None, (ResourceGroup(("cpu", "gpu"), (short,)),)))
-    ) == [
+    assert found(Cohort("a", None, (ResourceGroup(("cpu", "gpu"), (short,)),))) == [
         (
             "spec.resourceGroups[0].flavors[0].resources",
             "flavor f lists 1 resources, but coveredResources has 2; they must be the same",
@@ -179,9 +175,9 @@ def test_a_flavor_lists_the_covered_resources_in_their_order():
 )
 def test_a_weight_is_0_or_large_enough(weight: Fraction, message: str):
     expected = [("spec.fairSharing.weight", message)]
-    assert found(validate_cohort(Cohort("a", weight=weight))) == expected
-    assert found(validate_queue(Queue("a", weight=weight))) == expected
-    assert found(validate_local_queue(LocalQueue("a", "n", "q", weight=weight))) == expected
+    assert found(Cohort("a", weight=weight)) == expected
+    assert found(Queue("a", weight=weight)) == expected
+    assert found(LocalQueue("a", "n", "q", weight=weight)) == expected
 
 
 @pytest.mark.parametrize("name", ["a", "a-b.c", "0", "a" * 253])
@@ -214,7 +210,7 @@ def test_bad_resources_are_refused(name: str):
 
 def test_names_of_nodes_parents_and_flavors_are_checked():
     cohort = Cohort("A", "B", (group(Quota(), "g!", "F"),))
-    assert [field for field, _ in found(validate_cohort(cohort))] == [
+    assert [field for field, _ in found(cohort)] == [
         "metadata.name",
         "spec.parentName",
         "spec.resourceGroups[0].coveredResources[0]",
@@ -224,7 +220,7 @@ def test_names_of_nodes_parents_and_flavors_are_checked():
 
 def test_borrowing_while_reclaiming_needs_reclaiming():
     borrow = Preemption(borrow_within_cohort=BorrowWithinCohort.LOWER_PRIORITY)
-    assert found(validate_queue(Queue("a", rules=AdmissionRules(preemption=borrow)))) == [
+    assert found(Queue("a", rules=AdmissionRules(preemption=borrow))) == [
         (
             "spec.preemption.borrowWithinCohort.policy",
             "is LowerPriority, but must be Never while reclaimWithinCohort is Never",
@@ -234,7 +230,7 @@ def test_borrowing_while_reclaiming_needs_reclaiming():
         reclaim_within_cohort=ReclaimWithinCohort.ANY,
         borrow_within_cohort=BorrowWithinCohort.LOWER_PRIORITY,
     )
-    assert validate_queue(Queue("a", rules=AdmissionRules(preemption=both))) == []
+    assert found(Queue("a", rules=AdmissionRules(preemption=both))) == []
 
 
 def test_a_preference_needs_both_searches_to_go_on():
@@ -242,23 +238,21 @@ def test_a_preference_needs_both_searches_to_go_on():
     on = FlavorSearch.TRY_NEXT_FLAVOR
     stops = AdmissionRules(fungibility=FlavorFungibility(preference=preference))
     goes_on = AdmissionRules(fungibility=FlavorFungibility(on, on, preference))
-    assert found(validate_queue(Queue("a", rules=stops))) == [
+    assert found(Queue("a", rules=stops)) == [
         (
             "spec.flavorFungibility.preference",
             f"{preference} needs both whenCanBorrow and whenCanPreempt to be TryNextFlavor",
         )
     ]
-    assert validate_queue(Queue("a", rules=goes_on)) == []
+    assert found(Queue("a", rules=goes_on)) == []
 
 
 def test_a_flavor_has_at_most_8_of_each_and_a_label_for_its_topology():
     many = {f"k{n}": "v" for n in range(9)}
-    assert found(
-        validate_flavor(Flavor("f", many, tolerations=(Toleration(),) * 9, topology="t"))
-    ) == [
+    assert found(Flavor("f", many, tolerations=(Toleration(),) * 9, topology="t")) == [
         ("spec.nodeLabels", "9 entries, but at most 8 are allowed"),
         ("spec.tolerations", "9 entries, but at most 8 are allowed"),
     ]
-    assert found(validate_flavor(Flavor("f", topology="t"))) == [
+    assert found(Flavor("f", topology="t")) == [
         ("spec.topologyName", "is t, which needs at least one of nodeLabels")
     ]
