@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.config.settings import _changed, settings_answer
 from bough.control.fields import (
     check_exit_actions,
     exit_action,
@@ -16,15 +14,11 @@ from bough.control.fields import (
     read_gpus,
     read_limit,
 )
-from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
-from bough.control.pools.pools import PoolView
+from bough.control.pools.pool_fields import read_pool
 from bough.control.recording import differences
 from bough.errors import Invalid
-from bough.model.pool import GpuQuota, Pool, PoolStatus
+from bough.model.pool import Pool
 from bough.model.record import Difference
-from bough.model.settings import WorkflowSettings
-from bough.model.subpool import Subpool, SubpoolState
-from bough.server.pool_documents import show_pool
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -86,69 +80,12 @@ def test_the_first_who_says_anything_about_an_exit_code_decides():
     assert ["FAIL", "RESCHEDULE", "RESCHEDULE", None] == found
 
 
-def test_a_pool_that_was_shown_can_be_sent_back():
-    pool = Pool(
-        "team",
-        gpu=GpuQuota(4, None, 2),
-        description="ours",
-        cohort="org",
-        default_exit_actions={"RESCHEDULE": "3006"},
-        default_exec_timeout="8h",
-    )
-
-    assert pool == read_pool("team", pool_document(pool))
-    assert -1 == pool_document(pool)["resources"]["gpu"]["maximum"]
-
-
-def test_a_merge_changes_only_what_is_sent():
-    pool = Pool("team", gpu=GpuQuota(4, 8), description="ours")
-
-    merged = merge_pool(pool, {"resources": {"gpu": {"guarantee": 5}}, "description": None})
-
-    assert Pool("team", gpu=GpuQuota(5, 8)) == merged
-
-
-def test_what_is_wrong_with_a_pool_is_said():
-    cases = [
-        ({"colour": "red"}, "there is no field colour"),
-        ({"name": "other"}, "rename it"),
-        ({"resources": {"cpu": {}}}, "resources must be"),
-        ({"resources": {"gpu": {"quota": 1}}}, "there is no field resources.gpu.quota"),
-        ({"resources": {"gpu": {"guarantee": "x"}}}, "must be a number of GPUs"),
-        ({"resources": {"gpu": {"guarantee": 5, "maximum": 4}}}, "below the guarantee"),
-        ({"default_platform": "h100"}, "Default platform h100 not in platforms"),
-        ({"platforms": {"a b": {}}}, "Platform name"),
-        ({"platforms": []}, "platforms must be an object"),
-        ({"platforms": {"a": 1}}, "Expected `object`"),
-        ({"default_exec_timeout": "soon"}, "is no duration"),
-        ({"default_exit_actions": {"RETRY": "1"}}, "RETRY"),
-        ({"enable_maintenance": "yes"}, "Expected `bool`"),
-        ({"user_gpu_limit": "all"}, "user_gpu_limit must be"),
-        (None, "expected an object"),
-    ]
-    for document, expected in cases:
-        assert expected in refused(read_pool, "team", document)
-
-
 @given(st.dictionaries(st.sampled_from([*Pool.__struct_fields__, "resources", "x"]), JSON))
 def test_whatever_is_sent_for_a_pool_is_a_pool_or_refused(document):
     try:
         assert "team" == read_pool("team", document).name
     except Invalid as error:
         assert error.message  # noqa: PT017 - both ends are right
-
-
-def test_a_subpool_is_shown_as_its_pool_with_another_name_quota_edge_and_state():
-    pool = Pool("team", gpu=GpuQuota(100), description="ours")
-    subpool = Subpool("team", "a", SubpoolState.DELETING, 30)
-    whole = msgspec.to_builtins(show_pool(PoolView("team", pool, PoolStatus.ONLINE)))
-    part = msgspec.to_builtins(show_pool(PoolView("team--a", pool, PoolStatus.ONLINE, subpool)))
-    own = {"name", "quota", "parent_pool", "subpool_name", "subpool_state", "resources"}
-
-    assert {key: part[key] for key in part if key not in own} == {
-        key: whole[key] for key in whole if key not in own
-    }
-    assert ("team--a", 0, "DELETING") == (part["name"], part["quota"], part["subpool_state"])
 
 
 def test_differences_are_told_field_by_field():
@@ -160,19 +97,3 @@ def test_differences_are_told_field_by_field():
         Difference("e", 0, None),
         Difference("f", None, 0),
     ] == list(differences(before, after))
-
-
-def test_settings_are_sent_and_shown_with_units():
-    shown = settings_answer(WorkflowSettings())
-    assert ("15m", "60d") == (shown.subpool_drain_check_interval, shown.default_exec_timeout)
-    changed = _changed(WorkflowSettings(), {"subpool_drain_check_interval": "90s"})
-    assert 90 == changed.subpool_drain_check_interval_s
-    for bad in (
-        {"x": 1},
-        {"subpool_drain_check_interval": "0s"},
-        {"max_num_tasks": -1},
-        {"subpool_drain_check_interval_s": 5},
-        {"max_num_tasks": "many"},
-        None,
-    ):
-        assert refused(_changed, WorkflowSettings(), bad).startswith("Workflow configuration")
