@@ -7,6 +7,7 @@ a list of problems with file and line. Which values make sense is decided elsewh
     kubernetes/     what objects of Kueue and KAI share: metadata, pods, nodes
     kueue/          Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload
     kai/            PodGroup, Queue, Topology, Pod
+    live/           the same objects as an apiserver sends them
     workflow/       workflows and their templates
     policy_file     the policy file
     remedy_fields   where a remedy is written in objects of KAI and Kueue

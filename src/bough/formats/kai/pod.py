@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bough.formats.kubernetes.pods import NotHonoured, read_pod_spec, resources_of
 from bough.model.gang import Pod, PodState
 from bough.model.podgroup import MemberPod, Preemptibility, qualified
+from bough.model.problem import Severity
 
 if TYPE_CHECKING:
     from bough.formats.kubernetes.metadata import Metadata
     from bough.formats.yaml.fields import Fields
+    from bough.model.problem import FieldPath
+    from bough.model.workload import PodTemplate
 
 GROUP_ANNOTATION = "pod-group-name"
 SUBGROUP_LABEL = "kai.scheduler/subgroup-name"
@@ -53,21 +56,41 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
     spec = fields.child("spec")
     status = fields.optional_child("status") or fields.nothing("status")
     status.ignore(*status.names())
-    state = _read_state(status, spec, metadata)
-    template = read_pod_spec(spec, metadata.labels, _NOT_HONOURED.get(state))
-    _refuse_fractions(fields, metadata)
+    standing = _read_standing(status, spec, metadata)
+    template = read_pod_spec(spec, metadata.labels, _NOT_HONOURED.get(standing.state))
+    problems = label_problems(metadata)
+    for path, (severity, message) in problems.items():
+        report = fields.reading.error if severity is Severity.ERROR else fields.reading.warn
+        report(path, message)
+    return member_pod(metadata, template, standing)
+
+
+class Standing(NamedTuple):
+    """How far a pod is."""
+
+    state: PodState
+    node: str | None = None
+    #: When it was started on its node, as far as it says so.
+    started_ms: int | None = None
+    #: The name of its priority, unless a label has one.
+    priority_class: str | None = None
+
+
+def member_pod(metadata: Metadata, template: PodTemplate, standing: Standing) -> MemberPod:
+    """What a pod says about itself, wherever it was read."""
     labels = metadata.labels
     group = metadata.annotations.get(GROUP_ANNOTATION)
+    state = standing.state
     pod = Pod(
         name=qualified(metadata.namespace, metadata.name),
         subgroup=labels.get(SUBGROUP_LABEL) or None,
         requests=resources_of({"pods": 1, **template.requests}),
         state=state,
-        node=spec.optional_text("nodeName") or None,
+        node=standing.node,
         node_selector=template.node_selector,
         affinity=template.affinity,
         tolerations=template.tolerations,
-        rank=_read_rank(fields, labels.get(RANK_LABEL)),
+        rank=_rank(labels.get(RANK_LABEL)),
         unsupported=template.unsupported,
     )
     return MemberPod(
@@ -75,61 +98,66 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
         group=qualified(metadata.namespace, group) if group else None,
         namespace=metadata.namespace,
         queue=labels.get(QUEUE_LABEL) or labels.get(PROJECT_LABEL) or DEFAULT_QUEUE,
-        priority_class=labels.get(PRIORITY_LABEL) or spec.optional_text("priorityClassName"),
-        preemptibility=_read_preemptibility(fields, labels.get(PREEMPTIBILITY_LABEL)),
+        priority_class=labels.get(PRIORITY_LABEL) or standing.priority_class,
+        preemptibility=_preemptibility(labels.get(PREEMPTIBILITY_LABEL)),
         created_ms=metadata.created_ms,
-        started_ms=_read_start_ms(status, state),
+        started_ms=standing.started_ms if state is PodState.RUNNING else None,
         has_workload=any(each in labels or each in metadata.annotations for each in _KUEUE_MARKS),
     )
 
 
-def _read_state(status: Fields, spec: Fields, metadata: Metadata) -> PodState:
-    gates = [gate.text("name") for gate in spec.children("schedulingGates")]
-    phase = status.optional_choice("phase", _Phase)
-    if phase is _Phase.SUCCEEDED:
+def state_of(phase: str | None, *, deleted: bool, bound: bool, gated: bool) -> PodState:
+    """How far a pod is: what has ended stays so, and what was told to end does not run."""
+    if phase == _Phase.SUCCEEDED:
         return PodState.SUCCEEDED
-    if phase is _Phase.FAILED:
+    if phase == _Phase.FAILED:
         return PodState.FAILED
-    if metadata.deleted_ms is not None:
+    if deleted:
         return PodState.RELEASING
-    if "nodeName" in spec:
+    if bound or phase == _Phase.RUNNING:
         return PodState.RUNNING
-    if phase is _Phase.RUNNING:
-        spec.warn("nodeName", "is missing, although the pod runs")
-        return PodState.RUNNING
-    return PodState.GATED if gates else PodState.PENDING
+    return PodState.GATED if gated else PodState.PENDING
 
 
-def _read_start_ms(status: Fields, state: PodState) -> int | None:
-    """Since when a pod has been on its node; only for a pod that runs."""
-    started = status.optional_time_ms("startTime")
-    return started if state is PodState.RUNNING else None
-
-
-def _read_rank(fields: Fields, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text.removeprefix("-").isdecimal() and len(text) < 12:
-        return int(text)
-    path = ("metadata", "labels", RANK_LABEL)
-    fields.reading.warn(path, f"{text!r} is no whole number, so that the pod has no rank")
-    return None
-
-
-def _read_preemptibility(fields: Fields, text: str | None) -> Preemptibility | None:
-    if not text:
-        return None
-    for known in Preemptibility:
-        if text == known.value:
-            return known
-    path = ("metadata", "labels", PREEMPTIBILITY_LABEL)
-    names = " or ".join(known.value for known in Preemptibility)
-    fields.reading.error(path, f"{text!r} must be {names}")
-    return None
-
-
-def _refuse_fractions(fields: Fields, metadata: Metadata) -> None:
+def label_problems(metadata: Metadata) -> dict[FieldPath, tuple[Severity, str]]:
+    """What is wrong with labels and annotations of a pod, by their paths."""
+    found: dict[FieldPath, tuple[Severity, str]] = {}
     for name in _FRACTION_ANNOTATIONS:
         if name in metadata.annotations:
-            path = ("metadata", "annotations", name)
-            fields.reading.error(path, "parts of a GPU are not supported; ask for whole GPUs")
+            message = "parts of a GPU are not supported; ask for whole GPUs"
+            found["metadata", "annotations", name] = (Severity.ERROR, message)
+    rank = metadata.labels.get(RANK_LABEL)
+    if rank is not None and _rank(rank) is None:
+        message = f"{rank!r} is no whole number, so that the pod has no rank"
+        found["metadata", "labels", RANK_LABEL] = (Severity.WARNING, message)
+    said = metadata.labels.get(PREEMPTIBILITY_LABEL)
+    if said and _preemptibility(said) is None:
+        names = " or ".join(known.value for known in Preemptibility)
+        message = f"{said!r} must be {names}"
+        found["metadata", "labels", PREEMPTIBILITY_LABEL] = (Severity.ERROR, message)
+    return found
+
+
+def _read_standing(status: Fields, spec: Fields, metadata: Metadata) -> Standing:
+    gates = [gate.text("name") for gate in spec.children("schedulingGates")]
+    phase = status.optional_choice("phase", _Phase)
+    deleted = metadata.deleted_ms is not None
+    state = state_of(phase, deleted=deleted, bound="nodeName" in spec, gated=bool(gates))
+    if state is PodState.RUNNING and "nodeName" not in spec:
+        spec.warn("nodeName", "is missing, although the pod runs")
+    return Standing(
+        state,
+        node=spec.optional_text("nodeName") or None,
+        started_ms=status.optional_time_ms("startTime"),
+        priority_class=spec.optional_text("priorityClassName"),
+    )
+
+
+def _rank(text: str | None) -> int | None:
+    if text is not None and text.removeprefix("-").isdecimal() and len(text) < 12:
+        return int(text)
+    return None
+
+
+def _preemptibility(text: str | None) -> Preemptibility | None:
+    return next((known for known in Preemptibility if text == known.value), None)

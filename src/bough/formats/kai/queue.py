@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bough.formats.yaml.fields import Fields
 
 _UNLIMITED = -1
-_DEFAULT_PRIORITY = 100
+DEFAULT_PRIORITY = 100
 #: Bytes in the unit in which memory is written; GPUs and CPU have the units of the model.
 MEMORY_UNIT = 1_000_000
 #: The units that the model counts in.
@@ -30,7 +30,7 @@ def read_queue(fields: Fields, metadata: Metadata) -> FairQueue:
     return FairQueue(
         name=metadata.name,
         parent=spec.optional_text("parentQueue") or None,
-        priority=_DEFAULT_PRIORITY if priority is None else priority,
+        priority=DEFAULT_PRIORITY if priority is None else priority,
         gpus=_read_amount(resources, "gpu"),
         cpu_milli=_read_amount(resources, "cpu"),
         memory_bytes=_read_amount(resources, "memory", MEMORY_UNIT),
@@ -71,13 +71,18 @@ def _read_amount(resources: Fields, name: str, unit: int = 1) -> FairAmount:
 
 def _read_bound(fields: Fields, name: str, unit: int) -> Fraction | None:
     value = fields.optional_fraction(name)
-    if value == _UNLIMITED:
+    amount = bound(value, unit)
+    if amount is None:
         return None
-    if value is not None and value < 0:
+    if amount < 0:
         fields.error(name, f"is {value}, but must not be negative; -1 means no limit")
-    amount = (value or Fraction(0)) * unit
     if amount.denominator != 1:
         whole = _COUNTED[str(fields.path[-1])]
         shown = f"{fields.written(name)} counts as {int(amount)}"
         fields.warn(name, f"{shown}: only whole {whole} are counted")
     return amount
+
+
+def bound(value: Fraction | None, unit: int) -> Fraction | None:
+    """A quota or a limit, in the units of the model; `None`: there is none."""
+    return None if value == _UNLIMITED else (value or Fraction(0)) * unit

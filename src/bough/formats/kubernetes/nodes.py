@@ -29,7 +29,7 @@ MOST_GPUS_OF_NODE = 100_000
 Made = TypeVar("Made")
 
 _VERSION = "v1"
-_NAME_LABEL = "kubernetes.io/metadata.name"
+NAME_LABEL = "kubernetes.io/metadata.name"
 _SPEC_FIELDS_WITHOUT_MEANING = ("configSource", "externalID", "podCIDR", "podCIDRs", "providerID")
 _STATUS_FIELDS_WITHOUT_MEANING = (
     "addresses",
@@ -118,7 +118,7 @@ def _read_all(
 def _read_labels(fields: Fields, metadata: Metadata) -> dict[str, str]:
     """The labels of a namespace, with the one that Kubernetes gives to all."""
     fields.ignore("spec", "status")
-    return {_NAME_LABEL: metadata.name, **metadata.labels}
+    return {NAME_LABEL: metadata.name, **metadata.labels}
 
 
 def _read_node(fields: Fields, metadata: Metadata) -> Node:

@@ -26,6 +26,11 @@ PODS = "pods"
 #: A node's name, where the key of a condition is expected to be a label.
 NODE_NAME = "metadata.name"
 
+#: Of a spread constraint: better so, but not demanded.
+MAY_SPREAD = "ScheduleAnyway"
+#: How what is demanded and not honoured is called, as in "the pod asks for ...".
+CLAIM_DEMAND = "a resource claim"
+
 _POD_FIELDS_WITHOUT_MEANING = (
     "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
     "ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname "
@@ -153,6 +158,18 @@ def peak_requests(
     return _sum((total, overhead))
 
 
+def affinity_demand(*, required: bool, anti: bool) -> str:
+    """What an affinity between pods is called."""
+    return (
+        f"{'required' if required else 'preferred'} pod {'anti-affinity' if anti else 'affinity'}"
+    )
+
+
+def spread_demand(*, required: bool) -> str:
+    """What a spread constraint is called."""
+    return f"a topology spread constraint of {'DoNotSchedule' if required else MAY_SPREAD}"
+
+
 def read_amounts(fields: Fields, name: str) -> dict[str, int]:
     """Read amounts by resource, none of which may be negative."""
     amounts = fields.quantities(name)
@@ -227,11 +244,13 @@ def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:
 
 
 def _pod_affinities(affinity: Fields) -> Iterator[_Demand]:
-    for name, what in (("podAffinity", "pod affinity"), ("podAntiAffinity", "pod anti-affinity")):
+    for name in ("podAffinity", "podAntiAffinity"):
         nested = affinity.optional_child(name) or affinity.nothing(name)
-        for field, how in ((_REQUIRED, "required"), (_PREFERRED, "preferred")):
+        for field in (_REQUIRED, _PREFERRED):
             if _has_any(nested, field):
-                yield _Demand((*nested.path, field), f"{how} {what}", field == _REQUIRED)
+                required = field == _REQUIRED
+                what = affinity_demand(required=required, anti=name == "podAntiAffinity")
+                yield _Demand((*nested.path, field), what, required)
 
 
 def _preferred_nodes(nodes: Fields) -> Iterator[_Demand]:
@@ -243,17 +262,14 @@ def _spreads(fields: Fields) -> Iterator[_Demand]:
     """Spread constraints; one that does not say otherwise is demanded, as in Kubernetes."""
     for each in fields.children("topologySpreadConstraints"):
         each.ignore(*each.names())
-        required = not each.is_text("whenUnsatisfiable", "ScheduleAnyway")
-        what = (
-            f"a topology spread constraint of {'DoNotSchedule' if required else 'ScheduleAnyway'}"
-        )
-        yield _Demand(each.path, what, required)
+        required = not each.is_text("whenUnsatisfiable", MAY_SPREAD)
+        yield _Demand(each.path, spread_demand(required=required), required)
 
 
 def _claims(fields: Fields) -> Iterator[_Demand]:
     """Devices that are claimed, which is how Kubernetes allocates dynamically."""
     if _has_any(fields, "resourceClaims"):
-        yield _Demand((*fields.path, "resourceClaims"), "a resource claim", required=True)
+        yield _Demand((*fields.path, "resourceClaims"), CLAIM_DEMAND, required=True)
 
 
 def _has_any(fields: Fields, name: str) -> bool:

@@ -1,0 +1,232 @@
+"""PodGroups, Queues, Topologies and PriorityClasses as an apiserver sends them.
+
+Problems are those of single fields; how fields go together is checked by `core.gang`, as for files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from bough.errors import Invalid
+from bough.formats.kai.podgroup import LAST_START_ANNOTATION
+from bough.formats.kai.queue import DEFAULT_PRIORITY, MEMORY_UNIT, bound
+from bough.formats.live.objects import (
+    LiveAmount,
+    LiveConstraint,
+    LiveConstraints,
+    LivePodGroup,
+    LivePriorityClass,
+    LiveQueue,
+    LiveSubGroup,
+    LiveTopology,
+    Written,
+)
+from bough.formats.live.pods import live_metadata
+from bough.formats.yaml.quantity import parse_fraction
+from bough.formats.yaml.times import parse_duration_s, parse_time_ms
+from bough.model.cluster import Topology, TopologyLevel
+from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.gang import TopologyConstraint
+from bough.model.podgroup import (
+    PodGroup,
+    Preemptibility,
+    PriorityClass,
+    SubGroupSetSpec,
+    SubGroupSpec,
+    TopologyConstraints,
+)
+from bough.model.problem import FieldPath, Problem
+
+T = TypeVar("T")
+Made = TypeVar("Made")
+
+
+class LiveRead(NamedTuple, Generic[Made]):
+    """What was read, and what is wrong with it."""
+
+    made: Made
+    problems: tuple[Problem, ...] = ()
+
+
+class _Problems:
+    """Collects what is wrong with one object."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self.found: list[Problem] = []
+
+    def read(self, path: FieldPath, text: T | None, parse: Callable[[T], Made]) -> Made | None:
+        """A value, or nothing where there is none or it is wrong."""
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except Invalid as error:
+            self.add(path, error.message)
+            return None
+
+    def add(self, path: FieldPath, message: str) -> None:
+        """Say what is wrong with a field."""
+        self.found.append(Problem(path, message, subject=self._subject))
+
+
+def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
+    """A PodGroup; its status says nothing that is not computed."""
+    metadata = live_metadata(written.metadata)
+    spec = written.spec
+    group = PodGroup(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        queue=spec.queue or "",
+        min_member=spec.min_member,
+        min_sub_group=spec.min_sub_group,
+        subgroups=tuple(_subgroup(each) for each in spec.sub_groups or ()),
+        constraint=_constraint(spec.topology_constraint),
+        constraints=_constraints(spec.topology_constraints),
+        priority_class=spec.priority_class_name or None,
+        mark_unschedulable=spec.mark_unschedulable,
+        scheduling_backoff=1 if spec.scheduling_backoff == 1 else None,
+        created_ms=metadata.created_ms,
+    )
+    problems = _Problems(f"PodGroup/{group.full_name}")
+    started = metadata.annotations.get(LAST_START_ANNOTATION) or None
+    read = problems.read
+    group = msgspec.structs.replace(
+        group,
+        preemptibility=read(("spec", "preemptibility"), spec.preemptibility or None, _preempts),
+        preemption_delay_s=read(
+            ("spec", "preemptionDelay"), spec.preemption_delay, parse_duration_s
+        ),
+        staleness_grace_s=read(
+            ("spec", "stalenessGracePeriod"), spec.staleness_grace_period, parse_duration_s
+        ),
+        # What is no time there only makes the starts of its pods count.
+        last_start_ms=_Problems("").read(("metadata",), started, parse_time_ms),
+    )
+    if spec.scheduling_backoff not in (None, -1, 1):
+        message = f"is {spec.scheduling_backoff}, but must be 1, or -1 to keep trying"
+        problems.add(("spec", "schedulingBackoff"), message)
+    return LiveRead(group, tuple(problems.found))
+
+
+def live_queue(written: LiveQueue) -> LiveRead[FairQueue]:
+    """A Queue; its status says nothing that is not computed."""
+    metadata = live_metadata(written.metadata)
+    spec = written.spec
+    problems = _Problems(f"Queue/{metadata.name}")
+    own = spec.resources
+    queue = FairQueue(
+        name=metadata.name,
+        parent=spec.parent_queue or None,
+        priority=DEFAULT_PRIORITY if spec.priority is None else spec.priority,
+        gpus=_amount(problems, "gpu", own.gpu),
+        cpu_milli=_amount(problems, "cpu", own.cpu),
+        memory_bytes=_amount(problems, "memory", own.memory, MEMORY_UNIT),
+        preempt_min_runtime_s=problems.read(
+            ("spec", "preemptMinRuntime"), spec.preempt_min_runtime, parse_duration_s
+        ),
+        reclaim_min_runtime_s=problems.read(
+            ("spec", "reclaimMinRuntime"), spec.reclaim_min_runtime, parse_duration_s
+        ),
+        display_name=spec.display_name or None,
+        created_ms=metadata.created_ms or 0,
+    )
+    return LiveRead(queue, tuple(problems.found))
+
+
+def live_topology(written: LiveTopology) -> Topology:
+    """A Topology."""
+    levels = (
+        TopologyLevel(each.node_label, each.alias or None) for each in written.spec.levels or ()
+    )
+    return Topology(written.metadata.name, tuple(levels))
+
+
+def live_priority_class(written: LivePriorityClass) -> PriorityClass:
+    """A PriorityClass."""
+    return PriorityClass(written.metadata.name, written.value, written.global_default)
+
+
+def _subgroup(written: LiveSubGroup) -> SubGroupSpec:
+    return SubGroupSpec(
+        name=written.name,
+        parent=written.parent or None,
+        min_member=written.min_member,
+        min_sub_group=written.min_sub_group,
+        constraint=_constraint(written.topology_constraint),
+    )
+
+
+def _constraint(written: LiveConstraint | None) -> TopologyConstraint | None:
+    if written is None:
+        return None
+    return TopologyConstraint(
+        topology=written.topology or None,
+        required=written.required_topology_level or None,
+        preferred=written.preferred_topology_level or None,
+    )
+
+
+def _constraints(written: LiveConstraints | None) -> TopologyConstraints:
+    if written is None:
+        return TopologyConstraints()
+    named = {name: _constraint(each) for name, each in (written.sub_groups or {}).items()}
+    return TopologyConstraints(
+        fallback=_constraint(written.fallback),
+        subgroups={name: each for name, each in named.items() if each is not None},
+        sets=tuple(
+            SubGroupSetSpec(
+                each.sub_groups or (), _constraint(each.constraint) or TopologyConstraint()
+            )
+            for each in written.sub_group_sets or ()
+        ),
+    )
+
+
+def _preempts(text: str) -> Preemptibility:
+    try:
+        return Preemptibility(text)
+    except ValueError:
+        names = " or ".join(known.value for known in Preemptibility)
+        raise Invalid(f"{text!r} must be {names}") from None
+
+
+def _amount(
+    problems: _Problems, resource: str, written: LiveAmount | None, unit: int = 1
+) -> FairAmount:
+    """What is left out is zero, as the API has it: nothing deserved, nothing allowed."""
+    if written is None:
+        return FairAmount()
+    at = ("spec", "resources", resource)
+    weight = problems.read((*at, "overQuotaWeight"), written.over_quota_weight, _not_negative)
+    return FairAmount(
+        quota=_bound(problems, (*at, "quota"), written.quota, unit),
+        limit=_bound(problems, (*at, "limit"), written.limit, unit),
+        over_quota_weight=weight or Fraction(0),
+    )
+
+
+def _bound(
+    problems: _Problems, path: FieldPath, written: Written | None, unit: int
+) -> Fraction | None:
+    amount = bound(problems.read(path, written, _fraction), unit)
+    if amount is not None and amount < 0:
+        message = f"is {written}, but must not be negative; -1 means no limit"
+        problems.add(path, message)
+        return Fraction(0)
+    return amount
+
+
+def _fraction(written: Written) -> Fraction:
+    return parse_fraction(str(written))
+
+
+def _not_negative(written: Written) -> Fraction:
+    value = _fraction(written)
+    if value < 0:
+        raise Invalid(f"is {value}, but must not be negative")
+    return value

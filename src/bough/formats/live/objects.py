@@ -1,0 +1,305 @@
+"""Objects as they are decoded from a line of a watch: only the fields that matter."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+#: An amount of a resource, as it is written.
+Written = str | int | float
+
+T = TypeVar("T")
+
+
+class _Live(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Written as camelCase; fields that are not named here are not decoded."""
+
+
+class LiveMetadata(_Live, frozen=True):
+    """What every object says of itself."""
+
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class LiveResources(_Live, frozen=True):
+    """What a container asks for."""
+
+    requests: dict[str, Written] | None = None
+    limits: dict[str, Written] | None = None
+
+
+class LiveContainer(_Live, frozen=True):
+    """A container."""
+
+    resources: LiveResources | None = None
+    #: `Always`: an init container that runs along with all that come after it.
+    restart_policy: str | None = None
+
+
+class LiveMatch(_Live, frozen=True):
+    """One condition on the labels or the name of a node."""
+
+    key: str = ""
+    operator: str = "In"
+    values: tuple[str, ...] | None = None
+
+
+class LiveTerm(_Live, frozen=True):
+    """Conditions that must hold together."""
+
+    match_expressions: tuple[LiveMatch, ...] | None = None
+    match_fields: tuple[LiveMatch, ...] | None = None
+
+
+class LiveNodeSelector(_Live, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[LiveTerm, ...] | None = None
+
+
+class LiveNodeAffinity(_Live, frozen=True):
+    """Which nodes a pod demands; which it would like better is not looked at."""
+
+    required: LiveNodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class LivePodAffinity(_Live, frozen=True):
+    """Near which pods a pod must be, or must not be."""
+
+    required: tuple[msgspec.Raw, ...] | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class LiveAffinity(_Live, frozen=True):
+    """What a pod demands of the place where it runs."""
+
+    node_affinity: LiveNodeAffinity | None = None
+    pod_affinity: LivePodAffinity | None = None
+    pod_anti_affinity: LivePodAffinity | None = None
+
+
+class LiveToleration(_Live, frozen=True):
+    """Taints that a pod does not mind."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class LiveSpread(_Live, frozen=True):
+    """A topology spread constraint."""
+
+    when_unsatisfiable: str = "DoNotSchedule"
+
+
+class LiveGate(_Live, frozen=True):
+    """Something that keeps a pod from being scheduled."""
+
+    name: str = ""
+
+
+class LivePodSpec(_Live, frozen=True):
+    """What a pod is to be."""
+
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    priority_class_name: str | None = None
+    containers: tuple[LiveContainer, ...] | None = None
+    init_containers: tuple[LiveContainer, ...] | None = None
+    resources: LiveResources | None = None
+    overhead: dict[str, Written] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: LiveAffinity | None = None
+    tolerations: tuple[LiveToleration, ...] | None = None
+    topology_spread_constraints: tuple[LiveSpread, ...] | None = None
+    resource_claims: tuple[msgspec.Raw, ...] | None = None
+    scheduling_gates: tuple[LiveGate, ...] | None = None
+
+
+class LivePodStatus(_Live, frozen=True):
+    """How a pod is."""
+
+    phase: str | None = None
+    start_time: str | None = None
+
+
+class LivePod(_Live, frozen=True):
+    """A pod."""
+
+    metadata: LiveMetadata
+    spec: LivePodSpec = LivePodSpec()
+    status: LivePodStatus = LivePodStatus()
+
+
+class LiveTaint(_Live, frozen=True):
+    """What keeps pods off a node that do not tolerate it."""
+
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class LiveNodeSpec(_Live, frozen=True):
+    """What a node is to be."""
+
+    unschedulable: bool = False
+    taints: tuple[LiveTaint, ...] | None = None
+
+
+class LiveCondition(_Live, frozen=True):
+    """One thing that is so or is not."""
+
+    type: str = ""
+    status: str = ""
+
+
+class LiveNodeStatus(_Live, frozen=True):
+    """How a node is."""
+
+    capacity: dict[str, Written] | None = None
+    allocatable: dict[str, Written] | None = None
+    conditions: tuple[LiveCondition, ...] | None = None
+
+
+class LiveNode(_Live, frozen=True):
+    """A node."""
+
+    metadata: LiveMetadata
+    spec: LiveNodeSpec = LiveNodeSpec()
+    status: LiveNodeStatus = LiveNodeStatus()
+
+
+class LiveNamespace(_Live, frozen=True):
+    """A namespace, of which only the labels count."""
+
+    metadata: LiveMetadata
+
+
+class LiveConstraint(_Live, frozen=True):
+    """Within what pods must or should be together."""
+
+    topology: str | None = None
+    required_topology_level: str | None = None
+    preferred_topology_level: str | None = None
+
+
+class LiveSubGroup(_Live, frozen=True):
+    """A subgroup of a gang."""
+
+    name: str = ""
+    parent: str | None = None
+    min_member: int | None = None
+    min_sub_group: int | None = None
+    topology_constraint: LiveConstraint | None = None
+
+
+class LiveSubGroupSet(_Live, frozen=True):
+    """Subgroups that must be together."""
+
+    sub_groups: tuple[str, ...] | None = None
+    constraint: LiveConstraint | None = None
+
+
+class LiveConstraints(_Live, frozen=True):
+    """Constraints that name what they constrain."""
+
+    fallback: LiveConstraint | None = msgspec.field(default=None, name="global")
+    sub_groups: dict[str, LiveConstraint] | None = None
+    sub_group_sets: tuple[LiveSubGroupSet, ...] | None = None
+
+
+class LivePodGroupSpec(_Live, frozen=True):
+    """What a gang is to be."""
+
+    queue: str | None = None
+    min_member: int | None = None
+    min_sub_group: int | None = None
+    sub_groups: tuple[LiveSubGroup, ...] | None = None
+    topology_constraint: LiveConstraint | None = None
+    topology_constraints: LiveConstraints | None = None
+    priority_class_name: str | None = None
+    preemptibility: str | None = None
+    mark_unschedulable: bool | None = None
+    scheduling_backoff: int | None = None
+    preemption_delay: str | None = None
+    staleness_grace_period: str | None = None
+
+
+class LivePodGroup(_Live, frozen=True):
+    """A PodGroup of KAI."""
+
+    metadata: LiveMetadata
+    spec: LivePodGroupSpec = LivePodGroupSpec()
+
+
+class LiveAmount(_Live, frozen=True):
+    """What a queue has of one resource."""
+
+    quota: Written | None = None
+    limit: Written | None = None
+    over_quota_weight: Written | None = None
+
+
+class LiveQueueResources(_Live, frozen=True):
+    """What a queue has."""
+
+    gpu: LiveAmount | None = None
+    cpu: LiveAmount | None = None
+    memory: LiveAmount | None = None
+
+
+class LiveQueueSpec(_Live, frozen=True):
+    """What a queue is to be."""
+
+    parent_queue: str | None = None
+    display_name: str | None = None
+    priority: int | None = None
+    resources: LiveQueueResources = LiveQueueResources()
+    preempt_min_runtime: str | None = None
+    reclaim_min_runtime: str | None = None
+
+
+class LiveQueue(_Live, frozen=True):
+    """A Queue of KAI."""
+
+    metadata: LiveMetadata
+    spec: LiveQueueSpec = LiveQueueSpec()
+
+
+class LiveLevel(_Live, frozen=True):
+    """A level of a topology."""
+
+    node_label: str = ""
+    alias: str | None = None
+
+
+class LiveTopologySpec(_Live, frozen=True):
+    """How nodes are wired together."""
+
+    levels: tuple[LiveLevel, ...] | None = None
+
+
+class LiveTopology(_Live, frozen=True):
+    """A Topology of KAI."""
+
+    metadata: LiveMetadata
+    spec: LiveTopologySpec = LiveTopologySpec()
+
+
+class LivePriorityClass(_Live, frozen=True):
+    """A PriorityClass."""
+
+    metadata: LiveMetadata
+    value: int = 0
+    global_default: bool = False
