@@ -263,6 +263,29 @@ def test_an_image_that_no_backend_runs_is_told(team: House):
     assert [warning] == team.get(f"/api/workflow/{answer['name']}")["warnings"]
 
 
+def test_a_task_without_a_command_is_refused_where_commands_are_run(team: House):
+    text = "workflow: {name: x, tasks: [{name: a, image: ubuntu}]}"
+    assert [] == send(team, text)["warnings"]
+    able(team, BackendAbilities(runs_images=True, runs_commands=True))
+    # The image has a command of its own.
+    assert [] == send(team, text)["warnings"]
+
+    able(team, BackendAbilities(runs_images=False, runs_commands=True))
+    answer = team.ask("POST", "/api/pool/team/workflow", json={"file": text})
+    assert 400 == answer.status_code
+    assert "Task a: command: is missing; a task has a program to run." == answer.json()["message"]
+
+
+def test_what_an_osmo_server_would_refuse_is_refused_if_asked_for(team: House):
+    path = "/api/pool/team/workflow?validation_only=True"
+    body = {"file": "workflow: {name: x, tasks: [{name: a, command: [run]}]}"}
+    assert 200 == team.ask("POST", path, json=body).status_code
+
+    answer = team.ask("POST", f"{path}&strict_osmo=True", json=body)
+    assert 400 == answer.status_code
+    assert "workflow.tasks[0].image: is missing (OSMO)" in answer.json()["message"]
+
+
 def test_urls_of_stores_say_where_their_data_is_kept(team: House):
     text = (
         "workflow: {name: x, tasks: [{name: a, image: i, inputs: [{url: 's3://bucket/in'}, "

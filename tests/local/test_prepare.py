@@ -71,6 +71,11 @@ def test_what_is_filled_in_is_not_read_again():
     assert "{{output}}" == meaning.fill("{{workflow_id}}")
 
 
+def test_the_uuid_of_the_workflow_is_filled_in_where_it_is_known():
+    assert "run 5f" == Meaning("w-1", "/out", uuid="5f").fill("run {{uuid}}")
+    assert "run {{uuid}}" == Meaning("w-1", "/out").fill("run {{uuid}}")
+
+
 def test_variables_in_a_command_are_replaced_as_kubernetes_does_it(desk):
     template = TaskTemplate(
         command=("sh", "$(NAME)x$(NAME)", "$$(NAME)", "$(unknown) $() $(NAME", "a$$b$c$$"),

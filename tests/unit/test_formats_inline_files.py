@@ -40,12 +40,12 @@ def contents(text: str) -> tuple[str, bool]:
 def test_without_local_files_nothing_is_changed():
     text = "# as it is\nworkflow: {name: x, tasks: [{name: a, files: [{path: b, contents: c}]}]}"
 
-    assert text == inline_files(text, read_all(b"never read"))
+    assert text == inline_files(text, read_all(b"never read")).text
 
 
 def test_files_are_put_in_as_text():
     script = '#!/bin/sh\necho "it\'s" {{output}}\n  more: [é]\n'
-    text = inline_files(ONE, read_all(script.encode()))
+    text = inline_files(ONE, read_all(script.encode())).text
 
     assert (script, False) == contents(text)
     assert "localpath" not in text
@@ -55,13 +55,13 @@ def test_files_are_put_in_as_text():
 @pytest.mark.parametrize("content", [b"\xff\x00", b"a\0b", b"a\x07b", "a\u2028b".encode(), b"a\rb"])
 def test_what_is_no_text_is_put_in_as_base64(content: bytes):
     assert (base64.b64encode(content).decode(), True) == contents(
-        inline_files(ONE, read_all(content))
+        inline_files(ONE, read_all(content)).text
     )
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode()))
 def test_every_file_arrives_as_it_is(content: bytes):
-    found, encoded = contents(inline_files(ONE, read_all(content)))
+    found, encoded = contents(inline_files(ONE, read_all(content)).text)
 
     assert content == (base64.b64decode(found) if encoded else found.encode())
 
@@ -86,7 +86,7 @@ def test_everything_else_is_still_what_it_was(value: Any):
     text = _yaml(value)
     documents = [each for each, _ in compose(f"{ONE}extra: {text}\n", "x")]
     changed = [
-        each for each, _ in compose(inline_files(f"{ONE}extra: {text}\n", read_all(b"")), "x")
+        each for each, _ in compose(inline_files(f"{ONE}extra: {text}\n", read_all(b"")).text, "x")
     ]
 
     assert documents[0]["extra"] == changed[0]["extra"]  # type: ignore[index, call-overload]
@@ -109,7 +109,7 @@ def test_an_entry_that_is_used_twice_is_filled_once():
         "workflow: {name: x, tasks: [{name: a, files: [&f {path: p, localpath: l}]},"
         " {name: b, files: [*f]}]}"
     )
-    specs = read_spec(inline_files(text, read_all(b"hello")))
+    specs = read_spec(inline_files(text, read_all(b"hello")).text)
 
     assert ["hello", "hello"] == [
         group.tasks[0].launch and group.tasks[0].launch.files[0].contents for group in specs.groups
@@ -121,13 +121,13 @@ def test_an_entry_that_is_used_twice_is_filled_once():
     ["[]", "workflow: 5", "workflow: {tasks: {}}", "workflow: {tasks: [5, {files: [5]}]}", ""],
 )
 def test_what_is_no_workflow_is_left_to_others(text: str):
-    assert text == inline_files(text, read_all(b""))
+    assert text == inline_files(text, read_all(b"")).text
 
 
 def test_files_are_found_from_the_folder_of_the_workflow(tmp_path: Path):
     (tmp_path / "run.sh").write_text("here")
 
-    assert ("here", False) == contents(inline(ONE, str(tmp_path)))
+    assert ("here", False) == contents(inline(ONE, str(tmp_path)).text)
 
 
 def test_a_file_that_cannot_be_sent_is_named(tmp_path: Path):
@@ -143,3 +143,9 @@ def test_a_file_that_cannot_be_sent_is_named(tmp_path: Path):
     (tmp_path / "run.sh").write_bytes(b"\xff" * (1 << 20))
     with pytest.raises(Invalid, match=r"has 1,048,576 bytes; a workflow can hold about 786,432"):
         inline(ONE, str(tmp_path))
+
+
+def test_what_stands_twice_is_told_since_the_text_that_is_sent_does_not_show_it():
+    text = ONE.replace("localpath:", "path: /opt/other, localpath:")
+
+    assert "stands here twice" in " ".join(inline_files(text, read_all(b"")).warnings)

@@ -126,12 +126,19 @@ def test_lines_are_those_of_the_template():
         ("x: 1\ndefault-values: {a: [}", "default-values on line 2: no valid YAML"),
         ("default-values: 5", "must be a mapping"),
         ("default-values: {workflow_id: 5}", "'workflow_id' cannot be set"),
-        ("default-values: {a: 1, a: 2}", "stands here twice"),
     ],
 )
 def test_wrong_default_values_are_refused(text, message):
     with pytest.raises(Invalid, match=message):
         read_template(text, {})
+
+
+def test_of_a_default_value_that_stands_twice_the_last_one_counts():
+    found = read_template("x: 1\ndefault-values:\n  a: 1\n  a: 2\n", {})
+
+    assert {"a": 2} == found.values
+    warning = '["default-values"].a: stands here twice, on lines 3 and 4; the last one counts.'
+    assert (warning,) == found.warnings
 
 
 def test_variables_are_typed_as_yaml_types_them_unless_they_are_text():

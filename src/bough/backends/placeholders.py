@@ -4,6 +4,7 @@
     {{input:0}}       the folder of an input, by its number
     {{host:task}}     where another task of the group can be reached
     {{workflow_id}}   the identifier of the workflow
+    {{uuid}}          its uuid, which no other workflow of any server has
 
 Blanks are allowed within the braces. Anything else in braces is left as it is, because another
 program may use it.
@@ -18,7 +19,7 @@ import msgspec
 from bough.model.task_template import FileSpec, TaskTemplate
 
 _PLACEHOLDER = re.compile(
-    r"\{\{[ \t]*(?:(?P<plain>output|workflow_id)"
+    r"\{\{[ \t]*(?:(?P<plain>output|workflow_id|uuid)"
     r"|input[ \t]*:[ \t]*(?P<input>[0-9]{1,6})"
     r"|host[ \t]*:[ \t]*(?P<host>[A-Za-z0-9][A-Za-z0-9_.-]*))[ \t]*\}\}"
 )
@@ -33,6 +34,8 @@ class Meaning(msgspec.Struct, frozen=True):
     #: Where each task of the group is reached, by name; of others it is `host`.
     hosts: dict[str, str] = {}
     host: str = "127.0.0.1"
+    #: Of the workflow; empty: unknown, as of tasks that were started before it was told.
+    uuid: str = ""
 
     def fill(self, text: str) -> str:
         """The text with every placeholder replaced; values are not searched for placeholders."""
@@ -65,7 +68,8 @@ class Meaning(msgspec.Struct, frozen=True):
     def _replace(self, found: re.Match[str]) -> str:
         match found.lastgroup:
             case "plain":
-                return self.output if found["plain"] == "output" else self.workflow_id
+                values = {"output": self.output, "workflow_id": self.workflow_id, "uuid": self.uuid}
+                return values[found["plain"]] or found[0]
             case "input" if int(found["input"]) < len(self.inputs):
                 return self.inputs[int(found["input"])]
             case "host":

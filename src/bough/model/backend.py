@@ -149,6 +149,8 @@ class BackendAbilities(msgspec.Struct, frozen=True):
     reaches_stores: bool = True
     #: Whether it bounds the memory and disk of tasks that ask for none.
     bounds_tasks: bool = False
+    #: Whether it runs what tasks say; else time just passes, and they need not say anything.
+    runs_commands: bool = False
     #: Whether tasks can only run in images.
     needs_images: bool = False
     #: Whether tasks can read what others wrote, and leave something behind.

@@ -88,6 +88,7 @@ class BackendSettings(msgspec.Struct, frozen=True):
             runs_images=settings.container_runner is not None,
             reaches_stores=False,
             bounds_tasks=True,
+            runs_commands=True,
         )
 
 

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from bough.errors import Invalid
-from bough.formats.workflow.inline_files import inline_files
+from bough.formats.workflow.inline_files import InlinedWorkflow, inline_files
 from bough.formats.workflow.templates import is_template
 
 #: More than a workflow can hold of one file; nothing beyond is read.
@@ -19,7 +19,7 @@ def must_be_rendered(text: str) -> bool:
     return is_template(text)
 
 
-def inline(text: str, folder: str) -> str:
+def inline(text: str, folder: str) -> InlinedWorkflow:
     """The workflow with the contents of the files that it names, from this folder on."""
     return inline_files(text, lambda path: _read(Path(folder, path), path))
 

@@ -157,7 +157,9 @@ def _filled(namespace: str, start: Start, launch: Launch) -> TaskTemplate:
         below = f"{_service_of(launch)}.{namespace}.svc"
         hosts = {task: f"{dns_name(task)}.{below}" for task in start.tasks}
     template = launch.spec or TaskTemplate()
-    return Meaning(start.workflow_id, output="", hosts=hosts).fill_template(template)
+    uuid = launch.about.get("workflow_uuid", "")
+    meaning = Meaning(start.workflow_id, output="", hosts=hosts, uuid=uuid)
+    return meaning.fill_template(template)
 
 
 def _environment(start: Start, launch: Launch, spec: TaskTemplate) -> list[Json]:

@@ -123,16 +123,25 @@ def submit(
     type=PRIORITIES,
     help="The priority to check it with.",
 )
+@click.option("--strict-osmo", is_flag=True, help="Refuse what an OSMO server would refuse, too.")
 @format_option
 def validate(
-    file: str, pool: str | None, priority: str | None, format_type: str, **values: tuple[str, ...]
+    file: str,
+    pool: str | None,
+    priority: str | None,
+    strict_osmo: bool,
+    format_type: str,
+    **values: tuple[str, ...],
 ) -> None:
     """Check whether a workflow would be accepted."""
     text = _read(file)
     if text is None:
         raise Invalid(f"There is no file {file}.")
     asked = client()
-    order = _Order(choose_pool(asked, pool), priority, {"validation_only": True}, **values)
+    query: dict[str, Parameter] = {"validation_only": True}
+    if strict_osmo:
+        query["strict_osmo"] = True
+    order = _Order(choose_pool(asked, pool), priority, query, **values)
     answer = _send(asked, order, file, text)
     echo(answer, format_type, lambda each: each.logs or "", indent=4)
     _warn(answer, None, to_errors=format_type == "json")
@@ -222,7 +231,9 @@ def _send(asked: Client, order: _Order, file: str, text: str) -> Submission:
                 query={"dry_run": True},
             )
             text, template, variables, strings = rendered.spec or "", text, (), ()
-        text = files.inline(text, os.path.dirname(file) or ".")
+        text, warnings = files.inline(text, os.path.dirname(file) or ".")
+        for warning in warnings:
+            click.echo(printable(f"WARNING: {warning}"), err=True)
     return asked.workflows.submit(
         order.pool,
         text,

@@ -30,6 +30,9 @@ def check_abilities(spec: WorkflowSpec, able: BackendAbilities, backend: str) ->
 
 
 def _faults(task: TaskTemplate, able: BackendAbilities, backend: str) -> Iterator[str]:
+    of_image = able.runs_images and task.image
+    if able.runs_commands and not task.command and not of_image:
+        yield "command: is missing; a task has a program to run."
     if able.needs_images and not task.image:
         yield f"image: is missing, and backend {backend} runs tasks in images only."
     if not able.keeps_data:

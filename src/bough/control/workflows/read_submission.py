@@ -42,17 +42,24 @@ class Additions(msgspec.Struct, frozen=True):
 
 
 def read_sent(
-    site: Site, actor: Actor, sent: Sent, more: Additions, *, uploading: bool = False
+    site: Site,
+    actor: Actor,
+    sent: Sent,
+    more: Additions,
+    *,
+    uploading: bool = False,
+    strict_osmo: bool = False,
 ) -> WorkflowSpec:
     """Read what is sent; a template is rendered first.
 
-    With `uploading`, files may still be on the submitter's machine, and credentials unknown.
+    With `uploading`, files may still be on the submitter's machine, and credentials unknown; with
+    `strict_osmo`, what OSMO would refuse is refused too.
     """
     if sent.template is None:
         rendered = render(sent.text, sent.variables, sent.strings, actor.name)
     else:
         rendered = Rendered(sent.text, sent.template)
-    spec = _read(site, rendered, more.labels, uploading=uploading)
+    spec = _read(site, rendered, more.labels, uploading=uploading, strict_osmo=strict_osmo)
     if not uploading:
         check_uses(site, actor, spec)
     return with_environment(spec, more.environment)
@@ -129,7 +136,12 @@ def _check_inputs(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
 
 
 def _read(
-    site: Site, rendered: Rendered, labels: dict[str, str], *, uploading: bool
+    site: Site,
+    rendered: Rendered,
+    labels: dict[str, str],
+    *,
+    uploading: bool,
+    strict_osmo: bool = False,
 ) -> WorkflowSpec:
     with site.store.read() as connection:
         settings = read_workflow_settings(connection)
@@ -139,6 +151,7 @@ def _read(
         template=rendered.template,
         maximum_tasks=settings.max_num_tasks,
         uploading=uploading,
+        strict_osmo=strict_osmo,
     )
     warnings = (*rendered.warnings, *spec.warnings)
     return msgspec.structs.replace(spec, warnings=warnings)

@@ -75,7 +75,10 @@ def render(
     return Rendered(
         text=template.restore(answer["text"], CHARACTERS),
         template=text,
-        warnings=tuple(f"The template does not use {name}, which is set." for name in unused),
+        warnings=(
+            *template.warnings,
+            *(f"The template does not use {name}, which is set." for name in unused),
+        ),
     )
 
 

@@ -31,17 +31,21 @@ def read_spec(
     template: str | None = None,
     maximum_tasks: int = MAXIMUM_TASKS,
     uploading: bool = False,
+    strict_osmo: bool = False,
 ) -> WorkflowSpec:
     """Read a workflow; labels of the submission come on top of its own.
 
-    With `uploading`, files may still be on the submitter's machine. Errors in a text that was
+    With `uploading`, files may still be on the submitter's machine; with `strict_osmo`, what OSMO
+    would refuse is refused too. Errors in a text that was
     rendered from a template quote the lines, which the submitter has not seen.
     """
     shown = None if template is None else text
     if template is not None:
         _check_template(template)
     try:
-        read = read_workflow(text, maximum_tasks=maximum_tasks, uploading=uploading)
+        read = read_workflow(
+            text, maximum_tasks=maximum_tasks, uploading=uploading, strict_osmo=strict_osmo
+        )
     except Unreadable as error:
         raise _unreadable(error, shown) from None
     if read.spec is None:

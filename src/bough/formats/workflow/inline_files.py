@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bough.errors import Invalid
 from bough.formats.workflow.write_workflow import is_binary, write_workflow
-from bough.formats.yaml.composer import MAXIMUM_SCALAR, LinedDict, LinedList, compose
+from bough.formats.yaml.composer import (
+    MAXIMUM_SCALAR,
+    LinedDict,
+    LinedList,
+    RepeatedKey,
+    compose,
+)
+from bough.model.problem import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,22 +25,34 @@ if TYPE_CHECKING:
 LOCAL_PATH = "localpath"
 
 
-def inline_files(text: str, read: Callable[[str], bytes]) -> str:
+class InlinedWorkflow(NamedTuple):
+    """A workflow with the contents of its files."""
+
+    text: str
+    #: Of what the text does not show any more.
+    warnings: tuple[str, ...] = ()
+
+
+def inline_files(text: str, read: Callable[[str], bytes]) -> InlinedWorkflow:
     """The workflow with the contents of its files; without such files, the text as it is.
 
     What is no text becomes base64. A workflow that is not valid is left as it is, for the server to
     refuse.
     """
-    documents = [value for value, _ in compose(text, "workflow")]
+    repeated: list[RepeatedKey] = []
+    documents = [value for value, _ in compose(text, "workflow", repeated=repeated)]
     entries = [entry for value in documents for entry in _entries(value)]
     if not entries:
-        return text
+        return InlinedWorkflow(text)
     for entry in entries:
         path = entry.pop(LOCAL_PATH, None)
         # An alias may stand for an entry that was met before.
         if isinstance(path, str):
             _fill(entry, path, read(path))
-    return "---\n".join(write_workflow(value) for value in documents)
+    return InlinedWorkflow(
+        "---\n".join(write_workflow(value) for value in documents),
+        tuple(f"{dotted(each.path)}: {each.message}." for each in repeated),
+    )
 
 
 def _entries(value: Value) -> Iterator[LinedDict]:

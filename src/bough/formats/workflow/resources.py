@@ -70,7 +70,7 @@ class Arrangement(NamedTuple):
 def read_resources(fields: Fields | None) -> dict[str, NamedResources]:
     """Everything that can be asked for, by name."""
     if fields is None:
-        return {}
+        return {DEFAULT_RESOURCE: NamedResources()}
     return {name: _read_wanted(fields.child(name)) for name in fields.names()}
 
 

@@ -41,11 +41,14 @@ if TYPE_CHECKING:
 REPLICA_VARIABLE = "BOUGH_REPLICA"
 REPLICAS_VARIABLE = "BOUGH_REPLICAS"
 
+_MOUNT = re.compile(r"[^:]+(?::[^:]+)?\Z")
 _SLEEP = re.compile(r"(?:\A|[\s;&])sleep\s+([0-9]{1,9})\s*\Z")
 #: `<workflow>-<number>:<task>`.
 _OF_ANOTHER = re.compile(r"([a-zA-Z][a-zA-Z0-9_-]*-[0-9]{1,18}):([a-zA-Z][a-zA-Z0-9_-]*)\Z")
 #: For other places than this one; here they change nothing.
-_WITHOUT_MEANING = ("downloadType", "cacheSize", "kpis")
+_WITHOUT_MEANING = ("cacheSize", "kpis")
+#: How inputs come to a task; there is one way.
+DOWNLOAD = "download"
 
 
 class Replicas(NamedTuple):
@@ -130,7 +133,7 @@ def _read_task_template(fields: Fields, *, uploading: bool) -> TaskTemplate:
     environment = read_environment(fields)
     return TaskTemplate(
         image=read_word(fields, "image"),
-        command=read_arguments(fields, "command"),
+        command=_read_command(fields),
         args=read_arguments(fields, "args"),
         environment=environment,
         files=tuple(_read_files(fields, uploading=uploading)),
@@ -139,6 +142,12 @@ def _read_task_template(fields: Fields, *, uploading: bool) -> TaskTemplate:
         checkpoints=tuple(_read_checkpoint(each) for each in fields.children("checkpoint")),
         credentials=tuple(_read_credentials(fields, environment)),
     )
+
+
+def _read_command(fields: Fields) -> tuple[str, ...]:
+    if fields.is_empty("command"):
+        fields.error("command", "is empty; a task has a program to run")
+    return read_arguments(fields, "command")
 
 
 def _read_files(fields: Fields, *, uploading: bool) -> Iterator[FileSpec]:
@@ -254,9 +263,15 @@ def _read_replicas(fields: Fields, maximum: int) -> Replicas | None:
 def _warn_about(fields: Fields) -> None:
     """What is known from other places, and would do something there."""
     fields.ignore(*_WITHOUT_MEANING)
+    download = fields.optional_text("downloadType")
+    if download not in (None, DOWNLOAD):
+        fields.error("downloadType", f"is {download[:60]!r}, but must be {DOWNLOAD}")
+    for index, mount in enumerate(fields.texts("volumeMounts")):
+        if not _MOUNT.match(mount):
+            path = (*fields.path, "volumeMounts", index)
+            fields.reading.error(path, f"{mount[:80]!r} is no mount; write SOURCE or SOURCE:TARGET")
     if "volumeMounts" in fields:
         fields.warn("volumeMounts", "has no effect on this server; tasks see what it shows them")
-    fields.ignore("volumeMounts")
     for name in ("privileged", "hostNetwork"):
         if fields.boolean(name, default=False):
             fields.warn(name, "has no effect on this server")

@@ -11,8 +11,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from bough.errors import Invalid
-from bough.formats.yaml.composer import LinedDict, LinedList, Unreadable, compose
+from bough.formats.yaml.composer import LinedDict, LinedList, RepeatedKey, Unreadable, compose
 from bough.formats.yaml.scalars import resolve_scalar
+from bough.model.problem import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,10 +25,10 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 #: Values in `default-values`, aliases written out.
 MAXIMUM_VALUES = 10_000
 #: Names that stand for what a task fills in, so that no variable can have them.
-RESERVED = ("output", "workflow_id")
+RESERVED = ("output", "workflow_id", "uuid")
 
 _PLACEHOLDER = re.compile(
-    r"\{\{[ \t]*(?:output|workflow_id|(?:input|host)[ \t]*:[ \t]*[A-Za-z0-9_.-]+)[ \t]*\}\}"
+    r"\{\{[ \t]*(?:output|workflow_id|uuid|(?:input|host)[ \t]*:[ \t]*[A-Za-z0-9_.-]+)[ \t]*\}\}"
     # A shell's length of a variable, which is no comment.
     r"|\$\{#[A-Za-z0-9_@*]+(?:\[[^\]\s{}#]*\])?\}"
 )
@@ -57,6 +58,8 @@ class Template(NamedTuple):
     mark: str
     #: The lines of `default-values`, which the text lacks: the first, and how many.
     cut: tuple[int, int]
+    #: Of `default-values`.
+    warnings: tuple[str, ...] = ()
 
     def restore(self, rendered: str, most: int) -> str:
         """The rendered text with everything that had to survive in its place.
@@ -102,11 +105,12 @@ def without_placeholders(text: str) -> str:
 def read_template(text: str, variables: Mapping[str, Plain]) -> Template:
     """Take a template apart; variables come on top of its own `default-values`."""
     block = _find_defaults(text)
+    repeated: list[RepeatedKey] = []
     defaults: dict[str, Plain] = {}
     cut = (0, 0)
     if block is not None:
         start, end = block
-        defaults = _read_defaults(text, start, end)
+        defaults = _read_defaults(text, start, end, repeated)
         cut = (text.count("\n", 0, start) + 1, text.count("\n", start, end))
         text = text[:start] + text[end:]
     values = {**defaults, **variables}
@@ -123,7 +127,8 @@ def read_template(text: str, variables: Mapping[str, Plain]) -> Template:
         kept.append(found[0])
         return f"{mark}{len(kept) - 1}{mark}"
 
-    return Template(_PLACEHOLDER.sub(keep, text), values, tuple(kept), mark, cut)
+    warnings = tuple(f"{dotted(each.path)}: {each.message}." for each in repeated)
+    return Template(_PLACEHOLDER.sub(keep, text), values, tuple(kept), mark, cut, warnings)
 
 
 def read_variables(pairs: Iterable[str], strings: Iterable[str]) -> dict[str, Plain]:
@@ -182,11 +187,13 @@ def _without_hidden(text: str) -> str:
         position = closed.end()
 
 
-def _read_defaults(text: str, start: int, end: int) -> dict[str, Plain]:
+def _read_defaults(
+    text: str, start: int, end: int, repeated: list[RepeatedKey]
+) -> dict[str, Plain]:
     # Empty lines before it, so that errors name the lines of the template.
     block = "\n" * text.count("\n", 0, start) + text[start:end]
     try:
-        documents = [value for value, _ in compose(block, "workflow", MAXIMUM_VALUES)]
+        documents = [value for value, _ in compose(block, "workflow", MAXIMUM_VALUES, repeated)]
     except Unreadable as error:
         raise Invalid(
             f"The template's default-values on line {error.line}: {error.reason}."

@@ -7,10 +7,12 @@ and record the problem there.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from bough.errors import Invalid
 from bough.formats.workflow.templates import without_placeholders
+from bough.formats.yaml.fields import describe
 from bough.formats.yaml.times import parse_duration_s
 from bough.model.safe_regex import regex_fault
 
@@ -111,13 +113,16 @@ def read_labels(fields: Fields) -> dict[str, str]:
 
 
 def read_environment(fields: Fields) -> dict[str, str]:
-    """Variables by name."""
+    """Variables by name. What is true or false becomes `True` or `False`, as in OSMO."""
     nested = fields.optional_child("environment")
     if nested is None:
         return {}
-    variables = {name: nested.written(name) or "" for name in nested.names()}
-    for name, value in variables.items():
-        fault = variable_fault(name, value)
+    variables: dict[str, str] = {}
+    for name in nested.names():
+        variables[name] = str(nested.scalar(name))
+        fault = variable_fault(name, variables[name])
+        if name not in nested:
+            fault = "has no value; write '' for an empty one"
         if fault is not None:
             nested.error(name, fault)
     return variables
@@ -134,8 +139,12 @@ def read_arguments(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def read_duration_s(fields: Fields, name: str) -> int | None:
-    """A duration such as `90s`, `15m`, `8h`, `2d`, or as ISO 8601 writes it (`PT8H`)."""
-    text = fields.optional_text(name)
+    """A duration such as `90s`, `15m`, `8h`, `2d`, in ISO 8601 (`PT8H`), or a number of seconds."""
+    value = fields.scalar(name)
+    if isinstance(value, bool):
+        fields.error(name, f"expected a duration, not {describe(value)}")
+        return None
+    text = f"{value}s" if isinstance(value, (int, Decimal)) else value
     if text is None:
         return None
     try:

@@ -13,10 +13,16 @@ import msgspec
 from bough.errors import Invalid
 from bough.formats.workflow.group import ReadGroup, WorkflowLimits, read_group, read_lone_task
 from bough.formats.workflow.resources import read_resources
-from bough.formats.workflow.values import folded, read_duration_s, read_labels, read_name
-from bough.formats.yaml.composer import LinedDict, LinedList, compose
+from bough.formats.workflow.strict_osmo import check_as_osmo
+from bough.formats.workflow.values import (
+    folded,
+    read_duration_s,
+    read_labels,
+    read_name,
+)
+from bough.formats.yaml.composer import LinedDict, LinedList, RepeatedKey, compose
 from bough.formats.yaml.documents import Document
-from bough.formats.yaml.fields import Enough, Fields, Reading, suggest
+from bough.formats.yaml.fields import Enough, Fields, Reading, describe, suggest
 from bough.model.podgroup import PodGroup
 from bough.model.problem import FieldPath, Problem, Severity
 from bough.model.workflow import GroupSpec, WorkflowSpec
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from bough.formats.yaml.composer import Value
 
 SOURCE = "workflow"
-VERSIONS = (1, 2)
+VERSION = 2
 #: Mappings, lists and values of a workflow, aliases written out.
 MAXIMUM_VALUES = 100_000
 #: After this many problems the rest is not read.
@@ -62,19 +68,30 @@ class WorkflowRead(NamedTuple):
 
 
 def read_workflow(
-    text: str, *, maximum_tasks: int = MAXIMUM_TASKS, uploading: bool = False
+    text: str,
+    *,
+    maximum_tasks: int = MAXIMUM_TASKS,
+    uploading: bool = False,
+    strict_osmo: bool = False,
 ) -> WorkflowRead:
     """Read one workflow; text that is no YAML raises Invalid, and so do too many tasks.
 
-    With `uploading`, files may still be named by their place on the user's machine.
+    With `uploading`, files may still be named by their place on the user's machine; with
+    `strict_osmo`, what OSMO would refuse is refused too.
     """
-    documents = [value for value, _ in compose(text, SOURCE, MAXIMUM_VALUES) if value is not None]
+    repeated: list[RepeatedKey] = []
+    composed = compose(text, SOURCE, MAXIMUM_VALUES, repeated)
+    documents = [value for value, _ in composed if value is not None]
     if len(documents) != 1:
         raise Invalid(f"A workflow is one YAML document, not {len(documents)}.")
     reading = Reading(Document(documents[0], SOURCE, 1), most=MAXIMUM_PROBLEMS)
     spec: WorkflowSpec | None = None
     groups: list[ReadGroup] = []
     with suppress(Enough):
+        for each in repeated:
+            reading.warn(each.path, each.message)
+        if strict_osmo:
+            check_as_osmo(reading)
         _check_values(reading)
         fields = reading.fields()
         fields.ignore("default-values")
@@ -97,9 +114,10 @@ def _written(group: ReadGroup) -> WrittenGang:
 
 
 def _check_version(fields: Fields) -> None:
-    version = fields.optional_integer("version")
-    if version is not None and version not in VERSIONS:
-        fields.error("version", f"is {version}, but must be 1 or 2")
+    version = fields.scalar("version")
+    # It may be written as text, and as 2.0.
+    if version is not None and (isinstance(version, bool) or str(version) not in ("2", "2.0")):
+        fields.error("version", f"is {describe(version)}, but must be {VERSION}")
 
 
 def _read(

@@ -29,13 +29,18 @@ from bough.formats.yaml.scalars import is_collection_tag, resolve_scalar, resolv
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bough.model.problem import FieldPath
+
 MAXIMUM_DEPTH = 64
 MAXIMUM_SCALAR = 1 << 20
 #: Mappings, sequences, keys and scalars in one stream, aliases counted as what they stand for.
 MAXIMUM_VALUES = 10_000_000
+#: Keys that stand twice in one stream, where that is allowed at all.
+MAXIMUM_REPEATED = 100
 #: Tags that a stream declares. The parser compares each of them with all before it.
 MAXIMUM_TAGS = 100
 
+_MERGE = "<<"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: Where a tag is declared: at the beginning of what the parser takes for a line.
 _TAG = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%TAG")
@@ -60,6 +65,11 @@ class LinedDict(dict[str, "Value"]):
             if known == key:
                 return line
         return None
+
+    def forget(self, key: str) -> None:
+        """Remove a key that is there, and its line."""
+        del self.lines[list(self).index(key)]
+        del self[key]
 
 
 class LinedList(list["Value"]):
@@ -90,11 +100,34 @@ class Unreadable(Invalid):
         self.column = column
 
 
+class RepeatedKey(NamedTuple):
+    """A key that stands twice in one mapping, below the top of a document."""
+
+    path: FieldPath
+    first_line: int
+    #: Where it stands again; what is said here counts.
+    line: int
+
+    @property
+    def message(self) -> str:
+        """What to tell about it."""
+        lines = f"lines {self.first_line} and {self.line}"
+        return f"stands here twice, on {lines}; the last one counts"
+
+
 def compose(
-    text: str, source: str, maximum_values: int | None = None
+    text: str,
+    source: str,
+    maximum_values: int | None = None,
+    repeated: list[RepeatedKey] | None = None,
 ) -> Iterator[tuple[Value, int]]:
-    """Read the documents of a stream, each with the line on which it starts."""
-    composer = _Composer(source, MAXIMUM_VALUES if maximum_values is None else maximum_values)
+    """Read the documents of a stream, each with the line on which it starts.
+
+    With a list for what is `repeated`, keys may stand twice, and mappings may take fields over from
+    others (`<<`), as most readers of YAML allow it; without one, both are refused.
+    """
+    most = MAXIMUM_VALUES if maximum_values is None else maximum_values
+    composer = _Composer(source, most, repeated)
     _check_tags(text, source)
     try:
         for event in _events(text):
@@ -142,7 +175,7 @@ class _Anchored(NamedTuple):
 class _Nesting:
     """A mapping or sequence that is not closed yet."""
 
-    __slots__ = ("anchor", "counted", "height", "key", "key_line", "value")
+    __slots__ = ("anchor", "counted", "height", "key", "key_line", "merged", "value")
 
     def __init__(self, value: LinedDict | LinedList, anchor: str | None, counted: int) -> None:
         self.value = value
@@ -152,14 +185,33 @@ class _Nesting:
         self.height = 1
         self.key: str | None = None
         self.key_line = 0
+        #: The mappings that it takes fields over from, the strongest last.
+        self.merged: list[LinedDict] = []
+
+    def close(self) -> LinedDict | LinedList:
+        """The value, with what it takes over; its own fields are stronger."""
+        own = self.value
+        if not self.merged or isinstance(own, LinedList):
+            return own
+        whole = LinedDict(own.line)
+        lines: dict[str, int] = {}
+        for each in (*self.merged, own):
+            whole.update(each)
+            lines.update(zip(each, each.lines, strict=True))
+        whole.lines = [lines[name] for name in whole]
+        return whole
 
 
 class _Composer:
     """Holds what is open, what has an anchor, and how much there was."""
 
-    def __init__(self, source: str, maximum_values: int) -> None:
+    def __init__(
+        self, source: str, maximum_values: int, repeated: list[RepeatedKey] | None
+    ) -> None:
         self._source = source
         self._maximum_values = maximum_values
+        #: `None`: nothing may be repeated.
+        self._repeated = repeated
         self.document: Value = None
         self.line = 0
         self._counted = 0
@@ -212,10 +264,11 @@ class _Composer:
 
     def close(self, event: CollectionEndEvent) -> None:
         frame = self._frames.pop()
+        value = frame.close()
         if frame.anchor is not None:
             size = self._counted - frame.counted
-            self._anchors[frame.anchor] = _Anchored(frame.value, size, frame.height)
-        self._attach(event, frame.value, frame.height, frame.value.line)
+            self._anchors[frame.anchor] = _Anchored(value, size, frame.height)
+        self._attach(event, value, frame.height, value.line)
 
     def _count(self, event: Event, values: int) -> None:
         self._counted += values
@@ -238,23 +291,50 @@ class _Composer:
         elif frame.key is None:
             frame.key = self._key(event, value, container)
             frame.key_line = line
+        elif frame.key == _MERGE:
+            frame.merged += self._merged(event, value)
+            frame.key = None
         else:
             container[frame.key] = value
             container.lines.append(frame.key_line)
             frame.key = None
+
+    def _merged(self, event: Event, value: Value) -> list[LinedDict]:
+        """It takes over another one, or several, of which the first is the strongest."""
+        found = list(reversed(value)) if isinstance(value, LinedList) else [value]
+        merged = [each for each in found if isinstance(each, LinedDict)]
+        if len(merged) < len(found):
+            raise self._refuse(event, "a merge key (<<) takes a mapping, or a list of mappings")
+        return merged
 
     def _key(self, event: Event, value: Value, container: LinedDict) -> str:
         if not isinstance(value, str):
             what = "a mapping or list" if isinstance(value, (dict, list)) else str(value)
             hint = "put it in quotes if text is meant"
             raise self._refuse(event, f"the key {what} is not text; {hint}")
-        if value == "<<":
+        if value == _MERGE and self._repeated is None:
             raise self._refuse(event, "merge keys (<<) are not supported; write the fields out")
         if value in container:
-            first = container.line_of(value)
-            message = f"the key {value[:80]!r} stands here twice, first on line {first}"
-            raise self._refuse(event, message)
+            self._note_repeated(event, value, container.line_of(value) or 0)
+            container.forget(value)
         return value
+
+    def _note_repeated(self, event: Event, key: str, first_line: int) -> None:
+        """Note a key that stands twice, where that is allowed; never at the top of a document."""
+        repeated = self._repeated
+        if repeated is None or len(self._frames) == 1:
+            message = f"the key {key[:80]!r} stands here twice, first on line {first_line}"
+            raise self._refuse(event, message)
+        if len(repeated) >= MAXIMUM_REPEATED:
+            raise self._refuse(event, f"more than {MAXIMUM_REPEATED} keys that stand twice")
+        repeated.append(RepeatedKey((*self._path(), key), first_line, _line(event)))
+
+    def _path(self) -> FieldPath:
+        """Where the innermost mapping is."""
+        return tuple(
+            frame.key or "" if isinstance(frame.value, LinedDict) else len(frame.value)
+            for frame in self._frames[:-1]
+        )
 
     def _refuse(self, event: Event, reason: str) -> Unreadable:
         mark = event.start_mark

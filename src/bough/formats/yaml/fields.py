@@ -96,6 +96,10 @@ class Fields:
         """Whether a field, which can also have a simpler form, is a mapping."""
         return isinstance(self._values.get(name), LinedDict)
 
+    def is_empty(self, name: str) -> bool:
+        """Whether a field is a list without items."""
+        return self._values.get(name) == []
+
     def names(self) -> tuple[str, ...]:
         """Every name in the mapping, those with a null value included."""
         return tuple(self._values)
@@ -132,6 +136,13 @@ class Fields:
         if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
             return str(value)
         return self._wrong(name, value, "text or a number")
+
+    def scalar(self, name: str) -> bool | int | Decimal | str | None:
+        """A text, a number, true or false, or None; a list or mapping is wrong."""
+        value = self._take(name)
+        if isinstance(value, (LinedDict, LinedList)):
+            return self._wrong(name, value, "text or a number")
+        return value
 
     def integer(self, name: str, *, minimum: int | None = None) -> int:
         """A whole number that must be there."""

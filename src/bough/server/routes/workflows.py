@@ -54,11 +54,13 @@ def submit(
     validation_only: FromQuery[bool] = False,
     label: FromQuery[list[str] | None] = None,
     env_vars: FromQuery[list[str] | None] = None,
+    strict_osmo: FromQuery[bool] = False,
 ) -> Submission:
     """Submit a workflow, or one that was submitted before; what is accepted is kept.
 
     A template is rendered; what comes with the template that it was made from is not. A dry run
-    answers with what was rendered, and checks nothing but its form.
+    answers with what was rendered, and checks nothing but its form. With `strict_osmo`, a workflow
+    in the body that an OSMO server would refuse is refused.
     """
     site, actor = caller(request)
     more = read_submission.Additions(
@@ -67,7 +69,9 @@ def submit(
     if (data is None) == (workflow_id is None):
         raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
     if data is not None:
-        spec = read_submission.read_sent(site, actor, _sent(data), more, uploading=dry_run)
+        spec = read_submission.read_sent(
+            site, actor, _sent(data), more, uploading=dry_run, strict_osmo=strict_osmo
+        )
     else:
         spec = read_submission.read_again(site, actor, workflow_id or "", more)
     mode = SubmitMode.VALIDATE if validation_only else SubmitMode.SUBMIT

@@ -130,7 +130,9 @@ def _fill(place: Place, launch: Launch, layout: TaskLayout) -> TaskTemplate:
         hold = "infinity" if launch.hold_s is None else str(launch.hold_s)
         return TaskTemplate(command=("sleep", hold))
     seen = tuple(layout.seen_input(number) for number in range(len(template.inputs)))
-    return Meaning(place.workflow_id, layout.seen_output(), seen).fill_template(template)
+    uuid = launch.about.get("workflow_uuid", "")
+    meaning = Meaning(place.workflow_id, layout.seen_output(), seen, uuid=uuid)
+    return meaning.fill_template(template)
 
 
 def _check(launch: Launch, command: TaskCommand, layout: TaskLayout) -> None:
