@@ -14,7 +14,7 @@ _STARTERS = re.compile(
     r"(?:python|pypy|perl|ruby|node|julia|Rscript|bash|sh|zsh|torchrun)[0-9.]*\Z"
 )
 #: What would name a variable of the task, `$(NAME)`.
-_REFERENCE = re.compile(r"\$(?=\([^)]+\))")
+_REFERENCE = re.compile(r"\$\([^)]+\)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 #: Short enough for the number that follows it.
 _LONGEST = 40
@@ -33,7 +33,7 @@ def make_spec(
     task: dict[str, Written] = {"name": TASK}
     if image is not None:
         task["image"] = image
-    task["command"] = [_REFERENCE.sub("$$", each) for each in command]
+    task["command"] = [_REFERENCE.sub(r"$\g<0>", each) for each in command]
     if environment:
         task["environment"] = dict(environment)
     workflow: dict[str, Written] = {"name": name or name_of(command)}
