@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,30 @@ from typing import Any
 import httpx
 
 WAIT_S = 60
+#: Runs commands one after the other, each from a line, and prints how each ended.
+_COMMANDS = """
+import contextlib, io, json, sys
+from bough.cli.main import run
+for line in sys.stdin:
+    said, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        code = run(json.loads(line))
+    print(json.dumps([code, said.getvalue(), errors.getvalue()]), flush=True)
+"""
+
+
+def run_commands(*commands: tuple[str, ...]) -> list[tuple[int, str, str]]:
+    """Exit code, output and errors of commands, in one process: a start costs more than they do."""
+    lines = "".join(f"{json.dumps(each)}\n" for each in commands)
+    ended = subprocess.run(
+        [sys.executable, "-c", _COMMANDS],
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=2 * WAIT_S,
+        check=True,
+    )
+    return [tuple(json.loads(line)) for line in ended.stdout.splitlines()]
 
 
 class Served:

@@ -219,19 +219,19 @@ def test_a_route_that_declares_nothing_is_denied_to_administrators_too(house):
 
 
 @pytest.mark.parametrize("pool", ["team", "team--a"])
-@pytest.mark.parametrize("name", PEOPLE, ids=str)
-def test_a_role_opens_what_the_table_says_and_nothing_else(town, name, pool):
-    rank = PEOPLE[name][1]
+def test_a_role_opens_what_the_table_says_and_nothing_else(town, pool):
     wrong: list[str] = []
 
-    for (method, path), least in TABLE.items():
-        if pool != "team" and "{pool}" not in path:
-            continue
-        status = _status(town, name, method, path, pool)
-        denied = status in (401, 403)
-        # What is public is not denied, whatever is shown.
-        if denied != (rank < least) or (denied and (status == 401) != (rank == NOBODY)):
-            wrong.append(f"{method} {path}: {status}")
+    # Those who may do least come first, so that none changes what the next one finds.
+    for name, (_, rank) in PEOPLE.items():
+        for (method, path), least in TABLE.items():
+            if pool != "team" and "{pool}" not in path:
+                continue
+            status = _status(town, name, method, path, pool)
+            denied = status in (401, 403)
+            # What is public is not denied, whatever is shown.
+            if denied != (rank < least) or (denied and (status == 401) != (rank == NOBODY)):
+                wrong.append(f"{name}: {method} {path}: {status}")
 
     assert [] == wrong
 

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 import threading
 from http.client import HTTPConnection
 
@@ -18,7 +16,7 @@ from bough.errors import Invalid
 from bough.server.settings import check_public_url
 from bough.store.migration import latest_revision
 from tests.api.house import spec
-from tests.api.served import Served
+from tests.api.served import Served, run_commands
 
 
 @pytest.fixture
@@ -160,7 +158,7 @@ def test_one_of_two_servers_on_postgresql_decides_and_the_other_takes_over(postg
 
 def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
     (tmp_path / "file").write_text("")
-    for options, expected in (
+    cases = (
         (("--database", "mysql://x/y"), "The database mysql is not supported"),
         (("--data", str(tmp_path / "file" / "data")), "cannot be the data folder"),
         (("--namespace", "a b"), 'Namespace name "a b" is not valid!'),
@@ -168,12 +166,14 @@ def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
         (("--public-url", "ftp://x"), "--public-url cannot be 'ftp://x': it must begin with http"),
         (("--connections", "3"), "3 is not in the range 32<=x<=100000"),
         (("--host", "203.0.113.1", "--port", "1"), "Cannot listen on 203.0.113.1:1"),
-    ):
-        command = [sys.executable, "-m", "bough", "serve", "--data", str(data), *options]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (10 if "listen" in expected else 2) == ended.returncode, ended.stderr
-        assert expected in ended.stderr
-        assert "Traceback" not in ended.stderr
+    )
+    ended = run_commands(*(("serve", "--data", str(data), *options) for options, _ in cases))
+
+    assert len(cases) == len(ended)
+    for (_, expected), (code, _, errors) in zip(cases, ended, strict=True):
+        assert (10 if "listen" in expected else 2) == code, errors
+        assert expected in errors
+        assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize(
@@ -197,14 +197,13 @@ def test_what_links_cannot_begin_with_is_refused(text, reason):
 
 
 def test_the_database_can_be_brought_up_to_date_by_itself(data):
-    command = [sys.executable, "-m", "bough", "db", "upgrade", "--data", str(data)]
+    command = ("db", "upgrade", "--data", str(data))
 
-    for _ in range(2):
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (0, f"The database has revision {latest_revision()}.\n") == (
-            ended.returncode,
-            ended.stdout,
-        )
+    ended = run_commands(command, command)
+
+    assert [(0, f"The database has revision {latest_revision()}.\n")] * 2 == [
+        (code, said) for code, said, _ in ended
+    ]
 
 
 def test_the_key_of_credentials_is_rotated_while_the_server_runs_and_its_loss_is_said(
@@ -216,23 +215,21 @@ def test_the_key_of_credentials_is_rotated_while_the_server_runs_and_its_loss_is
         assert 200 == server.ask("POST", "/api/credentials/hub", json=body).status_code
         before = key.read_text()
 
-        done = run("admin", "rotate-key", "--data", str(data), "--key-file", str(key), "-t", "json")
+        rotate = ("admin", "rotate-key", "--data", str(data), "--key-file", str(key), "-t", "json")
+        ((_, said, _),) = run_commands(rotate)
 
-        assert 1 == json.loads(done.stdout)["credentials"]
+        assert 1 == json.loads(said)["credentials"]
         assert before != key.read_text()
         assert 200 == server.ask("POST", "/api/credentials/other", json=body).status_code
         assert 0 == server.stop()
     assert b"hunter2" not in (data / "bough.db").read_bytes()
     key.chmod(0o644)
-    refused = run("serve", "--data", str(data), "--key-file", str(key), "--port", "0")
-    assert (2, True) == (refused.returncode, "can be read or written by others" in refused.stderr)
-    refused = run("serve", "--data", str(data), "--port", "0")
-    assert f"The key file {data / 'credential-key'} does not exist" in refused.stderr
-    refused = run("admin", "rotate-key", "--data", str(tmp_path / "nowhere"))
-    assert "is not a server's data folder" in refused.stderr
+    readable, lost, nowhere = run_commands(
+        ("serve", "--data", str(data), "--key-file", str(key), "--port", "0"),
+        ("serve", "--data", str(data), "--port", "0"),
+        ("admin", "rotate-key", "--data", str(tmp_path / "nowhere")),
+    )
+    assert (2, True) == (readable[0], "can be read or written by others" in readable[2])
+    assert f"The key file {data / 'credential-key'} does not exist" in lost[2]
+    assert "is not a server's data folder" in nowhere[2]
     assert not (tmp_path / "nowhere").exists()
-
-
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = (sys.executable, "-m", "bough", *words)
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

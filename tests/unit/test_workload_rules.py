@@ -264,7 +264,7 @@ def test_a_tree_is_at_most_64_cohorts_deep():
 
 
 def test_a_very_deep_tree_is_refused_and_not_walked_again_and_again():
-    assert len(together(Organisation(cohorts=chain(100_000)))) == 100_000 - 64
+    assert len(together(Organisation(cohorts=chain(20_000)))) == 20_000 - 64
 
 
 def test_a_ring_of_more_than_64_cohorts_is_refused():
