@@ -88,6 +88,11 @@ class Served:
         self._log.flush()
         return Path(self._log.name).read_text()
 
+    def printed(self) -> str:
+        """What it printed after its address, once it has ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.read()
+
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"authorization": f"Bearer {self.token}"}
         return httpx.request(method, self.address + path, headers=headers, timeout=30, **options)

@@ -39,7 +39,9 @@ def test_a_server_schedules_answers_and_stops_when_it_is_told_to(data):
         health = {"status": "ok", "schedules": True, "offline": [], "reasons": []}
         assert health == server.get("/health")
         assert 0 == server.stop()
-        assert server.token not in server.log
+        printed = server.printed()
+        assert str(data / "admin-token") in printed
+        assert server.token not in printed + server.log
 
 
 def test_links_begin_with_what_the_server_is_told_and_never_with_what_a_client_calls_it(data):
