@@ -281,7 +281,7 @@ class _Listed(msgspec.Struct, Generic[T]):
     items: list[T] | None = None
 
 
-class _Line(msgspec.Struct):
+class _WatchLine(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
@@ -294,7 +294,7 @@ class _Versioned(msgspec.Struct):
     metadata: _Version
 
 
-_line_decoder = msgspec.json.Decoder(_Line)
+_line_decoder = msgspec.json.Decoder(_WatchLine)
 _versioned_decoder = msgspec.json.Decoder(_Versioned)
 
 

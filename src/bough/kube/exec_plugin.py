@@ -43,7 +43,7 @@ class ExecPlugin(msgspec.Struct, rename="camel"):
     interactive_mode: str = ""
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _PluginStatus(msgspec.Struct, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
@@ -51,7 +51,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _Printed(msgspec.Struct):
-    status: _Status
+    status: _PluginStatus
 
 
 class PluginCredential:
@@ -90,7 +90,7 @@ class PluginCredential:
     def _is_expired(self) -> bool:
         return self._expires is not None and self._expires.timestamp() - EARLY_S < time.time()
 
-    def _ask(self) -> _Status:
+    def _ask(self) -> _PluginStatus:
         plugin = self._plugin
         # As kubectl: a path with a slash starts at the file that names it.
         command = str(self._folder / plugin.command) if "/" in plugin.command else plugin.command
@@ -113,7 +113,7 @@ class PluginCredential:
             raise self._failed(f"ended with code {done.returncode}: {words}", plugin.install_hint)
         return self._read(done.stdout)
 
-    def _read(self, printed: bytes) -> _Status:
+    def _read(self, printed: bytes) -> _PluginStatus:
         try:
             status = msgspec.json.decode(printed, type=_Printed).status
         except msgspec.MsgspecError as error:

@@ -116,7 +116,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, object] = {}
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _BackendsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backends: tuple[_Entry, ...]
 
 
@@ -125,7 +125,7 @@ def _read(path: Path) -> tuple[BackendSettings, ...]:
     if len(documents) != 1:
         raise Invalid(f"{path}: one document with backends is expected, not {len(documents)}.")
     try:
-        file = msgspec.convert(documents[0].value, _File)
+        file = msgspec.convert(documents[0].value, _BackendsFile)
     except msgspec.ValidationError as error:
         raise Invalid(f"{path}: {error}.") from None
     if not file.backends:

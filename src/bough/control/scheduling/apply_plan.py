@@ -55,7 +55,7 @@ def apply(
 
     excesses:  by gang that ends for others: what was used beyond a quota there.
     """
-    outlook = _Outlook(site, view, plan)
+    outlook = _WaitingGroups(site, view, plan)
     if not plan.binds and not plan.evictions:
         if outlook:
             with site.store.write() as connection:
@@ -183,7 +183,7 @@ def _same(entry: GroupEntry, latest: Sequence[Task]) -> bool:
     )
 
 
-class _Outlook:
+class _WaitingGroups:
     """What a plan says about groups that wait: why, and for which of them room is being made."""
 
     def __init__(self, site: Site, view: SnapshotView, plan: Plan) -> None:

@@ -99,7 +99,7 @@ class _Frame(msgspec.Struct, frozen=True):
     offline: dict[str, str]
 
 
-class _Line:
+class _QueueGangs:
     """The gangs of a queue, in the order of their groups' uuids."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class SnapshotBuilder:
         self._frame = _frame(site, PoolSetup(), self._last)
         #: By the group's uuid; and the gangs of each queue in the same way.
         self._gangs: dict[str, tuple[GroupEntry, Gang]] = {}
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _QueueGangs] = {}
         self._named: dict[str, GroupEntry] = {}
         self._waits = WaitCauses()
         self._nominated: set[str] = set()
@@ -266,7 +266,7 @@ class SnapshotBuilder:
             if known is not None:
                 self._forget(uuid, dirty, waits=False)
             gang = _make(entry, selector, self._frame.names)
-            self._lines.setdefault(entry.queue, _Line()).put(uuid, gang)
+            self._lines.setdefault(entry.queue, _QueueGangs()).put(uuid, gang)
             dirty.add(entry.queue)
         self._gangs[uuid] = (entry, gang)
         self._named[gang.name] = entry
