@@ -166,6 +166,14 @@ def flavor(written: Flavor) -> Object:
     return _kueue("ResourceFlavor", written.name, spec)
 
 
+def workload(pod_set: str) -> Object:
+    """A Workload with one pod set of this name."""
+    template = {"spec": {"containers": [{"name": "main"}]}}
+    return _kueue(
+        "Workload", "w", {"podSets": [{"name": pod_set, "count": 1, "template": template}]}, "n"
+    )
+
+
 def _kueue(kind: str, name: str, spec: Object, namespace: str | None = None) -> Object:
     metadata = _said(name=name, namespace=namespace)
     version = "kueue.x-k8s.io/v1beta2"

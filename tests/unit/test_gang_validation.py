@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from bough.core.gang.tree import MAX_DEPTH
 from bough.model.podgroup import PodGroup, SubGroupSpec
 from tests.checked import ERROR, WARNING, Told, check_gangs, member, pod_group, told
+
+#: Levels of subgroups.
+MAX_DEPTH = 64
 
 
 def found(*subgroups: SubGroupSpec, severity: str = ERROR, **fields: object) -> Told:

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import pytest
 
-from bough.core.names import label_fault, name_fault, resource_fault
 from bough.model.admission import (
     AdmissionRules,
     BorrowWithinCohort,
@@ -19,7 +18,16 @@ from bough.model.admission import (
 from bough.model.cluster import Toleration
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 from bough.model.workload import Flavor, LocalQueue
-from tests.checked import Told, check_quota, cluster_queue, cohort, flavor, local_queue, told
+from tests.checked import (
+    Told,
+    check_quota,
+    cluster_queue,
+    cohort,
+    flavor,
+    local_queue,
+    told,
+    workload,
+)
 from tests.declared import FIRST, group
 
 WRITTEN = {Cohort: cohort, Queue: cluster_queue, LocalQueue: local_queue, Flavor: flavor}
@@ -182,30 +190,35 @@ def test_a_weight_is_0_or_large_enough(weight: Fraction, message: str):
 
 @pytest.mark.parametrize("name", ["a", "a-b.c", "0", "a" * 253])
 def test_good_names(name: str):
-    assert name_fault(name) is None
+    assert found(Cohort(name)) == []
 
 
-@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a..b", "a/b", "ä", "a b", "a\n"])
+@pytest.mark.parametrize("name", ["A", "a_b", "-a", "a-", "a..b", "a/b", "ä", "a b", "a\n"])
 def test_bad_names_are_refused(name: str):
-    assert "is no valid name" in (name_fault(name) or "")
-    assert "is no valid name" in (label_fault(name) or "")
+    ((field, message),) = found(Cohort(name))
+    assert ("metadata.name", True) == (field, "is no valid name" in message)
+    ((field, message),) = told(check_quota(workload(name)))
+    assert ("spec.podSets[0].name", True) == (field, "is no valid name" in message)
 
 
 def test_long_names_are_refused_and_cut_in_the_message():
-    fault = name_fault("a" * 10_000_000) or ""
-    assert fault.endswith("has 10,000,000 characters; at most 253 are allowed")
+    ((_, fault),) = found(Cohort("a" * 1_000_000))
+    assert fault.endswith("has 1,000,000 characters; at most 253 are allowed")
     assert len(fault) < 200
-    assert "has 64 characters; at most 63" in (label_fault("a" * 64) or "")
+    ((_, fault),) = told(check_quota(workload("a" * 64)))
+    assert "has 64 characters; at most 63" in fault
 
 
 @pytest.mark.parametrize("name", ["cpu", "nvidia.com/gpu", "hugepages-2Mi", "rdma/hca_shared"])
 def test_good_resources(name: str):
-    assert resource_fault(name) is None
+    assert found(Cohort("a", None, (group(Quota(1), name),))) == []
 
 
-@pytest.mark.parametrize("name", ["", "/gpu", "a/b/", "A.com/gpu", "g pu", "x" * 64, "-a"])
+@pytest.mark.parametrize("name", ["/gpu", "a/b/", "A.com/gpu", "g pu", "x" * 64, "-a"])
 def test_bad_resources_are_refused(name: str):
-    assert "is no valid resource" in (resource_fault(name) or "")
+    ((field, message),) = found(Cohort("a", None, (group(Quota(1), name),)))
+    assert "spec.resourceGroups[0].coveredResources[0]" == field
+    assert "is no valid resource" in message
 
 
 def test_names_of_nodes_parents_and_flavors_are_checked():
