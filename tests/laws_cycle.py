@@ -142,7 +142,7 @@ def _parts_of(before: Snapshot, eviction: Eviction) -> list[set[tuple[str, str]]
 
 
 def check_victims_found(random: Random, cycles: int) -> int:
-    """Who has a right to room waits only where no victims that may be taken would do.
+    """A gang with a right to room waits only where no victims that may be taken would do.
 
     How many gangs could be asked: all else that has a guarantee runs. No gang is elastic, as one
     that could shrink to its quota is protected.

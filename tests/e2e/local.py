@@ -110,7 +110,7 @@ class Local(Served):
         return name
 
     def finish(self, *names: str, how: signal.Signals = FINISH) -> None:
-        """Let the tasks of workflows end by themselves, and wait until the workflows are over."""
+        """Let the tasks of workflows end by themselves, and wait for the workflows to finish."""
         for name in names:
             self.signal(name, how)
         self.over(*names)
@@ -197,7 +197,7 @@ class Local(Served):
     def until(
         self, condition: Callable[[], bool], shown: Callable[[], object] | None = None
     ) -> None:
-        """Wait for something that must come about."""
+        """Wait for a condition that must come true."""
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < deadline, shown() if shown else "it did not come about"
@@ -216,7 +216,7 @@ class Local(Served):
         self.until(lambda: self.waits(*names), lambda: self.shown(*names))
 
     def over(self, *names: str) -> None:
-        """Wait until workflows are over, and nothing of them runs."""
+        """Wait until workflows have finished, and nothing of them runs."""
         self.until(
             lambda: not any(status in ALIVE for status in self.statuses(*names)),
             lambda: self.shown(*names),
@@ -224,7 +224,7 @@ class Local(Served):
         self.until(lambda: not self.processes(*names), lambda: self.processes(*names))
 
     def shown(self, *names: str) -> object:
-        """What a person would look at if something did not come about."""
+        """What a person would look at if a condition did not come true."""
         return {
             name: (found["status"], found["failure_message"], self.tasks(name), self.log(name))
             for name in names
@@ -249,7 +249,7 @@ class Local(Served):
                 self.osmo("pool", "update", name, "--quota", "0")
 
     def alive(self) -> list[str]:
-        """The workflows that are not over."""
+        """The workflows that have not finished."""
         page = self.client.workflows.list(limit=1_000, query={"statuses": list(ALIVE)})
         return [each.name for each in page.workflows]
 

@@ -62,7 +62,7 @@ class Served:
         return guest
 
     def osmo(self, *arguments: str) -> Ended:
-        """Run a command, whatever becomes of it."""
+        """Run a command; it may fail."""
         done = subprocess.run(
             [*self._program, *arguments],
             env=self._environment,
@@ -125,7 +125,7 @@ class Served:
         }
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something that must come about."""
+        """Wait for a condition that must come true."""
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < deadline, "it did not come about"

@@ -8,7 +8,7 @@ from tests.api.fuzzing import PEOPLE, Fuzzed
 from tests.api.served import Served
 
 EXAMPLES = 3
-#: Those who come through to the most; what PostgreSQL refuses, SQLite may take.
+#: The users with the most rights; what PostgreSQL refuses, SQLite may take.
 ON_POSTGRESQL = ("writer", "manager")
 
 

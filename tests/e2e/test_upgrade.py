@@ -218,7 +218,7 @@ def assert_goes_on(local: Local, name: str) -> None:
 
 
 def assert_people(local: Local, site: Site) -> None:
-    """An old token is good for what it was good for, and an old credential is handed to tasks."""
+    """An old token allows what it allowed before, and tasks get an old credential."""
     alice = Local(local.address, site.token, local.folder, GPUS)
     read = task("main", 'cat {{input:0}}/file; echo "it says $WORD"')
     read["inputs"] = [{"url": "s3://team/run"}]

@@ -155,7 +155,7 @@ class Reader:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Reader]:
-    """A reader who follows the page, and tidies up."""
+    """A reader who follows the page, and cleans up."""
     reader = Reader(folder)
     try:
         yield reader

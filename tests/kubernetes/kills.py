@@ -48,7 +48,7 @@ def spec(number: int, run_ms: int) -> dict[str, Any]:
 
 
 def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
-    """Let all of it happen, until every group is over; the names of the workflows."""
+    """Play the load, until every group has finished; the names of the workflows."""
     chance = random.Random(load.seed)
     server = host.start()
     server.pool("low", 0)
@@ -142,7 +142,7 @@ def _twice(made: Iterable[Asked]) -> Iterable[str]:
 
 
 def _overcommitted(asked: Iterable[Asked], capacity: dict[str, int]) -> Iterable[str]:
-    """Add up what is on each node: from a pod's creation until its kubelet says that it is over."""
+    """Add up what is on each node: from a pod's creation until its kubelet reports its end."""
     held: dict[str, tuple[str, int]] = {}
     used: Counter[str] = Counter()
     faults: list[str] = []

@@ -41,7 +41,7 @@ class Clustered(Local):
         return sorted(found, key=_submission)
 
     def processes(self, *names: str) -> list[Process]:
-        """The pods that are not over, as if each were a process."""
+        """The pods that have not ended, as if each were a process."""
         wanted = {attempt for name in names for attempt in self._attempts(name)}
         found: list[Process] = []
         first = 0
@@ -81,7 +81,7 @@ class Clustered(Local):
             self.admin.patch(PODS, pod, {"metadata": {"annotations": said}}, self.namespace)
 
     def over(self, *names: str) -> None:
-        """Wait until workflows are over, and their pods are deleted."""
+        """Wait until workflows have finished, and their pods are deleted."""
         super().over(*names)
         wanted = {attempt for name in names for attempt in self._attempts(name)}
         self.until(lambda: not wanted & {attempt_of(pod) for pod in self.pods()}, self.pods)
@@ -117,7 +117,7 @@ class ClusterHosting(Hosting):
         return made
 
     def close(self) -> None:
-        """Let go of what asked the apiserver."""
+        """Close the client of the apiserver."""
         if self._admin is not None:
             self._admin.close()
 

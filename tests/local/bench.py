@@ -93,7 +93,7 @@ class Bench:
         return found[0] if found else None
 
     def wait(self, attempt: str, *sights: Sight) -> Observation:
-        """Until it is seen like this."""
+        """Wait until it is seen like this."""
 
         def found() -> Observation | None:
             seen = self.see(attempt)
@@ -125,7 +125,7 @@ class Bench:
             position = part.position
 
     def wait_text(self, attempt: str, last: str) -> list[str]:
-        """Until this is the last line of its log; all lines."""
+        """Wait until this is the last line of its log; all lines."""
 
         def found() -> list[str] | None:
             texts = self.texts(attempt)

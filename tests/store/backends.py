@@ -1,4 +1,4 @@
-"""Virtual backends with a temper, for tests of what control does about them."""
+"""Virtual backends that misbehave, for tests of what control does about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Grudging(VirtualBackend):
         super().stop(Stop(attempts or tuple(sorted(told & set(self._attempts))), ""))
 
     def show(self, attempt: str, sight: Sight, exit_code: int | None = None, **fields) -> None:
-        """Say something else of an attempt than what a virtual one would."""
+        """Report another state of an attempt than a virtual backend would."""
         at_ms = self._now_ms()
         self._seen[attempt] = Observation(attempt, sight, at_ms, exit_code, **fields)
 

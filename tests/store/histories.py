@@ -50,7 +50,7 @@ class Run:
 
 
 class Moody:
-    """Tasks that start, end, fail, vanish and obey when they feel like it."""
+    """Tasks that start, end, fail, vanish and obey at random."""
 
     name = "default"
     machine = None
@@ -102,7 +102,7 @@ class Moody:
             self.runs.pop(attempt, None)
 
     def step(self) -> None:
-        """Let a little time go by."""
+        """Let a little time pass."""
         for run in self.runs.values():
             if run.alive:
                 self._move(run, self.random.random())

@@ -1,4 +1,4 @@
-"""Backends that belong to a machine: who speaks for them, without processes."""
+"""Backends that belong to a machine: which server speaks for them, without processes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ GPU = FlavorResource("any", "gpu")
 
 
 def turns(cohorts: list[Cohort], queues: list[Queue], count: int, **heads: int) -> list[str]:
-    """Who gets the first turns, if everybody has heads enough, of one GPU each unless said."""
+    """The queues that get the first turns, if each has enough gangs, of one GPU each by default."""
     tree = QuotaTree.of(cohorts, queues)
     left = {each.name: count for each in queues}
 

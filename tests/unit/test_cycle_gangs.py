@@ -48,7 +48,7 @@ def test_no_gang_passes_one_that_waits_for_quota_also_where_the_queue_is_the_who
 
 
 def test_no_gang_waits_behind_one_that_no_node_is_large_enough_for() -> None:
-    """It has no quota now, and would have no place when it had; others would wait in vain."""
+    """It has no quota now, and would have no place when it had; others would wait for nothing."""
     nodes = [node("n", 2), node("m", 2)]
     running, small = gang("run", "q", on="n"), gang("small", "q", at=1)
     for large, expected in (

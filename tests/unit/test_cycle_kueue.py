@@ -1,4 +1,4 @@
-"""One cycle under Kueue's rules: who is looked at, in what order, what each gets and why not."""
+"""One cycle under Kueue's rules: which heads, in what order, what each gets and why not."""
 
 from __future__ import annotations
 

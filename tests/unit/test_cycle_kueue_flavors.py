@@ -1,4 +1,4 @@
-"""The choice of flavors: which suit, which can be had and how, where a search stops and resumes."""
+"""The choice of flavors: which suit, which are free and how, where a search stops and resumes."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_who_is_passed_over_goes_on_behind_the_flavor_that_it_tried() -> None:
 
 
 def test_who_has_flavors_left_to_try_is_not_parked() -> None:
-    """It could reclaim the first flavor; but there is no disk, so that it would be in vain."""
+    """It could reclaim the first flavor; but there is no disk, so that would not help."""
     queues = [
         queue(
             "q",

@@ -1,4 +1,4 @@
-"""The tree as a cycle walks it: who borrows below a cohort, how far up a request reaches."""
+"""The tree as a cycle walks it: what borrows below a cohort, how far up a request reaches."""
 
 from __future__ import annotations
 

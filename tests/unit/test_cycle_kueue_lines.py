@@ -33,7 +33,7 @@ def _parked(name: str, **fields: object) -> Plan:
 
 
 def _active(lines: Lines) -> set[str]:
-    """Who would be looked at, taken from the lines' own answer to a cycle with endless quota."""
+    """The gangs that a cycle with endless quota would look at, by the lines' own answer."""
     names = list(lines.waiting)
     found: set[str] = set()
     while True:

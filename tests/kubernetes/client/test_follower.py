@@ -134,7 +134,7 @@ def test_a_watch_that_falls_silent_is_asked_for_again(
     connect: Callable[..., Client],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A connection of which only this half is left looks like this: nothing comes, for ever.
+    # A connection of which only this half is left looks like this: nothing ever comes.
     monkeypatch.setattr(bough.kube.client, "WATCH_SILENCE_S", 1.0)
     mirror = Mirror(connect(timeout_s=5.0), fresh)
     mirror.follower.start()
