@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from bough.kube.access import Access, FixedCredential, Text
-from bough.kube.client import Client
+from bough.kube.client import KubeClient
 from bough.kube.connections import Connections
 from tests.kubernetes.bed.certificates import write_certificates
 
@@ -155,13 +155,13 @@ def connections_to(access: Access, **options: Any) -> Connections:
     return _opened[-1]
 
 
-def client_with(access: Access, **options: Any) -> Client:
-    client = Client(access, **{"timeout_s": SOON_S, **options})
+def client_with(access: Access, **options: Any) -> KubeClient:
+    client = KubeClient(access, **{"timeout_s": SOON_S, **options})
     _opened.append(client._connections)
     return client
 
 
-def client_of(server: ScriptedApiserver, timeout_s: float = SOON_S) -> Client:
+def client_of(server: ScriptedApiserver, timeout_s: float = SOON_S) -> KubeClient:
     return client_with(access_to(server), timeout_s=timeout_s)
 
 

@@ -5,8 +5,10 @@ What happened is judged by the log of the apiserver, and not by what Bough says 
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections import Counter, defaultdict
@@ -14,11 +16,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from bough.errors import BoughError
 from tests.e2e.local import gang, resources
 from tests.kubernetes.bed.audit import Asked, read_audit
 from tests.kubernetes.bed.cluster import Bed
-from tests.kubernetes.served import ClusterHosting, attempt_of, gpus_of
+from tests.kubernetes.served import ClusterHosting, attempt_of, clustered, gpus_of
 
 #: Tasks of a group.
 SIZE = 8
@@ -32,7 +36,33 @@ class Load(NamedTuple):
     kills: int
     #: How often the apiserver, and etcd, are restarted.
     restarts: int
-    seed: int = 0
+    seed: int = int(os.environ.get("BOUGH_KILLS_SEED", "0"))
+
+
+def live_and_judge(
+    bed: Bed, folder: Path, database: str, load: Load, request: pytest.FixtureRequest
+) -> None:
+    """Let all of it happen on one database; nothing is lost, made twice, or left in part."""
+    address = None
+    if database == "postgresql":
+        address = request.getfixturevalue("postgres").make(migrated=False)
+    namespace = f"kills-{database}"
+    with clustered(folder, bed, namespace, database=address) as host:
+        names = live_through(host, bed, load)
+        server = host.start()
+
+        assert load.groups == len(names) == len(set(names))
+        assert {"COMPLETED"} == set(server.statuses(*names)), server.shown(*names)
+        ends = {
+            each.status
+            for name in names
+            for attempts in server.tasks(name).values()
+            for each in attempts
+        }
+        assert {"COMPLETED", "FAILED_PREEMPTED"} == ends - {"RESCHEDULED"}, ends
+        server.until(lambda: not server.pods(), server.pods)
+    capacity = {f"node-{number}": 8 for number in range(8)}
+    assert [] == judge(bed, namespace, capacity)
 
 
 def spec(number: int, run_ms: int) -> dict[str, Any]:
@@ -48,7 +78,7 @@ def spec(number: int, run_ms: int) -> dict[str, Any]:
 
 
 def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
-    """Play the load, until every group has finished; the names of the workflows."""
+    """Let all of it happen, until every group is over; the names of the workflows."""
     chance = random.Random(load.seed)
     server = host.start()
     server.pool("low", 0)
@@ -60,7 +90,8 @@ def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
     def feed() -> None:
         for number in range(load.groups):
             low = chance.random() < 0.7
-            text = Path(server.write(spec(number, chance.randint(500, 4_000)))).read_text()
+            run_ms = chance.randint(3_000, 12_000) if low else chance.randint(500, 4_000)
+            text = Path(server.write(spec(number, run_ms))).read_text()
             while not enough.is_set():
                 try:
                     pool, priority = ("low", "LOW") if low else ("team", "NORMAL")
@@ -75,6 +106,8 @@ def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
     feeding = threading.Thread(target=feed, daemon=True)
     feeding.start()
     try:
+        # At first more than there is room for, so that some are preempted.
+        server.until(lambda: len(names) >= load.groups // 4, lambda: names)
         _disturb(host, bed, load, chance)
         feeding.join(PATIENCE_S)
         assert not feeding.is_alive(), "not everything could be submitted"
@@ -107,87 +140,113 @@ def _disturb(host: ClusterHosting, bed: Bed, load: Load, chance: random.Random) 
 # The judge
 
 
+class Life(NamedTuple):
+    """One pod, from its creation until its kubelet said that it is over, in versions of etcd."""
+
+    attempt: str
+    group: str
+    task: str
+    retry: int
+    node: str
+    gpus: int
+    begun: int
+    #: `None`: nothing says that it ended.
+    over: int | None
+
+
 def judge(bed: Bed, namespace: str, capacity: dict[str, int]) -> list[str]:
     """All that must never happen and did, by the log of the apiserver."""
-    told = [each for each in read_audit(bed.audit_log) if each.namespace == namespace]
-    asked = list(_with_untold(told))
-    made = [each for each in asked if _is(each, "create", "pods")]
+    asked = [each for each in read_audit(bed.audit_log) if each.namespace == namespace]
+    lives = read_lives(asked)
     return [
-        *_twice(made),
-        *_overcommitted(asked, capacity),
-        *_ownerless(asked),
-        *_partial(made),
+        *_twice(lives.values()),
+        *_overcommitted(lives.values(), capacity),
+        *_ownerless(asked, set(lives)),
+        *_partial(lives.values()),
     ]
 
 
-def _with_untold(asked: Iterable[Asked]) -> Iterable[Asked]:
-    """An apiserver that is killed tells nothing of pods that it just made: they are seen later."""
-    seen: set[str] = set()
+def read_lives(asked: Iterable[Asked]) -> dict[str, Life]:
+    """All pods, by uid.
+
+    Answers are logged in another order than that of what they answer, and an apiserver that is
+    killed does not log the last of them: what it did is seen in later answers.
+    """
+    told: dict[str, list[Asked]] = defaultdict(list)
     for each in asked:
-        uid = each.answered.get("metadata", {}).get("uid")
-        if each.succeeded and each.answered.get("kind") == "Pod" and uid not in seen:
-            seen.add(uid)
-            if each.verb != "create":
-                yield each._replace(verb="create", resource="pods")
-        yield each
+        if each.succeeded and each.answered.get("kind") == "Pod":
+            told[each.answered["metadata"]["uid"]].append(each)
+    return {uid: _life(sorted(of, key=_version)) for uid, of in told.items()}
 
 
-def _is(each: Asked, verb: str, resource: str) -> bool:
-    return (each.verb, each.resource) == (verb, resource) and each.succeeded
+def _version(each: Asked) -> int:
+    """Some answers to a deletion have none: there nothing comes after."""
+    return int(each.answered["metadata"].get("resourceVersion", sys.maxsize))
 
 
-def _twice(made: Iterable[Asked]) -> Iterable[str]:
-    counts = Counter(attempt_of(each.answered) for each in made)
+def _life(told: list[Asked]) -> Life:
+    first = told[0].answered
+    labels = first["metadata"]["labels"]
+    return Life(
+        attempt_of(first),
+        labels["osmo.group_uuid"],
+        labels["osmo.task_name"],
+        int(labels["osmo.retry_id"]),
+        first["spec"]["nodeName"],
+        gpus_of(first),
+        _version(told[0]),
+        _over(told),
+    )
+
+
+def _over(told: list[Asked]) -> int | None:
+    before = _version(told[0])
+    for each in told:
+        if each.answered["status"]["phase"] in ("Succeeded", "Failed"):
+            # If this is not how it ended, that was not logged: at some time after the last answer.
+            ends = each.resource == "pods/status"
+            return _version(each) if ends else before
+        if (each.verb, each.resource, each.user) == ("delete", "pods", "kwok"):
+            # Only the kubelets of the bed take a pod away at once.
+            return _version(each)
+        before = _version(each)
+    return None
+
+
+def _twice(lives: Iterable[Life]) -> Iterable[str]:
+    counts = Counter(each.attempt for each in lives)
     return [f"attempt {attempt} has {count} pods" for attempt, count in counts.items() if count > 1]
 
 
-def _overcommitted(asked: Iterable[Asked], capacity: dict[str, int]) -> Iterable[str]:
-    """Add up what is on each node: from a pod's creation until its kubelet reports its end."""
-    held: dict[str, tuple[str, int]] = {}
+def _overcommitted(lives: Iterable[Life], capacity: dict[str, int]) -> Iterable[str]:
+    """Add up what is on each node, in the order in which it came and went."""
+    moments = [(each.begun, each.node, each.gpus) for each in lives]
+    moments += [(each.over, each.node, -each.gpus) for each in lives if each.over is not None]
     used: Counter[str] = Counter()
     faults: list[str] = []
-    for each in asked:
-        if _is(each, "create", "pods"):
-            node = each.answered["spec"]["nodeName"]
-            held[each.name] = (node, gpus_of(each.answered))
-            used[node] += held[each.name][1]
-            if used[node] > capacity[node]:
-                faults.append(f"{node} has {used[node]} of {capacity[node]} GPUs, by {each.name}")
-        elif each.name in held and _ends(each):
-            node, gpus = held.pop(each.name)
-            used[node] -= gpus
+    for version, node, gpus in sorted(moments):
+        used[node] += gpus
+        if used[node] > capacity[node]:
+            faults.append(f"{node} has {used[node]} of {capacity[node]} GPUs at {version}")
     return faults
 
 
-def _ends(each: Asked) -> bool:
-    if not each.succeeded:
-        return False
-    if each.resource == "pods/status":
-        return each.sent.get("status", {}).get("phase") in ("Succeeded", "Failed")
-    # Only the kubelets of the bed take a pod away at once.
-    return (each.verb, each.resource, each.user) == ("delete", "pods", "kwok")
-
-
-def _ownerless(asked: Iterable[Asked]) -> Iterable[str]:
+def _ownerless(asked: Iterable[Asked], uids: set[str]) -> Iterable[str]:
     """A pod's identity is known only once it is there: a Secret that names one came after it."""
-    asked = list(asked)
-    uids = {each.answered["metadata"]["uid"] for each in asked if _is(each, "create", "pods")}
     faults: list[str] = []
     for each in asked:
-        if _is(each, "create", "secrets"):
+        if (each.verb, each.resource) == ("create", "secrets") and each.succeeded:
             owners = {one["uid"] for one in each.sent["metadata"].get("ownerReferences", ())}
             if not owners or owners - uids:
                 faults.append(f"Secret {each.name} has no pod that it goes with")
     return faults
 
 
-def _partial(made: Iterable[Asked]) -> Iterable[str]:
+def _partial(lives: Iterable[Life]) -> Iterable[str]:
     """The last attempts of a group are all of them, and of the same number."""
     groups: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for each in made:
-        labels = each.answered["metadata"]["labels"]
-        retry = int(labels["osmo.retry_id"])
-        groups[labels["osmo.group_uuid"]][retry].add(labels["osmo.task_name"])
+    for each in lives:
+        groups[each.group][each.retry].add(each.task)
     return [
         f"group {group} ran with {len(tasks)} of {SIZE} tasks at last"
         for group, retries in groups.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.kube.objects import Pod
+from bough.kube.objects import KubePod
 from bough.model.backend import Launch, Start
 from bough.model.task_template import TaskTemplate
 
@@ -13,7 +13,7 @@ UUID = "0123456789abcdef0123456789abcdef"
 ATTEMPT = f"{UUID}/2"
 
 
-def pod(phase: str = "Running", **status: object) -> Pod:
+def pod(phase: str = "Running", **status: object) -> KubePod:
     """A pod of ours as the apiserver tells it; `state` is that of its task's container."""
     state = status.pop("state", None)
     deleted = status.pop("deleted", None)
@@ -26,7 +26,7 @@ def pod(phase: str = "Running", **status: object) -> Pod:
     if deleted:
         metadata |= {"deletionTimestamp": "2026-01-31T23:59:59Z"}
     body = {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase, **status}}
-    return msgspec.convert(body, Pod)
+    return msgspec.convert(body, KubePod)
 
 
 def ended(code: int, **more: object) -> dict[str, object]:

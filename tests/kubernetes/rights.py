@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from bough.kube.client import Client, Patch
+from bough.kube.client import KubeClient, Patch
 from bough.kube.objects import Kind, untyped
 from tests.kubernetes.bed.cluster import Bed
 
@@ -25,7 +25,7 @@ _KINDS: dict[str, Kind[dict[str, object]]] = {
 }
 
 
-def apply_manifest(admin: Client, namespace: str = NAMESPACE) -> None:
+def apply_manifest(admin: KubeClient, namespace: str = NAMESPACE) -> None:
     """As `kubectl apply --server-side -f` does; a second time changes nothing."""
     text = re.sub(rf"\b{NAMESPACE}\b", namespace, MANIFEST.read_text())
     for document in yaml.safe_load_all(text):
@@ -35,7 +35,7 @@ def apply_manifest(admin: Client, namespace: str = NAMESPACE) -> None:
         admin.patch(kind, meta["name"], document, where, Patch.APPLY, manager="deploy")
 
 
-def kubeconfig_of_bough(bed: Bed, admin: Client, namespace: str = NAMESPACE) -> Path:
+def kubeconfig_of_bough(bed: Bed, admin: KubeClient, namespace: str = NAMESPACE) -> Path:
     """A kubeconfig with a token of the service account, as a pod of it would have."""
     apply_manifest(admin, namespace)
     asked: dict[str, object] = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}

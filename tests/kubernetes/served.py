@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bough.kube.client import Client
-from bough.kube.failures import NotFound
+from bough.kube.client import KubeClient
+from bough.kube.failures import KubeNotFound
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import PODS
 from tests.e2e.local import FAIL, FINISH, Hosting, Local, Process
@@ -33,7 +33,7 @@ class Clustered(Local):
 
     bed: Bed
     namespace: str
-    admin: Client
+    admin: KubeClient
 
     def pods(self) -> list[dict[str, Any]]:
         """All pods of the server that are there, in the order of their workflows."""
@@ -77,7 +77,7 @@ class Clustered(Local):
 
     def annotate(self, pod: str, said: dict[str, str]) -> None:
         """Tell the kubelets of the bed something about a pod, if it is still there."""
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(KubeNotFound):
             self.admin.patch(PODS, pod, {"metadata": {"annotations": said}}, self.namespace)
 
     def over(self, *names: str) -> None:
@@ -93,13 +93,13 @@ class ClusterHosting(Hosting):
     def __init__(self, folder: Path, bed: Bed, kube_namespace: str, **options: Any) -> None:
         self.bed = bed
         self.namespace = kube_namespace
-        self._admin: Client | None = None
+        self._admin: KubeClient | None = None
         gpus = sum(
             int(each["status"]["allocatable"].get(GPU, 0))
             for each in bed.ask("GET", "/api/v1/nodes")["items"]
         )
         # It runs with the rights of deploy/rights.yaml, and no others.
-        with contextlib.closing(Client(find_access(str(bed.kubeconfig)))) as admin:
+        with contextlib.closing(KubeClient(find_access(str(bed.kubeconfig)))) as admin:
             kubeconfig = kubeconfig_of_bough(bed, admin, kube_namespace)
         more = ("--backend", "kubernetes", "--kubeconfig", str(kubeconfig))
         more += ("--kube-namespace", kube_namespace, *options.pop("more", ()))
@@ -112,7 +112,7 @@ class ClusterHosting(Hosting):
         made = Clustered(local.address, local.token, self.folder, self._gpus)
         made.bed, made.namespace = self.bed, self.namespace
         if self._admin is None:
-            self._admin = Client(find_access(str(self.bed.kubeconfig)))
+            self._admin = KubeClient(find_access(str(self.bed.kubeconfig)))
         made.admin = self._admin
         return made
 

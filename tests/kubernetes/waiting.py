@@ -11,7 +11,7 @@ T = TypeVar("T")
 PATIENCE_S = 240.0
 
 
-def wait_for(look: Callable[[], T], what: str = "it") -> T:
+def wait_for(look: Callable[[], T | None], what: str = "it") -> T:
     """What `look` returns once it is true."""
     until = time.monotonic() + PATIENCE_S
     while not (seen := look()):

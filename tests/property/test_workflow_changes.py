@@ -93,7 +93,7 @@ def release(change: WorkflowChange, task: Task, draw) -> None:
 def see(change: WorkflowChange, task: Task, draw) -> None:
     sights = [Sight.ENDED, Sight.LOST]
     if task.status is TaskStatus.INITIALIZING:
-        sights += [Sight.RUNNING, Sight.UNSTARTABLE]
+        sights += [Sight.RUNNING, Sight.STUCK, Sight.UNSTARTABLE]
     sight = draw(st.sampled_from(sights))
     code = draw(st.sampled_from(CODES)) if sight is Sight.ENDED else None
     # It may have ended before it was told to.

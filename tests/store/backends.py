@@ -28,7 +28,12 @@ class Grudging(VirtualBackend):
     def let_go(self, *attempts: str) -> None:
         """Let these end that were told to, or all."""
         told = {each for stop in self.stops for each in stop.attempts}
-        super().stop(Stop(attempts or tuple(sorted(told & set(self._attempts))), ""))
+        ended = attempts or tuple(sorted(told & set(self._attempts)))
+        for attempt in ended:
+            seen = self._seen.get(attempt)
+            if seen is not None and seen.sight is Sight.STUCK:
+                del self._seen[attempt]
+        super().stop(Stop(ended, ""))
 
     def show(self, attempt: str, sight: Sight, exit_code: int | None = None, **fields) -> None:
         """Report another state of an attempt than a virtual backend would."""

@@ -198,24 +198,55 @@ def test_a_gang_of_which_one_cannot_be_started_may_be_tried_again(slow):
     assert [T.RESCHEDULED, T.RUNNING] == history(slow, workflow, "task-1")
 
 
+@pytest.mark.parametrize("sight", [Sight.STUCK, Sight.UNSTARTABLE])
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
     [
+        (None, "FAILED_START_ERROR", 3003),
         (StartFault.IMAGE_PULL, "FAILED_IMAGE_PULL", 3003),
         (StartFault.TIMEOUT, "FAILED_START_TIMEOUT", 3005),
     ],
 )
-def test_why_a_gang_could_not_be_started_is_its_status(slow, fault, status, code):
+def test_why_a_gang_could_not_be_started_is_its_status(slow, sight, fault, status, code):
     workflow = slow.submit(0, "p", NORMAL, spec=gang_spec())
     slow.scheduler._decide()
     bad = slow.tasks(workflow)[1].attempt
-    slow.backend.show(bad, Sight.UNSTARTABLE, message="not there", fault=fault)
-    slow.settle()
-    slow.backend.let_go()
+    slow.backend.show(bad, sight, message="not there", fault=fault)
+    # First it, then the others of its group, are told to end.
+    for _ in range(2):
+        slow.settle()
+        slow.backend.let_go()
     slow.settle()
 
     assert Status(status) is slow.status(workflow)
     assert {(T(status), code)} == {(task.status, task.exit_code) for task in slow.tasks(workflow)}
+
+
+def test_what_is_stuck_holds_its_place_and_is_told_to_end_after_that_is_stored(slow):
+    workflow = slow.submit(0, "p", NORMAL, spec=gang_spec())
+    slow.scheduler._decide()
+    stuck = slow.tasks(workflow)[1].attempt
+    slow.backend.show(stuck, Sight.STUCK, message="not there", fault=StartFault.TIMEOUT)
+    slow.settle()
+
+    (found,) = [task for task in slow.tasks(workflow) if task.attempt == stuck]
+    assert (T.INITIALIZING, "stuck_start_timeout") == (found.status, found.releasing)
+    assert "not there" == found.failure_message
+
+
+def test_what_is_stuck_may_be_tried_again(slow):
+    changes = {"default_exit_actions": {"RESCHEDULE": "3003"}}
+    settings.patch_workflow_settings(slow.site, slow.admin, changes)
+    workflow = slow.submit(0, "p", NORMAL, spec=gang_spec())
+    slow.scheduler._decide()
+    slow.backend.show(slow.tasks(workflow)[1].attempt, Sight.STUCK)
+    for _ in range(2):
+        slow.settle()
+        slow.backend.let_go()
+    slow.settle()
+
+    assert [(1, T.RUNNING)] * 3 == now(slow, workflow)
+    assert [T.RESCHEDULED, T.RUNNING] == history(slow, workflow, "task-1")
 
 
 def test_what_a_task_waits_for_while_it_is_started_is_read_until_it_runs(slow):

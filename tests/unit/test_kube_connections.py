@@ -13,7 +13,7 @@ import pytest
 
 from bough.kube.access import Access, FixedCredential, Text
 from bough.kube.connections import BUSY_TRIES, Request
-from bough.kube.failures import Busy, Conflict, Gone, NotFound, Refused, Unreachable
+from bough.kube.failures import Busy, Gone, KubeConflict, KubeNotFound, KubeRefused, Unreachable
 from bough.kube.objects import PODS
 from tests.kubernetes.bed.certificates import write_certificates
 from tests.scripted_apiserver import (
@@ -160,15 +160,15 @@ def test_an_answer_that_is_no_object_is_said_to_be_none(tmp_path: Path, garbage:
 @pytest.mark.parametrize(
     ("status", "reason", "failure"),
     [
-        (404, "NotFound", NotFound),
-        (409, "Conflict", Conflict),
+        (404, "NotFound", KubeNotFound),
+        (409, "Conflict", KubeConflict),
         (410, "Expired", Gone),
-        (403, "Forbidden", Refused),
-        (500, "InternalError", Refused),
+        (403, "Forbidden", KubeRefused),
+        (500, "InternalError", KubeRefused),
     ],
 )
 def test_a_refusal_keeps_its_status_its_reason_and_its_words(
-    tmp_path: Path, status: int, reason: str, failure: type[Refused]
+    tmp_path: Path, status: int, reason: str, failure: type[KubeRefused]
 ) -> None:
     with (
         ScriptedApiserver(tmp_path, lambda e: e.refuse(status, reason, "words")) as server,
@@ -191,7 +191,7 @@ def test_a_refusal_by_something_that_is_no_apiserver_is_told_as_it_came(tmp_path
 
     with (
         ScriptedApiserver(tmp_path, answer) as server,
-        pytest.raises(Refused, match="bad gateway") as raised,
+        pytest.raises(KubeRefused, match="bad gateway") as raised,
     ):
         client_of(server).get(PODS, "a", "x")
     assert 502 == raised.value.status

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bough.kube.back_off import BackOff
-from bough.kube.client import EventKind
+from bough.kube.client import WatchEventKind
 from bough.kube.objects import PODS
 from bough.kube.watching import Follower, Relisted
 from tests.scripted_apiserver import (
@@ -84,7 +84,7 @@ def test_a_watch_that_breaks_goes_on_from_the_last_version_without_a_list(tmp_pa
         over.set()
         follower.stop()
     told = [(e.kind, e.object.metadata.name) for e in heard if not isinstance(e, Relisted)]  # type: ignore[attr-defined]
-    assert [(EventKind.ADDED, "a"), (EventKind.DELETED, "a")] == told
+    assert [(WatchEventKind.ADDED, "a"), (WatchEventKind.DELETED, "a")] == told
     versions = [path.partition("resourceVersion=")[2][:2] for _, path in server.asked[:3]]
     assert ["", "1&", "7&"] == versions
 
@@ -101,7 +101,7 @@ def test_a_bookmark_of_pods_has_a_version_and_fields_that_are_null(tmp_path: Pat
 
     with ScriptedApiserver(tmp_path, answer) as server:
         events = list(client_of(server).watch(PODS, "1"))
-    assert [(EventKind.BOOKMARK, "7")] == [(event.kind, event.version) for event in events]
+    assert [(WatchEventKind.BOOKMARK, "7")] == [(event.kind, event.version) for event in events]
 
 
 def test_an_event_of_a_kind_that_is_not_known_is_passed_over(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_an_event_of_a_kind_that_is_not_known_is_passed_over(tmp_path: Path) -> 
 
     with ScriptedApiserver(tmp_path, answer) as server:
         events = list(client_of(server).watch(PODS, "1"))
-    assert [(EventKind.ADDED, "2")] == [(event.kind, event.version) for event in events]
+    assert [(WatchEventKind.ADDED, "2")] == [(event.kind, event.version) for event in events]
 
 
 def test_a_version_that_is_too_old_makes_it_list_again(tmp_path: Path) -> None:

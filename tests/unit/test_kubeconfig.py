@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from bough.errors import BoughError, Invalid, Unauthenticated
-from bough.kube.access import Access, Credential, read_address
+from bough.kube.access import Access, KubeCredential, read_address
 from bough.kube.kubeconfig import find_access
 from tests.kubernetes.bed.certificates import write_certificates, write_client_certificate
 
@@ -56,7 +56,7 @@ def test_the_current_context_says_where_and_who(tmp_path: Path) -> None:
     access = access_by(write_config(tmp_path / "config", {"token": "secret"}))
 
     assert ("127.0.0.1", 6443) == (access.address.hostname, access.address.port)
-    assert Credential("secret") == access.credentials.credential()
+    assert KubeCredential("secret") == access.credentials.credential()
     assert "ns-here" == access.namespace
 
 
@@ -136,7 +136,7 @@ def test_an_authority_without_certificates_is_refused(tmp_path: Path) -> None:
     )
 
     with pytest.raises(Invalid, match="certificate-authority: no certificates"):
-        access.context(Credential())
+        access.context(KubeCredential())
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_plugin_is_asked_once_while_its_token_is_valid(tmp_path: Path) -> None
     plugin = write_plugin(tmp_path, printed(token="t", expirationTimestamp="2999-01-01T00:00:00Z"))
     source = access_by(write_config(tmp_path / "config", {"exec": plugin})).credentials
 
-    assert [Credential("t")] * 3 == [source.credential() for _ in range(3)]
+    assert [KubeCredential("t")] * 3 == [source.credential() for _ in range(3)]
     assert 1 == runs(tmp_path)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bough.backends.kubernetes.names import attempt_of, dns_name, label_value, pod_name
 from bough.backends.kubernetes.node_view import offered, used
-from bough.backends.kubernetes.pod_manifest import Unstartable, make_objects
-from bough.kube.objects import Node, Pod
+from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
+from bough.kube.objects import KubeNode, KubePod
 from bough.model.cluster import Resources
 from bough.model.task_template import CredentialUse, FileSpec, TaskTemplate
 from tests.kubernetes.pods import ATTEMPT, SITE, UUID, launch, start
@@ -45,7 +45,7 @@ def test_a_pod_is_what_its_task_asks_for_on_the_node_of_the_plan():
 
 
 def test_a_pod_says_by_labels_of_which_site_attempt_and_workflow_it_is():
-    pod = msgspec.convert(made(launch(labels={"team": "blue"})).pod, Pod)
+    pod = msgspec.convert(made(launch(labels={"team": "blue"})).pod, KubePod)
 
     assert ATTEMPT == attempt_of(pod, SITE)
     assert attempt_of(pod, "another") is None
@@ -86,6 +86,7 @@ def test_tasks_of_a_group_find_each_other_by_a_service():
     spec = TaskTemplate("ubuntu", ("connect", "{{host:Work_er}}:80"))
     objects = made(launch("lead", spec=spec), launch("Work_er"))
 
+    assert objects.service is not None
     assert "g-g1" == objects.service["metadata"]["name"]
     assert {"osmo.group_uuid": "g1", "bough.site": SITE} == objects.service["spec"]["selector"]
     assert ("lead", "g-g1") == (objects.pod["spec"]["hostname"], objects.pod["spec"]["subdomain"])
@@ -108,7 +109,7 @@ def test_files_and_credentials_are_in_secrets_that_the_pod_owns():
     )
     objects = made(launch(spec=spec, secrets={"hub": {"token": "s3cret", "user": "ann"}}))
     name = objects.name
-    owner = msgspec.convert({"metadata": {"name": name, "uid": "u1"}}, Pod)
+    owner = msgspec.convert({"metadata": {"name": name, "uid": "u1"}}, KubePod)
 
     files = objects.secret(f"{name}-files", owner, SITE)
     assert [b"echo wf-1", b"\0\1"] == [base64.b64decode(each) for each in files["data"].values()]
@@ -137,7 +138,7 @@ def test_files_and_credentials_are_in_secrets_that_the_pod_owns():
     ],
 )
 def test_what_cannot_be_a_pod_says_which_field(spec, message):
-    with pytest.raises(Unstartable) as refused:
+    with pytest.raises(UnstartablePod) as refused:
         made(launch(spec=spec))
 
     assert message == str(refused.value)
@@ -177,7 +178,8 @@ def node(**fields):
         "conditions": [{"type": "Ready", "status": fields.pop("ready", "True")}],
     }
     return msgspec.convert(
-        {"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": fields, "status": status}, Node
+        {"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": fields, "status": status},
+        KubeNode,
     )
 
 
@@ -223,6 +225,6 @@ def test_what_a_pod_of_others_holds_is_its_peak():
         "initContainers": [asks("1"), asks("50m", restartPolicy="Always")],
         "overhead": {"memory": "1k"},
     }
-    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod)
+    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, KubePod)
 
     assert Resources(3, 1_000, 1_000, pods=1) == used(pod)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.backends.kubernetes.attempt_state import AttemptState
+from bough.backends.kubernetes.attempt_state import PodAttempt, Step
 from bough.backends.kubernetes.pod_view import PodSight, see, see_gone
 from bough.model.backend import Sight, StartFault
 from tests.kubernetes.pods import ATTEMPT, ended, pod, waiting
@@ -88,34 +88,56 @@ def test_what_is_gone_without_a_word_is_lost_unless_it_was_told_to_end():
     assert (Sight.ENDED, True) == (told.sight, told.told)
 
 
-def test_a_task_that_does_not_start_in_time_is_unstartable_once_its_pod_is_gone():
+def test_a_task_that_does_not_start_in_time_is_stuck_until_its_pod_is_gone():
     for reason, fault in (
         ("ImagePullBackOff", StartFault.IMAGE_PULL),
         ("CreateContainerConfigError", StartFault.TIMEOUT),
     ):
-        known = AttemptState(ATTEMPT)
+        known = PodAttempt(ATTEMPT)
         known.take(pod("Pending", state=waiting(reason, "why")), 1_000)
 
         assert not known.give_up(10_000, 10_999)
         assert known.give_up(10_000, 11_000)
-        assert Sight.STARTING is known.observed().sight
+        stuck = known.observed()
+        assert (Sight.STUCK, fault) == (stuck.sight, stuck.fault)
+        assert stuck.message.endswith(f"{reason}: why")
         known.take_gone(12_000)
         seen = known.observed()
         assert (Sight.UNSTARTABLE, fault, 12_000) == (seen.sight, seen.fault, seen.at_ms)
-        assert seen.message.endswith(f"{reason}: why")
+        assert seen.message == stuck.message
+
+
+def test_what_is_stuck_is_not_deleted_until_it_is_told_to_end():
+    known = PodAttempt(ATTEMPT)
+    known.take(pod("Pending", state=waiting("InvalidImageName", "no:such:name")), 1_000)
+    assert None is known.next_step()
+
+    known.stop_by_ms = 5_000
+
+    assert Step.END is known.next_step()
+
+
+def test_what_starts_at_last_is_not_stuck_any_more():
+    known = PodAttempt(ATTEMPT)
+    known.take(pod("Pending", state=waiting("ImagePullBackOff")), 1_000)
+    assert known.give_up(10_000, 11_000)
+
+    known.take(pod("Running", version="2"), 12_000)
+
+    assert Sight.RUNNING is known.observed().sight
 
 
 def test_an_image_that_will_never_be_there_is_not_waited_for():
-    known = AttemptState(ATTEMPT)
+    known = PodAttempt(ATTEMPT)
     known.take(pod("Pending", state=waiting("InvalidImageName", "no:such:name")), 1_000)
 
-    assert (Sight.STARTING, True) == (known.observed().sight, known.ending)
+    assert Sight.STUCK is known.observed().sight
     known.take_gone(2_000)
     assert StartFault.IMAGE_PULL is known.observed().fault
 
 
 def test_an_end_stands_whatever_is_seen_afterwards():
-    known = AttemptState(ATTEMPT)
+    known = PodAttempt(ATTEMPT)
     known.take(pod("Succeeded", state=ended(0)), 1_000)
     before = known.observed()
 
@@ -126,7 +148,7 @@ def test_an_end_stands_whatever_is_seen_afterwards():
 
 
 def test_what_is_older_than_what_is_known_is_no_news():
-    known = AttemptState(ATTEMPT)
+    known = PodAttempt(ATTEMPT)
     known.take(pod("Running", version="12"), 1_000)
 
     assert not known.take(pod("Pending", version="11"), 2_000)

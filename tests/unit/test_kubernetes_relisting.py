@@ -9,7 +9,7 @@ import pytest
 from bough.backends.kubernetes.backend import KubernetesBackend
 from bough.backends.kubernetes.options import KubernetesOptions
 from bough.kube.access import Access, FixedCredential
-from bough.kube.client import Client
+from bough.kube.client import KubeClient
 from bough.kube.watching import Relisted
 from bough.model.backend import Sight
 from tests.kubernetes.pods import SITE, pod
@@ -18,7 +18,7 @@ from tests.kubernetes.pods import SITE, pod
 @pytest.fixture
 def backend(tmp_path: Path) -> KubernetesBackend:
     """A backend that hears only what a test lets it hear."""
-    client = Client(Access("http://127.0.0.1:1", FixedCredential()))
+    client = KubeClient(Access("http://127.0.0.1:1", FixedCredential()))
     return KubernetesBackend(KubernetesOptions(tmp_path, SITE), client, lambda: 1_000)
 
 

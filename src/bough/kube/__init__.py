@@ -4,6 +4,7 @@ It knows nothing of pools, queues or tasks. In reading order:
 
 client          list, watch, create, delete, patch, bind, evict, log: one call for one request
 watching        list and watch for ever, whatever fails meanwhile
+pulse           whether the apiserver answers at all, also while watches are silent
 objects         pods, nodes and the others, as far as their fields matter to us
 failures        what the apiserver refuses, and what is lost on the way to it
 connections     connections that are kept, how many requests are in flight, how long they may take

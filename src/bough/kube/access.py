@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from bough.errors import Invalid
 
 
-class Credential(NamedTuple):
+class KubeCredential(NamedTuple):
     """What proves who we are: a token, a certificate, or neither."""
 
     token: str = ""
@@ -28,11 +28,11 @@ class Credential(NamedTuple):
 class CredentialSource(Protocol):
     """Provides the current credential."""
 
-    def credential(self) -> Credential:
+    def credential(self) -> KubeCredential:
         """The credential to use now; raises `Unauthenticated` if there is none."""
         ...
 
-    def refused(self, credential: Credential) -> bool:
+    def refused(self, credential: KubeCredential) -> bool:
         """The apiserver did not accept it; whether asking again may give another one."""
         ...
 
@@ -76,11 +76,13 @@ class FixedCredential:
         self._certificate = certificate or Text()
         self._key = key or Text()
 
-    def credential(self) -> Credential:
+    def credential(self) -> KubeCredential:
         """What the files say now."""
-        return Credential(self._token.read().strip(), self._certificate.read(), self._key.read())
+        return KubeCredential(
+            self._token.read().strip(), self._certificate.read(), self._key.read()
+        )
 
-    def refused(self, credential: Credential) -> bool:
+    def refused(self, credential: KubeCredential) -> bool:
         """Files may have been replaced in the same instant, and at the same size."""
         for text in (self._token, self._certificate, self._key):
             text.forget()
@@ -110,7 +112,7 @@ class Access:
         self._made_of: tuple[str, str, str] | None = None
         self._context: ssl.SSLContext | None = None
 
-    def context(self, credential: Credential) -> ssl.SSLContext | None:
+    def context(self, credential: KubeCredential) -> ssl.SSLContext | None:
         """How to verify the apiserver and to show a certificate; `None`: a plain connection.
 
         The same object as long as nothing changed, so that it tells when to connect anew.

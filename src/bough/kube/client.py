@@ -1,14 +1,14 @@
 """The calls of Kubernetes' API that Bough makes; each is one request, from any thread.
 
-    client = Client(find_access(kubeconfig=None, context=None))
+    client = KubeClient(find_access(kubeconfig=None, context=None))
     client.create(PODS, {"metadata": {"name": "a"}, "spec": {...}}, namespace="bough")
     listing = client.list(PODS, namespace="bough", labels="bough.site=3f")
     for event in client.watch(PODS, listing.version, namespace="bough"):
         ...
 
-What the apiserver refuses is raised as `failures.Refused` (NotFound, AlreadyExists, Conflict, Gone,
-Busy); if no answer came, `failures.Unreachable`. To follow a kind for ever, whatever fails
-meanwhile: `watching.Follower`.
+What the apiserver refuses is raised as `failures.KubeRefused` (KubeNotFound, AlreadyExists,
+KubeConflict, Gone, Busy); if no answer came, `failures.Unreachable`. To follow a kind for ever,
+whatever fails meanwhile: `watching.Follower`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 
 from bough.kube.access import Access
 from bough.kube.connections import Connections, Request, Stream
-from bough.kube.failures import Gone, Unreachable, read_refusal
+from bough.kube.failures import Gone, KubeFailure, Unreachable, read_refusal
 from bough.kube.objects import Kind
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Patch(StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
-class EventKind(StrEnum):
+class WatchEventKind(StrEnum):
     """What happened to an object that is watched."""
 
     ADDED = "ADDED"
@@ -59,10 +59,10 @@ class EventKind(StrEnum):
     BOOKMARK = "BOOKMARK"
 
 
-class Event(NamedTuple, Generic[T]):
+class WatchEvent(NamedTuple, Generic[T]):
     """One thing that happened; of a bookmark the object has only a version."""
 
-    kind: EventKind
+    kind: WatchEventKind
     object: T
     #: Where to continue a watch.
     version: str
@@ -76,7 +76,7 @@ class Listing(NamedTuple, Generic[T]):
     version: str
 
 
-class Client:
+class KubeClient:
     """One apiserver, as one user. At most `in_flight` requests at once, streams not counted."""
 
     def __init__(self, access: Access, in_flight: int = 16, timeout_s: float = 30.0) -> None:
@@ -126,7 +126,7 @@ class Client:
         fields: str = "",
         timeout_s: int = 300,
         opened: Callable[[Stream], object] | None = None,
-    ) -> Generator[Event[T]]:
+    ) -> Generator[WatchEvent[T]]:
         """What happens after `version`, until the apiserver ends it (after about `timeout_s`).
 
         Raises `Gone` if that version is too old, also in the middle. `opened` is given the stream,
@@ -251,10 +251,20 @@ class Client:
         finally:
             stream.release()
 
-    def ask(self, method: str, target: str, body: object = None) -> Any:
+    def is_ready(self) -> bool:
+        """Whether the apiserver says that it is ready; when it has just started it is not."""
+        try:
+            self._connections.ask(Request("GET", "/readyz"))
+        except KubeFailure:
+            return False
+        return True
+
+    def ask(
+        self, method: str, target: str, body: object = None, timeout_s: float | None = None
+    ) -> Any:
         """Any other request, such as GET /version: plain values in and out."""
         sent = b"" if body is None else msgspec.json.encode(body)
-        answer = self._connections.ask(Request(method, target, sent))
+        answer = self._connections.ask(Request(method, target, sent), timeout_s)
         return msgspec.json.decode(answer) if answer else None
 
     def _object(self, kind: Kind[T], request: Request) -> T:
@@ -315,24 +325,24 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
         raise Unreachable(f"the answer is not what Kubernetes sends: {error}") from None
 
 
-def _read_event(line: bytes, decoder: msgspec.json.Decoder[T]) -> Event[T] | None:
+def _read_event(line: bytes, decoder: msgspec.json.Decoder[T]) -> WatchEvent[T] | None:
     """The event of a line; kinds of events that we do not know are passed over."""
     told = _decode(_line_decoder, line)
     if told.type == "ERROR":
         raise read_refusal(0, told.object)
-    if told.type not in EventKind.__members__:
+    if told.type not in WatchEventKind.__members__:
         return None
-    if told.type == EventKind.BOOKMARK:
+    if told.type == WatchEventKind.BOOKMARK:
         # Its fields are there and null, as those of no object are.
         version = _decode(_versioned_decoder, told.object).metadata.resource_version
         plain = msgspec.json.encode({"metadata": {"resourceVersion": version}})
-        return Event(EventKind.BOOKMARK, _decode(decoder, plain), version)
+        return WatchEvent(WatchEventKind.BOOKMARK, _decode(decoder, plain), version)
     item = _decode(decoder, told.object)
     metadata = getattr(item, "metadata", None)
     version = getattr(metadata, "resource_version", None)
     if version is None:
         version = _decode(_versioned_decoder, told.object).metadata.resource_version
-    return Event(EventKind(told.type), item, version)
+    return WatchEvent(WatchEventKind(told.type), item, version)
 
 
 def _lines(stream: Stream) -> Iterator[bytes]:

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from bough.kube.access import Access, Credential
+from bough.kube.access import Access, KubeCredential
 from bough.kube.back_off import BackOff
-from bough.kube.failures import Busy, Refused, Unreachable, read_refusal
+from bough.kube.failures import Busy, KubeRefused, Unreachable, read_refusal
 
 #: How long a connection is kept idle; apiservers keep one for minutes, proxies for less.
 IDLE_S = 30.0
@@ -64,7 +64,7 @@ class Connections:
         self._most_resting = in_flight
 
     def ask(self, request: Request, timeout_s: float | None = None) -> bytes:
-        """The body of the answer; raises `Refused` or `Unreachable`."""
+        """The body of the answer; raises `KubeRefused` or `Unreachable`."""
         waiting = BackOff(first_s=0.5, most_s=_RETRY_AFTER_MOST_S)
         for attempt in range(BUSY_TRIES):
             try:
@@ -121,7 +121,7 @@ class Connections:
         return connection, response
 
     def _send_as(
-        self, request: Request, credential: Credential, timeout_s: float
+        self, request: Request, credential: KubeCredential, timeout_s: float
     ) -> tuple[_Connection, http.client.HTTPResponse]:
         headers = {"Accept": "application/json", "User-Agent": "bough"}
         if credential.token:
@@ -140,7 +140,7 @@ class Connections:
                     continue
                 raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
 
-    def _take(self, credential: Credential, timeout_s: float) -> _Connection:
+    def _take(self, credential: KubeCredential, timeout_s: float) -> _Connection:
         """An idle connection that still works, or a new one."""
         context = self.access.context(credential)
         while True:
@@ -292,7 +292,7 @@ def _notice_silence(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000)
 
 
-def _refusal(response: http.client.HTTPResponse, body: bytes) -> Refused:
+def _refusal(response: http.client.HTTPResponse, body: bytes) -> KubeRefused:
     refusal = read_refusal(response.status, body)
     after = response.getheader("Retry-After", "")
     refusal.retry_after_s = float(after) if after.isdigit() else None

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from bough.errors import Unauthenticated
-from bough.kube.access import Credential
+from bough.kube.access import KubeCredential
 
 #: How long the program may take; some open a connection to a provider first.
 PLUGIN_S = 60
@@ -66,21 +66,21 @@ class PluginCredential:
         self._folder = folder
         self._cluster = cluster
         self._lock = threading.Lock()
-        self._kept: Credential | None = None
+        self._kept: KubeCredential | None = None
         self._expires: datetime | None = None
 
-    def credential(self) -> Credential:
+    def credential(self) -> KubeCredential:
         """The credential that is kept, or a new one; one thread at a time asks for it."""
         with self._lock:
             if self._kept is None or self._is_expired():
                 status = self._ask()
                 self._expires = status.expiration_timestamp
-                self._kept = Credential(
+                self._kept = KubeCredential(
                     status.token, status.client_certificate_data, status.client_key_data
                 )
             return self._kept
 
-    def refused(self, credential: Credential) -> bool:
+    def refused(self, credential: KubeCredential) -> bool:
         """Ask the program again, unless another thread did."""
         with self._lock:
             if self._kept == credential:

@@ -2,10 +2,10 @@
 
 BoughError
 └── KubeFailure
-    ├── Refused        the apiserver answered, and not with what was asked for
-    │   ├── NotFound       404
+    ├── KubeRefused    the apiserver answered, and not with what was asked for
+    │   ├── KubeNotFound   404
     │   ├── AlreadyExists  409: an object of this name is there
-    │   ├── Conflict       409: the object is not what the request supposes (version, uid, bound)
+    │   ├── KubeConflict   409: the object is not what the request supposes (version, uid, bound)
     │   ├── Gone           410: the apiserver no longer knows this version; list again
     │   └── Busy           429: not now; nothing was done
     └── Unreachable    no answer came, so it may have been done or not
@@ -25,7 +25,7 @@ class KubeFailure(BoughError):
     http_status = 503
 
 
-class Refused(KubeFailure):
+class KubeRefused(KubeFailure):
     """The apiserver refused a request."""
 
     def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
@@ -38,23 +38,23 @@ class Refused(KubeFailure):
         self.retry_after_s: float | None = None
 
 
-class NotFound(Refused):
+class KubeNotFound(KubeRefused):
     """There is no such object, or no such kind."""
 
 
-class AlreadyExists(Refused):
+class AlreadyExists(KubeRefused):
     """An object of this name is there already."""
 
 
-class Conflict(Refused):
+class KubeConflict(KubeRefused):
     """The object is not what the request supposes: another version, another uid, bound already."""
 
 
-class Gone(Refused):
+class Gone(KubeRefused):
     """The apiserver no longer knows this version; list again."""
 
 
-class Busy(Refused):
+class Busy(KubeRefused):
     """Not now: too many requests, or a disruption budget forbids it. Nothing was done."""
 
 
@@ -67,7 +67,7 @@ class Unreachable(KubeFailure):
         self.sent = sent
 
 
-class _Status(msgspec.Struct):
+class _RefusalStatus(msgspec.Struct):
     """The apiserver's own account of a failure."""
 
     message: str = ""
@@ -75,15 +75,20 @@ class _Status(msgspec.Struct):
     code: int = 0
 
 
-_BY_STATUS: dict[int, type[Refused]] = {404: NotFound, 409: Conflict, 410: Gone, 429: Busy}
+_BY_STATUS: dict[int, type[KubeRefused]] = {
+    404: KubeNotFound,
+    409: KubeConflict,
+    410: Gone,
+    429: Busy,
+}
 
 
-def read_refusal(status: int, body: bytes | msgspec.Raw) -> Refused:
+def read_refusal(status: int, body: bytes | msgspec.Raw) -> KubeRefused:
     """The failure that an answer, or an event of a watch, tells; `status` 0: the body knows it."""
     try:
-        told = msgspec.json.decode(body, type=_Status)
+        told = msgspec.json.decode(body, type=_RefusalStatus)
     except msgspec.MsgspecError:
-        told = _Status(message=bytes(body)[:200].decode("utf-8", "replace"))
+        told = _RefusalStatus(message=bytes(body)[:200].decode("utf-8", "replace"))
     status = status or told.code
-    kind = AlreadyExists if told.reason == "AlreadyExists" else _BY_STATUS.get(status, Refused)
+    kind = AlreadyExists if told.reason == "AlreadyExists" else _BY_STATUS.get(status, KubeRefused)
     return kind(told.message or f"status {status}", status, told.reason)

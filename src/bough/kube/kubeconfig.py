@@ -73,7 +73,7 @@ class _NamedContext(_Named):
     context: _Context
 
 
-class _File(_Kebab):
+class _KubeconfigFile(_Kebab):
     current_context: str = ""
     clusters: list[_NamedCluster] | None = None
     users: list[_NamedUser] | None = None
@@ -170,7 +170,7 @@ def read_access(paths: list[Path], context: str | None = None) -> Access:
     )
 
 
-def _read(path: Path) -> _File:
+def _read(path: Path) -> _KubeconfigFile:
     try:
         said = yaml.load(path.read_bytes(), yaml.CSafeLoader)
     except OSError as error:
@@ -180,7 +180,7 @@ def _read(path: Path) -> _File:
     except ValueError as error:
         raise Invalid(f"{path}: no YAML: {error}") from None
     try:
-        return msgspec.convert(said if said is not None else {}, _File)
+        return msgspec.convert(said if said is not None else {}, _KubeconfigFile)
     except msgspec.ValidationError as error:
         raise Invalid(f"{path}: no kubeconfig: {error}") from None
 

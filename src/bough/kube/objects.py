@@ -41,7 +41,7 @@ class Meta(_Object, frozen=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class Resources(_Object, frozen=True):
+class ContainerResources(_Object, frozen=True):
     """What a container asks for, as quantities."""
 
     requests: dict[str, str | int] | None = None
@@ -52,12 +52,12 @@ class Container(_Object, frozen=True):
     """A container, as far as it counts."""
 
     name: str = ""
-    resources: Resources = Resources()
+    resources: ContainerResources = ContainerResources()
     #: Of an init container: `Always` if it runs beside the others.
     restart_policy: str | None = None
 
 
-class Toleration(_Object, frozen=True):
+class KubeToleration(_Object, frozen=True):
     """Taints that a pod tolerates."""
 
     key: str = ""
@@ -77,8 +77,8 @@ class PodSpec(_Object, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     overhead: dict[str, str | int] | None = None
-    resources: Resources | None = None
-    tolerations: tuple[Toleration, ...] = ()
+    resources: ContainerResources | None = None
+    tolerations: tuple[KubeToleration, ...] = ()
     termination_grace_period_seconds: int | None = None
 
 
@@ -89,7 +89,7 @@ class Waiting(_Object, frozen=True):
     message: str = ""
 
 
-class Running(_Object, frozen=True):
+class ContainerRunning(_Object, frozen=True):
     """A container that runs."""
 
     started_at: str | None = None
@@ -110,7 +110,7 @@ class ContainerState(_Object, frozen=True):
     """One of these three."""
 
     waiting: Waiting | None = None
-    running: Running | None = None
+    running: ContainerRunning | None = None
     terminated: Terminated | None = None
 
 
@@ -124,7 +124,7 @@ class ContainerStatus(_Object, frozen=True):
     last_state: ContainerState = ContainerState()
 
 
-class Condition(_Object, frozen=True):
+class ObjectCondition(_Object, frozen=True):
     """One fact, true or false."""
 
     type: str = ""
@@ -142,12 +142,12 @@ class PodStatus(_Object, frozen=True):
     message: str = ""
     start_time: str | None = None
     pod_ip: str = msgspec.field(default="", name="podIP")
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(_Object, frozen=True):
+class KubePod(_Object, frozen=True):
     """A pod."""
 
     metadata: Meta = Meta()
@@ -155,7 +155,7 @@ class Pod(_Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class Taint(_Object, frozen=True):
+class KubeTaint(_Object, frozen=True):
     """What keeps pods away that do not tolerate it."""
 
     key: str = ""
@@ -167,17 +167,17 @@ class NodeSpec(_Object, frozen=True):
     """What a node should be."""
 
     unschedulable: bool = False
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[KubeTaint, ...] = ()
 
 
 class NodeStatus(_Object, frozen=True):
     """How a node is."""
 
     allocatable: dict[str, str | int] | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
 
 
-class Node(_Object, frozen=True):
+class KubeNode(_Object, frozen=True):
     """A node."""
 
     metadata: Meta = Meta()
@@ -204,8 +204,8 @@ class Kind(NamedTuple, Generic[T]):
     namespaced: bool = True
 
 
-PODS: Kind[Pod] = Kind("api/v1", "pods", Pod)
-NODES: Kind[Node] = Kind("api/v1", "nodes", Node, namespaced=False)
+PODS: Kind[KubePod] = Kind("api/v1", "pods", KubePod)
+NODES: Kind[KubeNode] = Kind("api/v1", "nodes", KubeNode, namespaced=False)
 NAMESPACES: Kind[Plain] = Kind("api/v1", "namespaces", Plain, namespaced=False)
 SERVICES: Kind[Plain] = Kind("api/v1", "services", Plain)
 SECRETS: Kind[Plain] = Kind("api/v1", "secrets", Plain)

@@ -6,8 +6,8 @@
     follower.stop()
 
 `heard` gets a `Relisted` first, and again whenever the apiserver forgot what came in between: what
-is not in it is gone. Between two of them it gets each `Event` once and in order. A watch that ends,
-breaks or falls silent goes on from the last version, and nothing is told for it.
+is not in it is gone. Between two of them it gets each `WatchEvent` once and in order. A watch that
+ends, breaks or falls silent goes on from the last version, and nothing is told for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from bough.errors import BoughError
 from bough.kube.back_off import BackOff
-from bough.kube.client import Client, Event, EventKind
+from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
 from bough.kube.connections import Stream
 from bough.kube.failures import Gone
 from bough.kube.objects import Kind
@@ -44,9 +44,9 @@ class Follower(Generic[T]):
 
     def __init__(
         self,
-        client: Client,
+        client: KubeClient,
         kind: Kind[T],
-        heard: Callable[[Relisted[T] | Event[T]], object],
+        heard: Callable[[Relisted[T] | WatchEvent[T]], object],
         *,
         namespace: str = "",
         labels: str = "",
@@ -132,7 +132,7 @@ class Follower(Generic[T]):
             for event in events:
                 if self._stopping.is_set():
                     return
-                if event.kind is not EventKind.BOOKMARK:
+                if event.kind is not WatchEventKind.BOOKMARK:
                     self._heard(event)
                 self._version = event.version
                 self._back_off.reset()

@@ -86,6 +86,8 @@ class Sight(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     ENDED = "ended"
+    #: It does not start, and holds its place until it is told to end.
+    STUCK = "stuck"
     #: It could not be started at all.
     UNSTARTABLE = "unstartable"
     #: It ran, and is gone without a report: its node vanished, or the machine was restarted.
@@ -114,7 +116,7 @@ class Observation(msgspec.Struct, frozen=True):
     #: Of what has ended: whether it had been told to end before that. `None`: the backend does not
     #: know, and only the times say what came first.
     told: bool | None = None
-    #: Of what could not be started: why, where that is known; `None`: for another reason.
+    #: Of what could not be started, or is stuck: why; `None`: for another reason than these.
     fault: StartFault | None = None
 
 

@@ -122,7 +122,7 @@ def _kubernetes(
 ) -> Iterator[Host]:
     from bough.backends.kubernetes.backend import KubernetesBackend  # noqa: PLC0415
     from bough.backends.kubernetes.options import KubernetesOptions  # noqa: PLC0415
-    from bough.kube.client import Client  # noqa: PLC0415
+    from bough.kube.client import KubeClient  # noqa: PLC0415
     from bough.kube.kubeconfig import find_access  # noqa: PLC0415
 
     options = KubernetesOptions(
@@ -134,7 +134,7 @@ def _kubernetes(
         keep_days=settings.keep_days,
     )
     kubeconfig = None if chosen.kubeconfig is None else str(chosen.kubeconfig)
-    client = Client(find_access(kubeconfig, chosen.context), options.workers + 4)
+    client = KubeClient(find_access(kubeconfig, chosen.context), options.workers + 4)
     backend = KubernetesBackend(options, client, now_ms, wake, name)
     backend.begin()
     try:

@@ -65,9 +65,8 @@ class Bed:
             )
             (self.folder / "audit.yaml").write_text(AUDIT_POLICY)
             (self.folder / "pod.log").write_text(LOG)
-            self._start_etcd()
-            self._start_apiserver()
-            self._start_kwok()
+            for start in (self._start_etcd, self._start_apiserver, self._start_kwok):
+                _try_ports(start)
         except BaseException:
             self.end()
             raise
@@ -147,6 +146,7 @@ class Bed:
             "--log-level=warn",
         )
         self.etcd.start()
+        self._wait_for(self.etcd, lambda: _answers(f"{client}/health"))
 
     def _start_apiserver(self) -> None:
         self.port = free_port()
@@ -242,6 +242,17 @@ class Bed:
             if process.ended or time.monotonic() > until:
                 raise RuntimeError(f"{process.arguments[0]} did not start:\n{process.last_words()}")
             time.sleep(0.05)
+
+
+def _try_ports(start: Callable[[], None]) -> None:
+    """A port that was free a moment ago may be taken: then others are chosen."""
+    for left in (2, 1, 0):
+        try:
+            start()
+            return
+        except RuntimeError as error:
+            if not left or "address already in use" not in str(error):
+                raise
 
 
 def _answers(url: str) -> bool:

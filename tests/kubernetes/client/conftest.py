@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.kube.client import Client
+from bough.kube.client import KubeClient
 from bough.kube.kubeconfig import find_access
 from tests.kubernetes.bed.build import NoGo
 from tests.kubernetes.bed.cluster import Bed
@@ -38,13 +38,13 @@ def bed() -> Iterator[Bed]:
 
 
 @pytest.fixture
-def connect(bed: Bed) -> Iterator[Callable[..., Client]]:
+def connect(bed: Bed) -> Iterator[Callable[..., KubeClient]]:
     """Makes clients, the administrator's unless a kubeconfig is named; all are closed."""
-    opened: list[Client] = []
+    opened: list[KubeClient] = []
 
-    def connect(kubeconfig: Path | None = None, **options: float) -> Client:
+    def connect(kubeconfig: Path | None = None, **options: float) -> KubeClient:
         access = find_access(str(kubeconfig or bed.kubeconfig), None, {})
-        opened.append(Client(access, **{"timeout_s": 120.0, **options}))  # type: ignore[arg-type]
+        opened.append(KubeClient(access, **{"timeout_s": 120.0, **options}))  # type: ignore[arg-type]
         return opened[-1]
 
     yield connect
@@ -53,7 +53,7 @@ def connect(bed: Bed) -> Iterator[Callable[..., Client]]:
 
 
 @pytest.fixture
-def client(connect: Callable[..., Client]) -> Client:
+def client(connect: Callable[..., KubeClient]) -> KubeClient:
     """A client of the administrator."""
     return connect()
 

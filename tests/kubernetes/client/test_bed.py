@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bough.kube.client import Client
-from bough.kube.failures import NotFound
-from bough.kube.objects import NODES, PODS, Pod
+from bough.kube.client import KubeClient
+from bough.kube.failures import KubeNotFound
+from bough.kube.objects import NODES, PODS, KubePod
 from tests.kubernetes.bed import build
 from tests.kubernetes.bed.audit import read_audit
 from tests.kubernetes.bed.cluster import Bed
@@ -20,7 +20,7 @@ from tests.kubernetes.bed.objects import GPU, pod
 from tests.kubernetes.waiting import wait_for
 
 
-def ended(client: Client, namespace: str, name: str) -> Pod | None:
+def ended(client: KubeClient, namespace: str, name: str) -> KubePod | None:
     seen = client.get(PODS, name, namespace)
     return seen if seen.status.phase in ("Succeeded", "Failed") else None
 
@@ -31,7 +31,7 @@ def test_the_versions_are_those_of_the_module(bed: Bed) -> None:
     assert f"sigs.k8s.io/kwok {build.KWOK} " in (build.FOLDER / "go.mod").read_text()
 
 
-def test_nodes_are_ready_and_have_their_gpus(client: Client) -> None:
+def test_nodes_are_ready_and_have_their_gpus(client: KubeClient) -> None:
     def ready() -> bool:
         return all(
             ("Ready", "True") in {(each.type, each.status) for each in node.status.conditions}
@@ -54,7 +54,7 @@ def test_nodes_are_ready_and_have_their_gpus(client: Client) -> None:
     ],
 )
 def test_a_pod_ends_as_its_annotations_say(
-    client: Client,
+    client: KubeClient,
     fresh: str,
     said: dict[str, str],
     phase: str,
@@ -62,7 +62,7 @@ def test_a_pod_ends_as_its_annotations_say(
     number: int | None,
     reason: str,
 ) -> None:
-    client.create(PODS, pod("a", "node-0", run_for="50ms", **said), fresh)
+    client.create(PODS, pod("a", "node-0", 0, run_for="50ms", **said), fresh)
 
     seen = wait_for(lambda: ended(client, fresh, "a"), "the end of a pod")
 
@@ -77,7 +77,7 @@ def test_a_pod_ends_as_its_annotations_say(
 
 
 def test_a_pod_says_by_a_variable_what_it_cannot_by_an_annotation(
-    client: Client, fresh: str
+    client: KubeClient, fresh: str
 ) -> None:
     body = pod("a", "node-0")
     variables = {"BED_RUN_FOR": "50ms", "BED_EXIT_CODE": "7"}
@@ -94,7 +94,7 @@ def test_a_pod_says_by_a_variable_what_it_cannot_by_an_annotation(
 
 
 def test_an_evicted_pod_and_one_that_is_refused_have_the_reason_themselves(
-    client: Client, fresh: str
+    client: KubeClient, fresh: str
 ) -> None:
     evicted = pod("a", "node-0", run_for="50ms", exit_code="137", pod_reason="Evicted")
     client.create(PODS, evicted, fresh)
@@ -107,7 +107,7 @@ def test_an_evicted_pod_and_one_that_is_refused_have_the_reason_themselves(
     assert () == seen[1].status.container_statuses
 
 
-def test_a_pod_waits_with_a_reason(client: Client, fresh: str) -> None:
+def test_a_pod_waits_with_a_reason(client: KubeClient, fresh: str) -> None:
     client.create(PODS, pod("a", "node-0", waiting="ImagePullBackOff", message="no image"), fresh)
 
     statuses = wait_for(lambda: client.get(PODS, "a", fresh).status.container_statuses)
@@ -118,7 +118,7 @@ def test_a_pod_waits_with_a_reason(client: Client, fresh: str) -> None:
 
 
 def test_a_pod_that_runs_and_is_deleted_ends_first_and_then_goes(
-    client: Client, fresh: str
+    client: KubeClient, fresh: str
 ) -> None:
     client.create(PODS, pod("a", "node-0", stop_after="100ms"), fresh)
     wait_for(lambda: client.get(PODS, "a", fresh).status.phase == "Running", "a running pod")
@@ -135,7 +135,7 @@ def test_a_pod_that_runs_and_is_deleted_ends_first_and_then_goes(
     assert ("DELETED", "Failed") == phases[-1]
 
 
-def test_the_audit_log_says_what_was_asked(bed: Bed, client: Client, fresh: str) -> None:
+def test_the_audit_log_says_what_was_asked(bed: Bed, client: KubeClient, fresh: str) -> None:
     made = client.create(PODS, pod("a", "node-1"), fresh)
     client.delete(PODS, "a", fresh, uid=made.metadata.uid)
 
@@ -149,7 +149,7 @@ def test_the_audit_log_says_what_was_asked(bed: Bed, client: Client, fresh: str)
     assert made.metadata.uid == asked[0].answered["metadata"]["uid"]
 
 
-def test_logs_of_pods_can_be_read(client: Client, fresh: str) -> None:
+def test_logs_of_pods_can_be_read(client: KubeClient, fresh: str) -> None:
     client.create(PODS, pod("a", "node-0"), fresh)
     wait_for(lambda: client.get(PODS, "a", fresh).status.phase == "Running", "a running pod")
 
@@ -158,8 +158,8 @@ def test_logs_of_pods_can_be_read(client: Client, fresh: str) -> None:
     assert [b"2026-01-01T00:00:00.000000000Z a line of the bed\n"] == lines
 
 
-def test_what_is_not_there_is_not_found(client: Client, fresh: str) -> None:
-    with pytest.raises(NotFound, match='pods "a" not found'):
+def test_what_is_not_there_is_not_found(client: KubeClient, fresh: str) -> None:
+    with pytest.raises(KubeNotFound, match='pods "a" not found'):
         client.get(PODS, "a", fresh)
 
 

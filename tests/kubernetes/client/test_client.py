@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from bough.kube.client import Client, EventKind, Patch
-from bough.kube.failures import AlreadyExists, Busy, Conflict, NotFound, Refused, Unreachable
+from bough.kube.client import KubeClient, Patch, WatchEventKind
+from bough.kube.failures import (
+    AlreadyExists,
+    Busy,
+    KubeConflict,
+    KubeNotFound,
+    KubeRefused,
+    Unreachable,
+)
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import PODS, SERVICES, untyped
 from tests.kubernetes.bed.certificates import write_certificates
@@ -22,7 +29,7 @@ BUDGETS = untyped("apis/policy/v1", "poddisruptionbudgets")
 
 
 def test_a_second_creation_of_a_name_is_refused_and_changes_nothing(
-    client: Client, fresh: str
+    client: KubeClient, fresh: str
 ) -> None:
     made = client.create(PODS, pod("a", "node-0"), fresh)
 
@@ -33,7 +40,7 @@ def test_a_second_creation_of_a_name_is_refused_and_changes_nothing(
     assert (made.metadata.uid, "node-0") == (seen.metadata.uid, seen.spec.node_name)
 
 
-def test_of_many_that_create_the_same_name_at_once_one_does(client: Client, fresh: str) -> None:
+def test_of_many_that_create_the_same_name_at_once_one_does(client: KubeClient, fresh: str) -> None:
     outcomes: list[str] = []
 
     def create(number: int) -> None:
@@ -53,29 +60,29 @@ def test_of_many_that_create_the_same_name_at_once_one_does(client: Client, fres
     assert 1 == len(client.list(PODS, fresh).items)
 
 
-def test_a_pod_is_bound_once(client: Client, fresh: str) -> None:
+def test_a_pod_is_bound_once(client: KubeClient, fresh: str) -> None:
     made = client.create(PODS, pod("a"), fresh)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(KubeConflict):
         client.bind("a", fresh, "node-1", uid="another-pod-of-this-name")
     client.bind("a", fresh, "node-1", uid=made.metadata.uid)
-    with pytest.raises(Conflict, match="already assigned"):
+    with pytest.raises(KubeConflict, match="already assigned"):
         client.bind("a", fresh, "node-2")
 
     assert "node-1" == client.get(PODS, "a", fresh).spec.node_name
 
 
-def test_a_pod_is_deleted_by_its_uid_alone(client: Client, fresh: str) -> None:
+def test_a_pod_is_deleted_by_its_uid_alone(client: KubeClient, fresh: str) -> None:
     made = client.create(PODS, pod("a"), fresh)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(KubeConflict):
         client.delete(PODS, "a", fresh, uid="another-pod-of-this-name")
     client.delete(PODS, "a", fresh, uid=made.metadata.uid, grace_s=0)
-    with pytest.raises(NotFound):
+    with pytest.raises(KubeNotFound):
         client.delete(PODS, "a", fresh)
 
 
-def test_an_eviction_ends_a_pod_unless_a_budget_forbids_it(client: Client, fresh: str) -> None:
+def test_an_eviction_ends_a_pod_unless_a_budget_forbids_it(client: KubeClient, fresh: str) -> None:
     for name in ("free", "kept"):
         body = pod(name, "node-0")
         body["metadata"]["labels"] = {"app": name}
@@ -96,7 +103,7 @@ def test_an_eviction_ends_a_pod_unless_a_budget_forbids_it(client: Client, fresh
     wait_for(lambda: ["kept"] == [each.metadata.name for each in client.list(PODS, fresh).items])
 
 
-def test_a_patch_changes_what_it_names(client: Client, fresh: str) -> None:
+def test_a_patch_changes_what_it_names(client: KubeClient, fresh: str) -> None:
     client.create(PODS, pod("a"), fresh)
 
     client.patch(PODS, "a", {"metadata": {"labels": {"x": "y"}}}, fresh)
@@ -106,16 +113,16 @@ def test_a_patch_changes_what_it_names(client: Client, fresh: str) -> None:
     assert {"x": "y", "z": "w"} == seen.metadata.labels
 
 
-def test_a_replacement_of_an_older_version_is_refused(client: Client, fresh: str) -> None:
+def test_a_replacement_of_an_older_version_is_refused(client: KubeClient, fresh: str) -> None:
     maps = untyped("api/v1", "configmaps")
     made = client.create(maps, {"metadata": {"name": "a"}, "data": {"x": "1"}}, fresh)
     client.replace(maps, "a", {**made, "data": {"x": "2"}}, fresh)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(KubeConflict):
         client.replace(maps, "a", {**made, "data": {"x": "3"}}, fresh)
 
 
-def test_a_list_of_more_than_a_page_is_whole(client: Client, fresh: str) -> None:
+def test_a_list_of_more_than_a_page_is_whole(client: KubeClient, fresh: str) -> None:
     names = [f"s-{number:04}" for number in range(520)]
     for name in names:
         client.create(SERVICES, {"metadata": {"name": name}, "spec": {"clusterIP": "None"}}, fresh)
@@ -125,7 +132,7 @@ def test_a_list_of_more_than_a_page_is_whole(client: Client, fresh: str) -> None
     assert names == sorted(each.metadata.name for each in listing.items)
 
 
-def test_selectors_choose_by_label_and_by_field(client: Client, fresh: str) -> None:
+def test_selectors_choose_by_label_and_by_field(client: KubeClient, fresh: str) -> None:
     for number in range(4):
         body = pod(f"p-{number}", f"node-{number % 2}")
         body["metadata"]["labels"] = {"bough.site": "ours" if number < 3 else "theirs"}
@@ -138,7 +145,7 @@ def test_selectors_choose_by_label_and_by_field(client: Client, fresh: str) -> N
     assert ["p-0", "p-2"] == sorted(each.metadata.name for each in by_both)
 
 
-def test_a_watch_tells_what_happens_after_a_version(client: Client, fresh: str) -> None:
+def test_a_watch_tells_what_happens_after_a_version(client: KubeClient, fresh: str) -> None:
     headless = {"clusterIP": "None"}
     client.create(SERVICES, {"metadata": {"name": "before"}, "spec": headless}, fresh)
     version = client.list(SERVICES, fresh).version
@@ -149,22 +156,22 @@ def test_a_watch_tells_what_happens_after_a_version(client: Client, fresh: str) 
     told = []
     for event in client.watch(SERVICES, version, fresh):
         told.append((event.kind, event.object.metadata.name))
-        if event.kind is EventKind.DELETED:
+        if event.kind is WatchEventKind.DELETED:
             break
 
-    kinds = (EventKind.ADDED, EventKind.MODIFIED, EventKind.DELETED)
+    kinds = (WatchEventKind.ADDED, WatchEventKind.MODIFIED, WatchEventKind.DELETED)
     assert [(kind, "a") for kind in kinds] == told
 
 
-def test_a_watch_without_events_ends_when_it_was_asked_to(client: Client, fresh: str) -> None:
+def test_a_watch_without_events_ends_when_it_was_asked_to(client: KubeClient, fresh: str) -> None:
     version = client.list(PODS, fresh).version
 
     kinds = {event.kind for event in client.watch(PODS, version, fresh, timeout_s=2)}
 
-    assert kinds <= {EventKind.BOOKMARK}
+    assert kinds <= {WatchEventKind.BOOKMARK}
 
 
-def test_a_log_that_is_followed_ends_when_it_is_closed(client: Client, fresh: str) -> None:
+def test_a_log_that_is_followed_ends_when_it_is_closed(client: KubeClient, fresh: str) -> None:
     client.create(PODS, pod("a", "node-0"), fresh)
     wait_for(lambda: client.get(PODS, "a", fresh).status.phase == "Running", "a running pod")
     streams = []
@@ -176,7 +183,7 @@ def test_a_log_that_is_followed_ends_when_it_is_closed(client: Client, fresh: st
     assert [] == list(lines)
 
 
-def test_a_certificate_proves_who_we_are(bed: Bed, connect: Callable[..., Client]) -> None:
+def test_a_certificate_proves_who_we_are(bed: Bed, connect: Callable[..., KubeClient]) -> None:
     folder = bed.folder
     user = {"client-certificate": f"{folder}/client.crt", "client-key": f"{folder}/client.key"}
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -188,13 +195,13 @@ def test_a_certificate_proves_who_we_are(bed: Bed, connect: Callable[..., Client
 
 
 def test_a_token_that_is_not_accepted_is_refused_until_the_file_has_another(
-    bed: Bed, connect: Callable[..., Client], tmp_path: Path
+    bed: Bed, connect: Callable[..., KubeClient], tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.write_text("wrong")
     client = connect(bed.write_kubeconfig("by-file", tokenFile=str(token)))
 
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(KubeRefused) as raised:
         client.list(PODS)
     assert 401 == raised.value.status
     token.write_text(ADMIN_TOKEN)
@@ -206,7 +213,7 @@ def test_an_apiserver_of_another_authority_is_not_spoken_to(bed: Bed, tmp_path: 
     write_certificates(tmp_path, "other")
     text = bed.kubeconfig.read_text().replace(str(bed.authority), str(tmp_path / "other-ca.crt"))
     (tmp_path / "config").write_text(text)
-    client = Client(find_access(str(tmp_path / "config"), None, {}))
+    client = KubeClient(find_access(str(tmp_path / "config"), None, {}))
 
     with pytest.raises(Unreachable, match="not trusted") as raised:
         client.list(PODS)

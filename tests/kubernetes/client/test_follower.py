@@ -11,9 +11,9 @@ import pytest
 
 import bough.kube.client
 from bough.kube.back_off import BackOff
-from bough.kube.client import Client, Event, EventKind
-from bough.kube.failures import KubeFailure, NotFound
-from bough.kube.objects import PODS, Pod
+from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.failures import KubeFailure, KubeNotFound
+from bough.kube.objects import PODS, KubePod
 from bough.kube.watching import Follower, Relisted
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.bed.objects import pod
@@ -23,10 +23,10 @@ from tests.kubernetes.waiting import wait_for
 class Mirror:
     """What a follower was told, put together; it notices what must not happen."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
-        self.pods: dict[str, Pod] = {}
+    def __init__(self, client: KubeClient, namespace: str) -> None:
+        self.pods: dict[str, KubePod] = {}
         self.lists = 0
-        self.kinds: Counter[EventKind] = Counter()
+        self.kinds: Counter[WatchEventKind] = Counter()
         self.wrong: list[str] = []
         #: Cleared: what comes next is not taken in until it is set again.
         self.gate = threading.Event()
@@ -35,7 +35,7 @@ class Mirror:
             client, PODS, self._hear, namespace=namespace, back_off=BackOff(0.05, 0.5)
         )
 
-    def _hear(self, told: Relisted[Pod] | Event[Pod]) -> None:
+    def _hear(self, told: Relisted[KubePod] | WatchEvent[KubePod]) -> None:
         self.gate.wait()
         if isinstance(told, Relisted):
             self.lists += 1
@@ -44,11 +44,11 @@ class Mirror:
         self.kinds[told.kind] += 1
         name = told.object.metadata.name
         known = self.pods.get(name)
-        if told.kind is EventKind.DELETED:
+        if told.kind is WatchEventKind.DELETED:
             if self.pods.pop(name, None) is None:
                 self.wrong.append(f"{name} was deleted and not there")
             return
-        if (known is None) != (told.kind is EventKind.ADDED):
+        if (known is None) != (told.kind is WatchEventKind.ADDED):
             self.wrong.append(f"{told.kind} of {name}, which was known: {known is not None}")
         if known is not None and known.metadata.resource_version == told.version:
             self.wrong.append(f"{name} at {told.version} was told twice")
@@ -59,7 +59,7 @@ class Mirror:
 
 
 @pytest.fixture
-def mirror(connect: Callable[..., Client], fresh: str) -> Iterator[Mirror]:
+def mirror(connect: Callable[..., KubeClient], fresh: str) -> Iterator[Mirror]:
     mirror = Mirror(connect(timeout_s=20.0), fresh)
     mirror.follower.start()
     assert mirror.follower.wait_until_listed(240)
@@ -69,7 +69,7 @@ def mirror(connect: Callable[..., Client], fresh: str) -> Iterator[Mirror]:
     assert [] == mirror.wrong
 
 
-def agree(mirror: Mirror, client: Client, namespace: str) -> None:
+def agree(mirror: Mirror, client: KubeClient, namespace: str) -> None:
     """Wait until the mirror shows what is there."""
 
     def same() -> bool:
@@ -81,7 +81,7 @@ def agree(mirror: Mirror, client: Client, namespace: str) -> None:
 
 
 def test_every_event_is_told_once_and_without_another_list(
-    mirror: Mirror, client: Client, fresh: str
+    mirror: Mirror, client: KubeClient, fresh: str
 ) -> None:
     for number in range(30):
         client.create(PODS, pod(f"p-{number}"), fresh)
@@ -91,11 +91,11 @@ def test_every_event_is_told_once_and_without_another_list(
     agree(mirror, client, fresh)
 
     assert (1, 20) == (mirror.lists, len(mirror.pods))
-    assert (30, 10) == (mirror.kinds[EventKind.ADDED], mirror.kinds[EventKind.DELETED])
+    assert (30, 10) == (mirror.kinds[WatchEventKind.ADDED], mirror.kinds[WatchEventKind.DELETED])
 
 
 def test_an_apiserver_that_is_killed_and_started_again(
-    bed: Bed, mirror: Mirror, client: Client, fresh: str
+    bed: Bed, mirror: Mirror, client: KubeClient, fresh: str
 ) -> None:
     for number in range(3):
         client.create(PODS, pod(f"before-{number}"), fresh)
@@ -111,9 +111,9 @@ def test_an_apiserver_that_is_killed_and_started_again(
 def test_an_apiserver_that_hangs_is_left_and_found_again(
     bed: Bed,
     mirror: Mirror,
-    client: Client,
+    client: KubeClient,
     fresh: str,
-    connect: Callable[..., Client],
+    connect: Callable[..., KubeClient],
 ) -> None:
     hasty = connect(timeout_s=1.0)
     hasty.list(PODS, fresh)
@@ -129,9 +129,9 @@ def test_an_apiserver_that_hangs_is_left_and_found_again(
 
 def test_a_watch_that_falls_silent_is_asked_for_again(
     bed: Bed,
-    client: Client,
+    client: KubeClient,
     fresh: str,
-    connect: Callable[..., Client],
+    connect: Callable[..., KubeClient],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A connection of which only this half is left looks like this: nothing ever comes.
@@ -151,7 +151,7 @@ def test_a_watch_that_falls_silent_is_asked_for_again(
 
 
 def test_an_etcd_that_is_killed_and_started_again(
-    bed: Bed, mirror: Mirror, client: Client, fresh: str
+    bed: Bed, mirror: Mirror, client: KubeClient, fresh: str
 ) -> None:
     client.create(PODS, pod("before"), fresh)
     bed.etcd.kill()
@@ -165,7 +165,7 @@ def test_an_etcd_that_is_killed_and_started_again(
 
 
 def test_what_was_compacted_away_is_made_up_for_by_a_list(
-    bed: Bed, mirror: Mirror, client: Client, fresh: str
+    bed: Bed, mirror: Mirror, client: KubeClient, fresh: str
 ) -> None:
     client.create(PODS, pod("kept"), fresh)
     client.create(PODS, pod("lost"), fresh)
@@ -189,7 +189,9 @@ def test_what_was_compacted_away_is_made_up_for_by_a_list(
     assert ({"kept", "busy-with", "new"}, True) == (set(mirror.pods), mirror.lists > 1)
 
 
-def test_an_old_version_is_gone_after_a_compaction(bed: Bed, client: Client, fresh: str) -> None:
+def test_an_old_version_is_gone_after_a_compaction(
+    bed: Bed, client: KubeClient, fresh: str
+) -> None:
     version = client.list(PODS, fresh).version
     for number in range(3):
         client.create(PODS, pod(f"p-{number}"), fresh)
@@ -203,7 +205,7 @@ def test_an_old_version_is_gone_after_a_compaction(bed: Bed, client: Client, fre
 
 
 def test_random_changes_during_random_failures_are_all_seen(
-    bed: Bed, mirror: Mirror, client: Client, fresh: str
+    bed: Bed, mirror: Mirror, client: KubeClient, fresh: str
 ) -> None:
     chance = random.Random(20_260_101)
     over = threading.Event()
@@ -244,7 +246,7 @@ def _tried(do: Callable[[], object]) -> bool:
     """Whether it is done; it may have been done by a try that was not answered."""
     try:
         do()
-    except NotFound:
+    except KubeNotFound:
         return True
     except KubeFailure as error:
         return getattr(error, "reason", "") == "AlreadyExists"

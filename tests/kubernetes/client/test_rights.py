@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bough.kube.client import Client
-from bough.kube.failures import Refused
+from bough.kube.client import KubeClient
+from bough.kube.failures import KubeRefused
 from bough.kube.objects import EVENTS, NODES, PODS, SECRETS, SERVICES
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.bed.objects import node, pod
@@ -37,11 +37,11 @@ READING = {"get", "list", "watch"}
 
 
 @pytest.fixture
-def bough(bed: Bed, client: Client, connect: Callable[..., Client]) -> Client:
+def bough(bed: Bed, client: KubeClient, connect: Callable[..., KubeClient]) -> KubeClient:
     return connect(kubeconfig_of_bough(bed, client))
 
 
-def may(bough: Client, namespace: str) -> set[tuple[str, str, str]]:
+def may(bough: KubeClient, namespace: str) -> set[tuple[str, str, str]]:
     """What the apiserver says that we may do in a namespace, or (none) in all."""
     allowed = set()
     for group, resource, verb in sorted(EVERYTHING):
@@ -59,7 +59,7 @@ def may(bough: Client, namespace: str) -> set[tuple[str, str, str]]:
     return allowed
 
 
-def test_in_its_namespace_bough_may_do_this_and_nothing_else(bough: Client) -> None:
+def test_in_its_namespace_bough_may_do_this_and_nothing_else(bough: KubeClient) -> None:
     expected = {("", "pods", verb) for verb in READING | {"create", "delete"}}
     expected |= {("", "pods/log", "get"), ("", "secrets", "create")}
     expected |= {("", "services", verb) for verb in ("list", "create", "delete")}
@@ -71,14 +71,14 @@ def test_in_its_namespace_bough_may_do_this_and_nothing_else(bough: Client) -> N
 
 @pytest.mark.parametrize("namespace", ["", "default", "kube-system"])
 def test_beyond_it_bough_reads_nodes_and_pods_and_nothing_else(
-    bough: Client, namespace: str
+    bough: KubeClient, namespace: str
 ) -> None:
     expected = {("", kind, verb) for kind in ("nodes", "pods") for verb in READING}
 
     assert expected == may(bough, namespace)
 
 
-def test_what_bough_does_with_pods_works_with_these_rights(bough: Client) -> None:
+def test_what_bough_does_with_pods_works_with_these_rights(bough: KubeClient) -> None:
     made = bough.create(PODS, pod("rights", "node-0"), NAMESPACE)
     wait_for(lambda: bough.get(PODS, "rights", NAMESPACE).status.phase == "Running", "running")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "rights", "uid": made.metadata.uid}
@@ -102,7 +102,7 @@ def test_what_bough_does_with_pods_works_with_these_rights(bough: Client) -> Non
     bough.delete(PODS, "rights", NAMESPACE, uid=made.metadata.uid)
 
 
-def test_what_bough_must_not_do_is_refused(bough: Client, fresh: str) -> None:
+def test_what_bough_must_not_do_is_refused(bough: KubeClient, fresh: str) -> None:
     attempts: list[Callable[[], object]] = [
         lambda: bough.create(PODS, pod("a", "node-0"), fresh),
         lambda: bough.list(SECRETS, NAMESPACE),
@@ -115,7 +115,7 @@ def test_what_bough_must_not_do_is_refused(bough: Client, fresh: str) -> None:
         lambda: bough.evict("a", fresh),
     ]
     for attempt in attempts:
-        with pytest.raises(Refused, match="cannot") as raised:
+        with pytest.raises(KubeRefused, match="cannot") as raised:
             attempt()
         assert 403 == raised.value.status
 

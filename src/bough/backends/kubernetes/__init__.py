@@ -7,6 +7,7 @@ What is kept outside the server is what the apiserver has: a new server finds it
     backend             the Backend protocol: start, stop, observe, forget, read_log
     attempt_state       one attempt: what is wanted of it, what its pod says, what is next
     pod_writer          the requests that change something, one for each step
+    group_services      the Services of groups: made, and deleted with the last attempt
     work_queue          which attempt has something to do, and who does it
     pod_manifest        the Pod, the Secrets and the Service of an attempt
     template_merge      pod templates on top of each other

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+import msgspec
+
 from bough.backends.kubernetes.names import GROUP_UUID
 from bough.backends.kubernetes.pod_manifest import AttemptObjects
 from bough.backends.kubernetes.pod_view import PodSight, is_over, see, see_gone
-from bough.kube.objects import Pod
+from bough.kube.objects import KubePod
 from bough.model.backend import Observation, Sight, StartFault
 
 #: After its grace period, and so much more, a pod on a node that is not ready counts as lost.
@@ -27,12 +29,16 @@ class Step(Enum):
 
 
 @dataclass
-class AttemptState:
+class PodAttempt:
     """One attempt; it is changed under the lock of the backend."""
 
     attempt: str
     #: The objects to create; `None`: an earlier server created them, or it only has to end.
     objects: AttemptObjects | None = None
+    #: The name of its pod, once it is known.
+    name: str = ""
+    #: The identity of its group, as its pod has it.
+    group: str = ""
     #: Whether its pod was, or may have been, created.
     sent: bool = False
     secrets_made: bool = False
@@ -40,7 +46,7 @@ class AttemptState:
     removed: bool = False
     #: Failures in a row.
     failures: int = 0
-    pod: Pod | None = None
+    pod: KubePod | None = None
     #: The pod existed, and is gone.
     gone: bool = False
     #: By when it must be gone, by the server's clock; `None`: it was not told to end.
@@ -48,7 +54,7 @@ class AttemptState:
     #: The grace period that the apiserver was last told, as the same moment.
     told_by_ms: int | None = None
     ended_by_us: bool = False
-    #: Why it is ended without a stop order: it could not be started.
+    #: Why it does not start. It is told to end when that is stored, and not before.
     given_up: PodSight | None = None
     #: Its end is stored.
     forgotten: bool = False
@@ -64,11 +70,6 @@ class AttemptState:
     def told(self) -> bool:
         """Whether it was told to end."""
         return self.stop_by_ms is not None
-
-    @property
-    def ending(self) -> bool:
-        """Whether its pod is to be deleted, although it may run."""
-        return self.told or self.given_up is not None
 
     @property
     def over(self) -> bool:
@@ -95,37 +96,35 @@ class AttemptState:
         """The version of its pod that was last seen."""
         return 0 if self.pod is None else version_of(self.pod)
 
-    @property
-    def group(self) -> str:
-        """The identity of its group, as its pod has it."""
-        if self.objects is not None:
-            return self.objects.pod["metadata"]["labels"].get(GROUP_UUID, "")
-        return "" if self.pod is None else (self.pod.metadata.labels or {}).get(GROUP_UUID, "")
-
     def next_step(self) -> Step | None:
         """The next step; `None`: nothing to do."""
         if not self.has_pod:
             if self.gone or self.over:
                 return None
-            if self.ending:
+            if self.told:
                 return Step.LOOK
-            return None if self.objects is None else Step.CREATE
+            return None if self.objects is None or self.given_up is not None else Step.CREATE
         if self.removable:
             return None if self.removed else Step.REMOVE
         if self.over or self.pod is None or is_over(self.pod):
             return None
-        if self.ending:
+        if self.told:
             by_ms = self.told_by_ms
             sooner = by_ms is not None and (self.stop_by_ms or by_ms) < by_ms - 1_000
             return Step.END if not self.ended_by_us or sooner else None
-        wanted = self.objects is not None and self.objects.secrets and not self.secrets_made
-        return Step.ADD_SECRETS if wanted else None
+        if self.objects is None or self.secrets_made or self.given_up is not None:
+            return None
+        return Step.ADD_SECRETS if self.objects.secrets else None
 
     def observed(self) -> Observation:
         """What is seen of it."""
+        given_up = self.given_up
+        if given_up is not None and not self.over and not self.told:
+            stuck = msgspec.structs.replace(given_up, sight=Sight.STUCK)
+            return stuck.observed(self.attempt, self.since_ms)
         return self.sight.observed(self.attempt, self.since_ms)
 
-    def take(self, pod: Pod, now_ms: int) -> bool:
+    def take(self, pod: KubePod, now_ms: int) -> bool:
         """Take in the state of its pod; whether that is new."""
         if self.pod is not None and self.pod.metadata.uid not in ("", pod.metadata.uid):
             return False
@@ -133,6 +132,7 @@ class AttemptState:
             # An answer was faster than the watch.
             return False
         self.pod, self.sent, self.trouble = pod, True, ""
+        self.group = self.group or (pod.metadata.labels or {}).get(GROUP_UUID, "")
         if not self.begun_ms:
             self.begun_ms = now_ms
         if pod.metadata.deletion_timestamp is not None and self.told_by_ms is None:
@@ -143,6 +143,8 @@ class AttemptState:
             # It holds its place until its pod is gone.
             self.given_up = self.given_up or seen
             seen = PodSight(Sight.STARTING, seen.message)
+        elif seen.sight is Sight.RUNNING:
+            self.given_up = None
         return self.put(seen, now_ms)
 
     def take_gone(self, now_ms: int) -> bool:
@@ -164,8 +166,8 @@ class AttemptState:
         return True
 
     def give_up(self, timeout_ms: int, now_ms: int) -> bool:
-        """Whether it takes too long to start, and so is ended from now on."""
-        waits = self.sight.sight is Sight.STARTING and not self.ending
+        """Whether it takes too long to start, which is said from now on."""
+        waits = self.sight.sight is Sight.STARTING and not self.told and self.given_up is None
         if not waits or now_ms - self.begun_ms < timeout_ms:
             return False
         fault = StartFault.IMAGE_PULL if self.sight.pulling else StartFault.TIMEOUT
@@ -180,7 +182,7 @@ class AttemptState:
         return by_ms is not None and not self.over and now_ms - by_ms > _SLACK_MS
 
 
-def version_of(pod: Pod) -> int:
+def version_of(pod: KubePod) -> int:
     """The version of a pod; of two, the higher is the later."""
     return number_of(pod.metadata.resource_version)
 

@@ -11,19 +11,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from bough.backends.kubernetes.attempt_state import AttemptState, Step, number_of
+from bough.backends.kubernetes.attempt_state import PodAttempt, Step, number_of
 from bough.backends.kubernetes.cluster_state import ClusterState
+from bough.backends.kubernetes.group_services import GroupServices
 from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_keeper import LogKeeper
 from bough.backends.kubernetes.names import attempt_of
 from bough.backends.kubernetes.options import KubernetesOptions
-from bough.backends.kubernetes.pod_manifest import Unstartable, make_objects
+from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
 from bough.backends.kubernetes.pod_view import TASK_CONTAINER, PodSight
 from bough.backends.kubernetes.pod_writer import PodWriter
 from bough.backends.kubernetes.work_queue import WorkQueue
 from bough.errors import NotLeading, Unavailable
-from bough.kube.client import Client, Event, EventKind
-from bough.kube.objects import NODES, PODS, Node, Pod
+from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.failures import KubeFailure
+from bough.kube.objects import NODES, PODS, KubeNode, KubePod
+from bough.kube.pulse import Pulse
 from bough.kube.watching import Follower, Relisted
 from bough.model.backend import (
     Launch,
@@ -41,6 +44,9 @@ from bough.model.pool import OfferedNode
 LOG = logging.getLogger(__name__)
 #: How long a watch may fail before nothing is started there any more.
 _AWAY_S = 10.0
+#: In the queue: Services are to be looked at, and after how long again if that fails.
+_SWEEP = ""
+_SWEEP_AGAIN_S = 10.0
 #: A pod is never taken away without its kubelet.
 _LEAST_GRACE_S = 1
 
@@ -55,7 +61,7 @@ class KubernetesBackend:
     def __init__(
         self,
         options: KubernetesOptions,
-        client: Client,
+        client: KubeClient,
         now_ms: Callable[[], int],
         wake: Callable[[], None] = _nothing,
         name: str = "default",
@@ -66,16 +72,18 @@ class KubernetesBackend:
         self._wake = wake
         self._name = name
         self._lock = threading.RLock()
-        self._attempts: dict[str, AttemptState] = {}
+        self._attempts: dict[str, PodAttempt] = {}
         self._cluster = ClusterState(name)
         self._leadership = Leadership(0, 0)
         self._away_since: float | None = None
         self._folders = LogFolders(options.folder, options.keep_days)
         self._logs = LogKeeper(client, self._folders, options.log_bytes, now_ms, self._log_done)
-        self._writer = PodWriter(client, options, self._lock, now_ms)
+        self._services = GroupServices(client, options, self._has_group)
+        self._writer = PodWriter(client, options, self._lock, now_ms, self._services)
         self._queue = WorkQueue(self._work, options.workers, "kube-pods")
         self._nodes = Follower(client, NODES, self._hear_node)
         self._pods = Follower(client, PODS, self._hear_pod)
+        self._pulse = Pulse(client)
 
     def begin(self) -> None:
         """Begin to follow the cluster; its nodes are not known before the first lists."""
@@ -83,9 +91,11 @@ class KubernetesBackend:
         self._logs.start()
         self._nodes.start()
         self._pods.start()
+        self._pulse.start()
 
     def close(self) -> None:
         """Stop following; all pods go on."""
+        self._pulse.stop()
         self._nodes.stop(5.0)
         self._pods.stop(5.0)
         self._queue.close()
@@ -104,7 +114,7 @@ class KubernetesBackend:
 
     def nodes(self) -> tuple[OfferedNode, ...] | None:
         """The nodes of the cluster; `None` until all pods are known, too."""
-        failure = self._nodes.failure or self._pods.failure
+        failure = self._nodes.failure or self._pods.failure or self._pulse.failure
         now = time.monotonic()
         if not failure:
             self._away_since = None
@@ -116,9 +126,6 @@ class KubernetesBackend:
             return None
         if self._away_since is not None and now - self._away_since > _AWAY_S:
             raise Unavailable(failure)
-        with self._lock:
-            groups = {each.group for each in self._attempts.values()}
-        self._writer.sweep_services(self._leadership.number, groups)
         with self._lock:
             return self._cluster.offered()
 
@@ -132,8 +139,15 @@ class KubernetesBackend:
         with self._lock:
             if leadership.number != self._leadership.number:
                 # What was ordered before and is not made yet may not be wanted any more.
-                for each in [a for a in self._attempts.values() if not a.sent and not a.over]:
-                    del self._attempts[each.attempt]
+                for each in list(self._attempts.values()):
+                    if each.over or each.has_pod:
+                        continue
+                    if each.sent:
+                        # Whether its pod was made is not known: it is made if that is said again.
+                        each.objects = None
+                    else:
+                        del self._attempts[each.attempt]
+                self._queue.note(_SWEEP)
             self._leadership = leadership
 
     def start(self, start: Start) -> None:
@@ -157,7 +171,7 @@ class KubernetesBackend:
             for attempt in stop.attempts:
                 known = self._attempts.get(attempt)
                 if known is None:
-                    known = self._attempts[attempt] = AttemptState(attempt, begun_ms=now_ms)
+                    known = self._attempts[attempt] = PodAttempt(attempt, begun_ms=now_ms)
                 if known.stop_by_ms is None or by_ms < known.stop_by_ms:
                     known.stop_by_ms = by_ms
                 if not known.sent and known.pod is None:
@@ -204,66 +218,85 @@ class KubernetesBackend:
         boot_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
         return boot_ms < self._leadership.until_ms
 
-    def _accept(self, launch: Launch) -> AttemptState:
+    def _accept(self, launch: Launch) -> PodAttempt:
         now_ms = self._now_ms()
-        known = AttemptState(launch.attempt, begun_ms=now_ms, since_ms=now_ms)
+        known = PodAttempt(launch.attempt, begun_ms=now_ms, since_ms=now_ms)
         self._attempts[launch.attempt] = known
         if launch.started_ms is not None:
             known.gone = True
             known.put(PodSight(Sight.LOST, "Its pod is gone."), now_ms)
         return known
 
-    def _prepare(self, known: AttemptState, start: Start, launch: Launch) -> None:
+    def _prepare(self, known: PodAttempt, start: Start, launch: Launch) -> None:
         options = self._options
         try:
             known.objects = make_objects(options.site, options.namespace, start, launch)
-        except Unstartable as error:
+            known.name, known.group = known.objects.name, launch.about.get("group_uuid", "")
+        except UnstartablePod as error:
             known.put(PodSight(Sight.UNSTARTABLE, str(error)), self._now_ms())
 
     def _look_at_times(self) -> None:
-        """End what does not start in time; what does not end on a lost node is lost."""
+        """Give up what does not start in time; what does not end on a lost node is lost."""
         now_ms = self._now_ms()
         for each in self._attempts.values():
-            if each.over:
+            if each.over or each.give_up(self._options.start_timeout_s * 1_000, now_ms):
                 continue
-            if each.give_up(self._options.start_timeout_s * 1_000, now_ms):
-                self._queue.note(each.attempt)
-            elif each.is_stuck(now_ms) and not self._cluster.is_ready(each.node):
+            if each.is_stuck(now_ms) and not self._cluster.is_ready(each.node):
                 each.take_gone(now_ms)
 
     # What is done, by the workers
 
     def _work(self, attempt: str) -> float | None:
         """Do the next step for an attempt; after how long to look again."""
+        if attempt == _SWEEP:
+            return self._sweep()
+        group = self._drop(attempt)
+        if group is not None:
+            # The Service of a group goes with the last of its attempts.
+            self._services.drop(group)
+            return None
         with self._lock:
             known = self._attempts.get(attempt)
-            if known is None:
-                return None
-            if known.removable and not known.has_pod:
-                self._drop(known)
-                return None
-            step = known.next_step()
-            if step is None:
+            step = None if known is None else known.next_step()
+            if known is None or step is None:
                 return None
             if not self._leads():
                 # Another server decides, or this one soon will again.
                 return 1.0
-            before = known.sight
+            before = known.observed()
             if step is Step.CREATE:
                 known.sent = True
         again_s = self._writer.do(step, known)
-        if known.sight != before:
+        if known.observed() != before:
             self._wake()
         if again_s is None:
             self._queue.note(attempt)
         return again_s
 
-    def _drop(self, known: AttemptState) -> None:
-        """Keep nothing of an attempt; the Service of its group goes with the last of them."""
-        del self._attempts[known.attempt]
-        group = known.group
-        if group and not any(each.group == group for each in self._attempts.values()):
-            self._writer.drop_service(group)
+    def _drop(self, attempt: str) -> str | None:
+        """Keep nothing of an attempt of which nothing more is wanted; its group."""
+        with self._lock:
+            known = self._attempts.get(attempt)
+            if known is None or not known.removable or known.has_pod:
+                return None
+            del self._attempts[attempt]
+            return known.group
+
+    def _has_group(self, group: str) -> bool:
+        """Whether something is known of a group."""
+        with self._lock:
+            return any(each.group == group for each in self._attempts.values())
+
+    def _sweep(self) -> float | None:
+        """Once for each lease, delete the Services of groups of which nothing is left."""
+        if not self._pods.wait_until_listed(0) or not self._leads():
+            return 1.0
+        try:
+            self._services.sweep()
+        except KubeFailure as error:
+            LOG.info("Services are listed again later: %s", error.message)
+            return _SWEEP_AGAIN_S
+        return None
 
     def _log_done(self, attempt: str) -> None:
         with self._lock:
@@ -274,13 +307,13 @@ class KubernetesBackend:
 
     # What is heard, by the watches
 
-    def _hear_node(self, heard: Relisted[Node] | Event[Node]) -> None:
+    def _hear_node(self, heard: Relisted[KubeNode] | WatchEvent[KubeNode]) -> None:
         with self._lock:
             changed = self._cluster.hear_node(heard)
         if changed:
             self._wake()
 
-    def _hear_pod(self, heard: Relisted[Pod] | Event[Pod]) -> None:
+    def _hear_pod(self, heard: Relisted[KubePod] | WatchEvent[KubePod]) -> None:
         if isinstance(heard, Relisted):
             with self._lock:
                 self._cluster.forget_pods()
@@ -298,27 +331,27 @@ class KubernetesBackend:
         if news:
             self._wake()
 
-    def _hear_event(self, event: Event[Pod]) -> bool:
+    def _hear_event(self, event: WatchEvent[KubePod]) -> bool:
         attempt = self._own(event.object)
         if attempt is None:
-            gone = event.kind is EventKind.DELETED
+            gone = event.kind is WatchEventKind.DELETED
             return self._cluster.hear_other(event.object, gone=gone)
         before = self._attempts.get(attempt)
-        if before is None and event.kind is EventKind.DELETED:
+        if before is None and event.kind is WatchEventKind.DELETED:
             return False
-        seen = None if before is None else before.sight
+        seen = None if before is None else before.observed()
         self._take(event.object)
         known = self._attempts[attempt]
-        if event.kind is EventKind.DELETED:
+        if event.kind is WatchEventKind.DELETED:
             self._take_gone(known)
-        return seen != known.sight
+        return seen != known.observed()
 
-    def _own(self, pod: Pod) -> str | None:
+    def _own(self, pod: KubePod) -> str | None:
         if pod.metadata.namespace != self._options.namespace:
             return None
         return attempt_of(pod, self._options.site)
 
-    def _take(self, pod: Pod) -> str | None:
+    def _take(self, pod: KubePod) -> str | None:
         """Take in a pod; the attempt that it is of, if it is one of this site."""
         attempt = self._own(pod)
         if attempt is None:
@@ -326,7 +359,7 @@ class KubernetesBackend:
             return None
         known = self._attempts.get(attempt)
         if known is None:
-            known = self._attempts[attempt] = AttemptState(attempt)
+            known = self._attempts[attempt] = PodAttempt(attempt)
         known.take(pod, self._now_ms())
         if known.over and not known.log_done:
             self._finish_log(known)
@@ -336,14 +369,14 @@ class KubernetesBackend:
             self._queue.note(attempt)
         return attempt
 
-    def _take_gone(self, known: AttemptState) -> None:
+    def _take_gone(self, known: PodAttempt) -> None:
         known.take_gone(self._now_ms())
         self._finish_log(known)
         self._queue.note(known.attempt)
 
-    def _finish_log(self, known: AttemptState) -> None:
+    def _finish_log(self, known: PodAttempt) -> None:
         if known.pod is not None and not known.log_done:
             self._logs.finish(known.attempt, *self._place(known.pod))
 
-    def _place(self, pod: Pod) -> tuple[str, str, str]:
+    def _place(self, pod: KubePod) -> tuple[str, str, str]:
         return self._options.namespace, pod.metadata.name, TASK_CONTAINER

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from bough.backends.kubernetes.node_view import added, is_ready, offered, used
 from bough.backends.kubernetes.pod_view import is_over
-from bough.kube.client import Event, EventKind
-from bough.kube.objects import Node, Pod
+from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.objects import KubeNode, KubePod
 from bough.kube.watching import Relisted
 from bough.model.cluster import Resources
 from bough.model.pool import OfferedNode
@@ -52,7 +52,7 @@ class ClusterState:
             self._dirty.clear()
         return self._used
 
-    def hear_node(self, heard: Relisted[Node] | Event[Node]) -> bool:
+    def hear_node(self, heard: Relisted[KubeNode] | WatchEvent[KubeNode]) -> bool:
         """Take in what was heard; whether what is offered has changed."""
         if isinstance(heard, Relisted):
             before = self._nodes
@@ -61,7 +61,7 @@ class ClusterState:
             for node in heard.items:
                 self._put(node)
             changed = before != self._nodes
-        elif heard.kind is EventKind.DELETED:
+        elif heard.kind is WatchEventKind.DELETED:
             name = heard.object.metadata.name
             self._ready.discard(name)
             changed = self._nodes.pop(name, None) is not None
@@ -77,7 +77,7 @@ class ClusterState:
         self._others.clear()
         self._on_node.clear()
 
-    def hear_other(self, pod: Pod, *, gone: bool) -> bool:
+    def hear_other(self, pod: KubePod, *, gone: bool) -> bool:
         """Take in a pod of others; whether what it holds has changed."""
         node, uid = pod.spec.node_name, pod.metadata.uid
         before = self._others.get(uid)
@@ -94,7 +94,7 @@ class ClusterState:
             self._dirty.add(node)
         return True
 
-    def _put(self, node: Node) -> bool:
+    def _put(self, node: KubeNode) -> bool:
         name = node.metadata.name
         (self._ready.add if is_ready(node) else self._ready.discard)(name)
         made = offered(node, self._backend)

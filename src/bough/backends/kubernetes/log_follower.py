@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bough.backends.logs.log_writer import OUT, LineCutter, LogWriter, find_segments, segment_path
-from bough.kube.client import Client
+from bough.kube.client import KubeClient
 from bough.kube.connections import Stream
-from bough.kube.failures import NotFound, Refused
+from bough.kube.failures import KubeNotFound, KubeRefused
 
 #: How much of the last segments is searched for the last record.
 _TAIL_BYTES = 1 << 20
@@ -65,7 +65,7 @@ class LogSink:
 class LogReading:
     """One pod's log, read into its file as often as needed."""
 
-    def __init__(self, client: Client, namespace: str, pod: str, container: str) -> None:
+    def __init__(self, client: KubeClient, namespace: str, pod: str, container: str) -> None:
         self._client = client
         self._namespace = namespace
         self._pod = pod
@@ -94,9 +94,9 @@ class LogReading:
                     # A line without its end may have been cut off, and comes again.
                     if line.endswith(b"\n") or not follow:
                         file.add(line)
-        except NotFound:
+        except KubeNotFound:
             return False
-        except Refused as error:
+        except KubeRefused as error:
             # Its container has never run.
             if error.status == 400:
                 return False

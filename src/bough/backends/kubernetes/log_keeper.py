@@ -13,7 +13,7 @@ from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_follower import LogReading, LogSink
 from bough.backends.kubernetes.work_queue import WorkQueue
 from bough.kube.back_off import BackOff
-from bough.kube.client import Client
+from bough.kube.client import KubeClient
 from bough.kube.failures import KubeFailure
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class LogKeeper:
 
     def __init__(
         self,
-        client: Client,
+        client: KubeClient,
         folders: LogFolders,
         limit_bytes: int,
         now_ms: Callable[[], int],

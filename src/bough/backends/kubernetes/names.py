@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from bough.kube.objects import Pod
+from bough.kube.objects import KubePod
 
 #: The label with the identity of the site; what has another one is never touched.
 SITE = "bough.site"
@@ -47,7 +47,7 @@ def label_value(text: str) -> str:
     return _NO_VALUE.sub("_", text)[:_LONGEST].strip(_ENDS)
 
 
-def attempt_of(pod: Pod, site: str) -> str | None:
+def attempt_of(pod: KubePod, site: str) -> str | None:
     """The attempt that a pod is of; `None`: it is not of this site."""
     labels = pod.metadata.labels or {}
     task, retry = labels.get(TASK_UUID), labels.get(RETRY_ID)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from bough.errors import Invalid
 from bough.formats.kubernetes.pods import peak_requests
 from bough.formats.yaml.quantity import parse_fraction
-from bough.kube.objects import Container, Node, Pod, Resources
+from bough.kube.objects import Container, ContainerResources, KubeNode, KubePod
 from bough.model.cluster import Resources as Amounts
 from bough.model.pool import OfferedNode
 
@@ -19,7 +19,7 @@ _KEEPS_OFF = ("NoSchedule", "NoExecute")
 _DEFAULT_PODS = 110
 
 
-def offered(node: Node, backend: str) -> OfferedNode:
+def offered(node: KubeNode, backend: str) -> OfferedNode:
     """A node as the scheduler is told of it: closed unless kubelet, owner and taints let it."""
     allocatable = node.status.allocatable or {}
     amounts = {name: amount(name, value) for name, value in allocatable.items()}
@@ -36,7 +36,7 @@ def offered(node: Node, backend: str) -> OfferedNode:
     )
 
 
-def _closed(node: Node) -> str:
+def _closed(node: KubeNode) -> str:
     """Why a node takes no pods; empty: it does."""
     if not is_ready(node):
         return "It is not ready."
@@ -48,12 +48,12 @@ def _closed(node: Node) -> str:
     return ""
 
 
-def is_ready(node: Node) -> bool:
+def is_ready(node: KubeNode) -> bool:
     """Whether its kubelet says that it is."""
     return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
 
 
-def used(pod: Pod) -> Amounts:
+def used(pod: KubePod) -> Amounts:
     """What a pod holds of its node, at its peak."""
     return _as_resources(
         peak_requests(
@@ -93,7 +93,7 @@ def _requests(container: Container) -> dict[str, int]:
     return _amounts(container.resources)
 
 
-def _amounts(resources: Resources | None) -> dict[str, int]:
+def _amounts(resources: ContainerResources | None) -> dict[str, int]:
     given = {} if resources is None else resources.requests or {}
     return {name: amount(name, value) for name, value in given.items()}
 

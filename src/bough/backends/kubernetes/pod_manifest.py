@@ -19,7 +19,7 @@ from bough.backends.kubernetes.names import (
 from bough.backends.kubernetes.pod_view import TASK_CONTAINER
 from bough.backends.kubernetes.template_merge import merge, merge_all
 from bough.backends.placeholders import Meaning
-from bough.kube.objects import Pod
+from bough.kube.objects import KubePod
 from bough.model.backend import Launch, Start
 from bough.model.task_template import TaskTemplate
 
@@ -31,7 +31,7 @@ _FILE_MODE = 0o555
 _FILES, _CREDENTIALS = "bough-files", "bough-credential"
 
 
-class Unstartable(Exception):
+class UnstartablePod(Exception):
     """A task cannot be started, and why."""
 
 
@@ -49,7 +49,7 @@ class AttemptObjects(msgspec.Struct, frozen=True):
         """The name of the pod."""
         return self.pod["metadata"]["name"]
 
-    def secret(self, name: str, owner: Pod, site: str) -> dict[str, Json]:
+    def secret(self, name: str, owner: KubePod, site: str) -> dict[str, Json]:
         """A Secret that goes with its pod."""
         reference = {
             "apiVersion": "v1",
@@ -71,7 +71,7 @@ class AttemptObjects(msgspec.Struct, frozen=True):
 
 
 def make_objects(site: str, namespace: str, start: Start, launch: Launch) -> AttemptObjects:
-    """Everything that an attempt needs; `Unstartable`: something is wrong with its spec."""
+    """Everything that an attempt needs; `UnstartablePod`: something is wrong with its spec."""
     name = pod_name(launch.name, launch.attempt)
     spec = _filled(namespace, start, launch)
     secrets: dict[str, dict[str, str]] = {}
@@ -80,7 +80,7 @@ def make_objects(site: str, namespace: str, start: Start, launch: Launch) -> Att
     _add_files(name, spec, secrets, container, volumes)
     variables = _add_credentials(name, spec, launch, secrets, container, volumes)
     if spec.image is None:
-        raise Unstartable("image: is missing, and tasks on Kubernetes run in images.")
+        raise UnstartablePod("image: is missing, and tasks on Kubernetes run in images.")
     container |= {
         "image": spec.image,
         "env": [*_environment(start, launch, spec), *variables],
@@ -204,7 +204,7 @@ def _add_files(
     data: dict[str, str] = {}
     for number, file in enumerate(spec.files):
         if not file.path.startswith("/"):
-            raise Unstartable(f"files[{number}].path: {file.path} must begin with a slash.")
+            raise UnstartablePod(f"files[{number}].path: {file.path} must begin with a slash.")
         data[f"file-{number}"] = _encoded(number, file.contents, raw=file.base64)
         container["volumeMounts"].append(
             {
@@ -225,7 +225,7 @@ def _encoded(number: int, contents: str, *, raw: bool) -> str:
     try:
         return base64.b64encode(base64.b64decode(contents)).decode()
     except (binascii.Error, ValueError):
-        raise Unstartable(f"files[{number}].contents: is not valid base64.") from None
+        raise UnstartablePod(f"files[{number}].contents: is not valid base64.") from None
 
 
 def _add_credentials(
@@ -246,7 +246,7 @@ def _add_credentials(
         data |= {keys[key]: _base64(value) for key, value in values.items()}
         for variable, key in use.variables.items():
             if key not in keys:
-                raise Unstartable(f"credentials: {use.name} has no key {key}.")
+                raise UnstartablePod(f"credentials: {use.name} has no key {key}.")
             source = {"secretKeyRef": {"name": secret, "key": keys[key]}}
             variables.append({"name": variable, "valueFrom": source})
         if use.mount is not None:

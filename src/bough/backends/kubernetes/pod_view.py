@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.kube.objects import ContainerStatus, Pod, Terminated
+from bough.kube.objects import ContainerStatus, KubePod, Terminated
 from bough.model.backend import Observation, Sight, StartFault
 
 #: The container that runs the task.
@@ -65,12 +65,12 @@ class PodSight(msgspec.Struct, frozen=True):
         )
 
 
-def is_over(pod: Pod) -> bool:
+def is_over(pod: KubePod) -> bool:
     """Whether its kubelet says that nothing of it runs any more."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
-def see(pod: Pod, *, told: bool) -> PodSight:
+def see(pod: KubePod, *, told: bool) -> PodSight:
     """What a pod says. told: whether Bough told its attempt to end."""
     if is_over(pod):
         return _seen_over(pod, told=told)
@@ -90,7 +90,7 @@ def see_gone(before: PodSight | None, *, told: bool) -> PodSight:
     return PodSight(Sight.LOST, f"Its pod was deleted {text}, not by this server.")
 
 
-def _seen_over(pod: Pod, *, told: bool) -> PodSight:
+def _seen_over(pod: KubePod, *, told: bool) -> PodSight:
     # What ended by itself has no such mark: it is deleted later, when its end is written down.
     marked = pod.metadata.deletion_timestamp is not None
     reason, message = pod.status.reason, pod.status.message
@@ -109,7 +109,7 @@ def _seen_over(pod: Pod, *, told: bool) -> PodSight:
     return _ended(end, told=marked)
 
 
-def _seen_without_end(pod: Pod, *, told: bool) -> PodSight:
+def _seen_without_end(pod: KubePod, *, told: bool) -> PodSight:
     """A pod that failed without a word of its task: what came before it did, or its node."""
     for status in pod.status.init_container_statuses:
         end = status.state.terminated
@@ -136,7 +136,7 @@ def _ended(end: Terminated, *, told: bool) -> PodSight:
     return PodSight(Sight.ENDED, text, code, number or None, told)
 
 
-def _seen_starting(pod: Pod, task: ContainerStatus | None) -> PodSight:
+def _seen_starting(pod: KubePod, task: ContainerStatus | None) -> PodSight:
     statuses = (*pod.status.init_container_statuses, *(() if task is None else (task,)))
     for status in statuses:
         waiting = status.state.waiting
@@ -150,7 +150,7 @@ def _seen_starting(pod: Pod, task: ContainerStatus | None) -> PodSight:
     return PodSight(Sight.STARTING)
 
 
-def _task_status(pod: Pod) -> ContainerStatus | None:
+def _task_status(pod: KubePod) -> ContainerStatus | None:
     """The status of the container that runs the task; templates may add others beside it."""
     for status in pod.status.container_statuses:
         if status.name == TASK_CONTAINER:
@@ -158,7 +158,7 @@ def _task_status(pod: Pod) -> ContainerStatus | None:
     return None
 
 
-def _disruption(pod: Pod) -> str:
+def _disruption(pod: KubePod) -> str:
     """Why the pod was ended for others, as it says itself; empty: it was not."""
     for each in pod.status.conditions:
         if each.type == "DisruptionTarget" and each.status == "True":

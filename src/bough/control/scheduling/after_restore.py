@@ -11,7 +11,7 @@ from bough.store import settings as setting_store
 from bough.store import tasks as task_store
 from bough.store.dump import RESTORED
 
-_ALIVE = (Sight.STARTING, Sight.RUNNING)
+_ALIVE = (Sight.STARTING, Sight.STUCK, Sight.RUNNING)
 
 
 def last_restore(site: Site) -> str:

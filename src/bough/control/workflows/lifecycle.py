@@ -43,6 +43,12 @@ START = "start"
 #: The same, as an image could not be pulled, or as it took too long.
 IMAGE_PULL = "image_pull"
 START_TIMEOUT = "start_timeout"
+#: It does not start itself: for good, for want of its image, or in time.
+_STUCK: dict[StartFault | None, str] = {
+    None: "stuck",
+    StartFault.IMAGE_PULL: "stuck_image_pull",
+    StartFault.TIMEOUT: "stuck_start_timeout",
+}
 #: Its group ran longer than its limit.
 EXEC_TIMEOUT = "exec_timeout"
 #: Its node is being drained.
@@ -78,6 +84,8 @@ _UNSTARTABLE: dict[StartFault | None, TaskEvent] = {
     StartFault.IMAGE_PULL: TaskEvent.IMAGE_PULL,
     StartFault.TIMEOUT: TaskEvent.START_TIMEOUT,
 }
+#: What happens to one that was told to end as it did not start.
+_STUCK_EVENTS = {_STUCK[fault]: event for fault, event in _UNSTARTABLE.items()}
 #: By what happened to a task that could not be started: why the others of its group end.
 START_REASONS = {
     TaskEvent.CANNOT_START: START,
@@ -85,7 +93,7 @@ START_REASONS = {
     TaskEvent.START_TIMEOUT: START_TIMEOUT,
 }
 #: Reasons that do not count where the attempt had already ended by itself.
-_OVERTAKEN = {*_PREEMPTING, *_EVICTING, GIVE_BACK, FELLOW, EXEC_TIMEOUT}
+_OVERTAKEN = {*_PREEMPTING, *_EVICTING, *_STUCK_EVENTS, GIVE_BACK, FELLOW, EXEC_TIMEOUT}
 _TEXTS = {
     GIVE_BACK: "Given back by an elastic group.",
     RESTART: "Task starts again with its group.",
@@ -129,6 +137,16 @@ def overrides(reason: str, before: str | None) -> bool:
 def is_final(reason: str | None) -> bool:
     """Whether nothing follows on an attempt that was told to end for this reason."""
     return reason in _FINAL
+
+
+def stuck_reason(fault: StartFault | None) -> str:
+    """Why an attempt is told to end that does not start."""
+    return _STUCK[fault]
+
+
+def is_stuck(reason: str | None) -> bool:
+    """Whether an attempt was told to end as it did not start itself."""
+    return reason in _STUCK_EVENTS
 
 
 def is_victim(reason: str) -> bool:
@@ -195,6 +213,8 @@ def _cause(task: Task, seen: Observation) -> TaskEvent:
         return TaskEvent.PREEMPT
     if task.releasing in _EVICTING:
         return TaskEvent.EVICT
+    if task.releasing in _STUCK_EVENTS:
+        return _STUCK_EVENTS[task.releasing]
     if seen.sight is Sight.UNSTARTABLE:
         return _UNSTARTABLE[seen.fault]
     return TaskEvent.LOSE if seen.sight is Sight.LOST else TaskEvent.FAIL
@@ -212,6 +232,8 @@ def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
         return task.failure_message or f"Task was preempted{_at(task.released_ms)}."
     if task.releasing in _TEXTS:
         return _TEXTS[task.releasing].format(node=task.node)
+    if task.releasing in _STUCK_EVENTS and task.failure_message:
+        return task.failure_message
     if seen.message:
         return seen.message
     if cause is TaskEvent.LOSE:

@@ -22,6 +22,8 @@ from bough.control.workflows.lifecycle import (
     follow_lead,
     is_final,
     is_overtaken,
+    is_stuck,
+    stuck_reason,
     verdict,
 )
 from bough.control.workflows.load_changes import open_changes, write_changes
@@ -103,6 +105,8 @@ def _is_news(task: Task, observation: Observation) -> bool:
         return False
     if observation.sight is Sight.RUNNING:
         return task.status is not TaskStatus.RUNNING
+    if observation.sight is Sight.STUCK:
+        return task.releasing is None
     if observation.sight is Sight.STARTING:
         unsaid = (task.failure_message or "") != observation.message
         return unsaid and task.status is TaskStatus.INITIALIZING and task.releasing is None
@@ -140,6 +144,10 @@ def _note(
     if observation.sight is Sight.STARTING:
         # What it waits for is no failure, but is read where a failure would be.
         change.put(msgspec.structs.replace(task, failure_message=observation.message or None))
+        return
+    if observation.sight is Sight.STUCK:
+        # Stored before it is told to end: so after a crash it is not started once more.
+        change.release(task, stuck_reason(observation.fault), observation.message)
         return
     if observation.sight is Sight.RUNNING:
         runs = msgspec.structs.replace(_without_wait(task), started_ms=observation.at_ms)
@@ -183,7 +191,8 @@ def _follows(task: Task, lead: Task) -> bool:
 
 def _comes_along(change: WorkflowChange, group: Group, task: Task, found: AttemptOutcome) -> bool:
     """Whether another attempt follows only as the lead waits for one: then all start again."""
-    if task.releasing is None or not group.spec.ignore_nonlead_status:
+    told = task.releasing is not None and not is_stuck(task.releasing)
+    if not told or not group.spec.ignore_nonlead_status:
         return False
     waits = any(each.lead and each.status in QUEUED for each in change.latest(group))
     return waits and found.event in _OWN_FAILURES
@@ -197,7 +206,8 @@ def _involve_others(
     observation: Observation,
 ) -> None:
     """A gang starts together or not at all; where one of its tasks counts, so it ends."""
-    unstartable = observation.sight is Sight.UNSTARTABLE and task.releasing is None
+    unstarted = observation.sight is Sight.UNSTARTABLE and task.releasing is None
+    unstartable = unstarted or is_stuck(task.releasing)
     needed = unstartable and not task.growth
     if found.again:
         alone = found.event in (TaskEvent.GIVE_BACK, TaskEvent.RESTART)

@@ -1,0 +1,90 @@
+"""The Services of groups: made with the first pod, and gone with the last attempt of a group."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from bough.backends.kubernetes.names import GROUP_UUID, SITE, service_name
+from bough.backends.kubernetes.options import KubernetesOptions
+from bough.backends.kubernetes.pod_manifest import Json
+from bough.kube.client import KubeClient
+from bough.kube.failures import AlreadyExists, Busy, KubeFailure, KubeNotFound
+from bough.kube.objects import SERVICES
+
+LOG = logging.getLogger(__name__)
+
+
+class GroupServices:
+    """One headless Service for each group of several tasks. Workers call it, and never the loop."""
+
+    def __init__(
+        self, client: KubeClient, options: KubernetesOptions, has_group: Callable[[str], bool]
+    ) -> None:
+        """has_group:  whether something is known of a group."""
+        self._client = client
+        self._options = options
+        self._has_group = has_group
+        self._lock = threading.Lock()
+        self._made: set[str] = set()
+        #: Being deleted: one that is made meanwhile would go, too.
+        self._leaving: set[str] = set()
+
+    def make(self, service: dict[str, Json]) -> None:
+        """Make the Service of a group, once."""
+        group = service["metadata"]["labels"][GROUP_UUID]
+        with self._lock:
+            if group in self._leaving:
+                raise Busy("the Service of its group is being deleted")
+            if group in self._made:
+                return
+            self._made.add(group)
+        try:
+            self._client.create(SERVICES, service, self._options.namespace)
+        except AlreadyExists:
+            pass
+        except KubeFailure:
+            with self._lock:
+                self._made.discard(group)
+            raise
+
+    def drop(self, group: str) -> None:
+        """Delete the Service of a group of which nothing is left; a sweep finds it otherwise."""
+        with self._lock:
+            if group not in self._made or not self._leaves(group):
+                return
+        try:
+            self._delete(group, service_name(group))
+        except KubeFailure as error:
+            LOG.info("the Service of group %s stays: %s", group, error.message)
+
+    def sweep(self) -> None:
+        """Delete all Services of groups of which nothing is known."""
+        labels = f"{SITE}={self._options.site}"
+        for each in self._client.list(SERVICES, self._options.namespace, labels=labels).items:
+            group = (each.metadata.labels or {}).get(GROUP_UUID, "")
+            with self._lock:
+                leaves = self._leaves(group)
+            if leaves:
+                self._delete(group, each.metadata.name)
+
+    def _leaves(self, group: str) -> bool:
+        """Whether the Service of a group is to be deleted now; under the lock."""
+        if group in self._leaving:
+            return False
+        if self._has_group(group):
+            self._made.add(group)
+            return False
+        self._made.discard(group)
+        self._leaving.add(group)
+        return True
+
+    def _delete(self, group: str, name: str) -> None:
+        try:
+            self._client.delete(SERVICES, name, self._options.namespace)
+        except KubeNotFound:
+            pass
+        finally:
+            with self._lock:
+                self._leaving.discard(group)

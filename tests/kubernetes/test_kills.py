@@ -1,0 +1,19 @@
+"""A server that is killed again and again loses nothing and makes nothing twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes.bed.cluster import Bed
+from tests.kubernetes.kills import Load, live_and_judge
+
+LOAD = Load(groups=100, kills=15, restarts=2)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_nothing_is_lost_made_twice_or_left_in_part_whatever_is_killed(
+    eight_bed: Bed, tmp_path: Path, database: str, request: pytest.FixtureRequest
+):
+    live_and_judge(eight_bed, tmp_path, database, LOAD, request)
