@@ -27,6 +27,8 @@ from tests.kubernetes.served import ClusterHosting, attempt_of, clustered, gpus_
 #: Tasks of a group.
 SIZE = 8
 PATIENCE_S = 900
+#: Gangs that have room at once.
+FIRST = 8
 
 
 class Load(NamedTuple):
@@ -89,8 +91,7 @@ def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
 
     def feed() -> None:
         for number in range(load.groups):
-            low = chance.random() < 0.7
-            run_ms = chance.randint(3_000, 12_000) if low else chance.randint(500, 4_000)
+            low, run_ms = _kind(number, chance)
             text = Path(server.write(spec(number, run_ms))).read_text()
             while not enough.is_set():
                 try:
@@ -106,8 +107,7 @@ def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
     feeding = threading.Thread(target=feed, daemon=True)
     feeding.start()
     try:
-        # At first more than there is room for, so that some are preempted.
-        server.until(lambda: len(names) >= load.groups // 4, lambda: names)
+        server.until(lambda: len(names) > 2 * FIRST, lambda: names)
         _disturb(host, bed, load, chance)
         feeding.join(PATIENCE_S)
         assert not feeding.is_alive(), "not everything could be submitted"
@@ -118,6 +118,17 @@ def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
     finally:
         enough.set()
     return names
+
+
+def _kind(number: int, chance: random.Random) -> tuple[bool, int]:
+    """Whether a gang has a low priority, and how long it runs.
+
+    The first fill the cluster for a while, and those after them take their share back.
+    """
+    if number < 2 * FIRST:
+        return (True, 40_000) if number < FIRST else (False, 1_000)
+    low = chance.random() < 0.7
+    return low, chance.randint(500, 5_000 if low else 2_000)
 
 
 def _disturb(host: ClusterHosting, bed: Bed, load: Load, chance: random.Random) -> None:
