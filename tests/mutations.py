@@ -291,6 +291,24 @@ MUTATIONS = (
         "self._kind.plural, gone.message)\n",
         "tests/unit/test_kube_watching.py -k too_old_makes",
     ),
+    Mutation(
+        "a pod is given up that an apiserver forbids while it starts",
+        "            if not self._client.is_ready():\n",
+        "            if False:\n",
+        "tests/unit/test_kubernetes_creation.py -k forbidden",
+    ),
+    Mutation(
+        "under another lease a pod is created that was not ordered under it",
+        "                        each.objects = None\n",
+        "                        pass\n",
+        "tests/unit/test_kubernetes_creation.py -k another_lease",
+    ),
+    Mutation(
+        "what does not start ends before that is stored",
+        "        change.release(task, stuck_reason(observation.fault), observation.message)\n",
+        "",
+        "tests/store/test_states.py -k stuck",
+    ),
 )
 
 

@@ -6,6 +6,6 @@ rights       a service account with exactly these rights
 waiting      patience with a cluster
 served       a server on a bed, and the stories of processes told of pods
 kills        a server that is killed at random, judged by the log of the apiserver
-soak_kills   the test of that, which `make soak` runs
+soak_kills   the same for far longer, which `make soak` runs
 pods         pods and launches for tests that need no cluster
 """

@@ -60,7 +60,7 @@ def eight_bed() -> Iterator[Bed]:
 @pytest.fixture
 def server(eight_bed: Bed, tmp_path: Path) -> Iterator[Clustered]:
     """A server of one test alone, with pool `team` of all 64 GPUs."""
-    with clustered(tmp_path, eight_bed, _fresh_namespace()) as host:
+    with clustered(tmp_path, eight_bed, fresh_namespace()) as host:
         made = host.start()
         made.pool("team", 64)
         yield made
@@ -69,6 +69,6 @@ def server(eight_bed: Bed, tmp_path: Path) -> Iterator[Clustered]:
 _namespaces = iter(range(1_000_000))
 
 
-def _fresh_namespace() -> str:
+def fresh_namespace() -> str:
     """kwok deletes pods by name: no two tests share one."""
     return f"bough-{next(_namespaces)}"
