@@ -45,7 +45,7 @@ class Load(NamedTuple):
 def live_and_judge(
     bed: Bed, folder: Path, database: str, load: Load, request: pytest.FixtureRequest
 ) -> None:
-    """Let all of it happen on one database; nothing is lost, made twice, or left in part."""
+    """Play the load on one database; nothing is lost, made twice, or left in part."""
     address = None
     if database == "postgresql":
         address = request.getfixturevalue("postgres").make(migrated=False)
@@ -81,7 +81,7 @@ def spec(number: int, run_ms: int) -> dict[str, Any]:
 
 
 def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
-    """Let all of it happen, until every group is over; the names of the workflows."""
+    """Play the load, until every group has finished; the names of the workflows."""
     chance = random.Random(load.seed)
     server = host.start()
     server.pool("low", 0)
