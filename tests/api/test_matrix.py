@@ -58,6 +58,8 @@ LEAST = {
         GET /api/workflow/{workflow}/error_logs
         GET /api/workflow/{workflow}/events
         GET /api/workflow/{workflow}/logs
+        GET /api/workflow/{workflow}/results
+        GET /api/workflow/{workflow}/results/part
         GET /api/workflow/{workflow}/spec
         POST /api/workflow/{workflow}/tag
         GET /api/workflow/{workflow}/why

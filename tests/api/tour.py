@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from bough.control.nodes import node_sync
+from bough.model.result import FilePart, KeptFile, KeptFiles
 from tests.api.house import House, spec
 
 ELASTIC = """\
@@ -35,6 +36,18 @@ ROLE = {
     "description": "d",
     "policies": [{"effect": "Allow", "actions": ["pool:*"], "resources": ["pool/team"]}],
 }
+
+
+class OneResult:
+    """Results that every task is said to have left."""
+
+    FILE = KeptFile("folder/file", 1, "1-2-3", 0)
+
+    def list_files(self, *_: Any) -> KeptFiles:
+        return KeptFiles((self.FILE,), more=False, left_out=1)
+
+    def read_part(self, *_: Any) -> FilePart:
+        return FilePart(b"x", self.FILE)
 
 
 class Visited(NamedTuple):
@@ -217,6 +230,11 @@ def _workflows(tour: Tour, house: House) -> None:
     for what in ("logs", "error_logs", "events"):
         tour.ask("GET", f"{one}/{what}", "?follow=False", workflow=elastic)
     tour.ask("GET", f"{one}/spec", workflow=elastic)
+    # The backend of this site runs nothing, so it keeps nothing.
+    vars(house.backend)["results"] = OneResult()
+    tour.ask("GET", f"{one}/results", "?task_name=lead", workflow=elastic)
+    part = "?task_name=lead&path=folder/file"
+    tour.ask("GET", f"{one}/results/part", part, workflow=elastic)
     house.time.pass_minutes(60)
     for query in ("", "?by=user&since=1h"):
         tour.ask("GET", "/api/usage", query)

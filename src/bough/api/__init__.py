@@ -7,6 +7,7 @@ from them as well.
     common       JSON of any form, and the body of errors
     pools        pools, subpools, cohorts and queues
     workflows    submissions, workflows and tasks
+    results      results of tasks, and downloads of them
     why          why a workflow waits: certificates and remedies
     nodes        nodes, backends and GPU-hours
     people       users, roles, tokens, credentials, the profile, logging in

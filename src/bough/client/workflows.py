@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from bough.api.common import Priority
+from bough.api.results import ResultPage, ResultPart
 from bough.api.why import WhyAnswer
 from bough.api.workflows import (
     Submission,
@@ -147,6 +148,18 @@ class Workflows:
     def spec(self, name: str, *, template: bool = False) -> str:
         """The submitted spec, rendered or before that."""
         return self._transport.text(path_of("workflow", name, "spec"), {"use_template": template})
+
+    def results(self, name: str, task: str, *, after: str = "", limit: int = 1_000) -> ResultPage:
+        """The files that a completed task left, after a path, in the order of paths."""
+        query = {"task_name": task, "limit": limit, **given(after=after or None)}
+        return self._transport.get(ResultPage, path_of("workflow", name, "results"), query)
+
+    def result_part(
+        self, name: str, task: str, path: str, *, offset: int = 0, version: str | None = None
+    ) -> ResultPart:
+        """A part of such a file, from an offset on; refused where it is of another version."""
+        query = {"task_name": task, "path": path, "offset": offset, **given(version=version)}
+        return self._transport.get(ResultPart, path_of("workflow", name, "results", "part"), query)
 
     def tag(self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         """Add and remove tags."""

@@ -41,5 +41,6 @@ What a server keeps
 - settings: settings that can be changed while it runs
 - usage: what was held, and for how long
 - backend: the protocol of backends
+- result: results of tasks, and the protocol of what keeps them
 - safe_regex: the rule for regular expressions that users write
 """

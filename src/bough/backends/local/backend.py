@@ -30,6 +30,7 @@ from bough.backends.local.attempt_state import (
     write_state,
 )
 from bough.backends.local.attempt_view import AttemptView
+from bough.backends.local.data.results import LocalResults
 from bough.backends.local.detect_gpus import find_gpus
 from bough.backends.local.detect_nodes import find_nodes, number_gpus
 from bough.backends.local.errors import lacks_room
@@ -119,6 +120,7 @@ class LocalBackend:
         )
         self._gpu_slots = GpuSlots(number_gpus(self._nodes, gpus[0]))
         self._finished = FinishedAttempts(self._folders, options)
+        self.results = LocalResults(options)
         self._lock = threading.RLock()
         #: By the name of the folder.
         self._views: dict[str, AttemptView] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import CommandGroup
-from bough.cli.commands import workflow_submit
+from bough.cli.commands import workflow_download, workflow_submit
 from bough.cli.exit_codes import REFUSED
 from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option, long_format_option
 from bough.cli.output import echo, echo_error, printable
@@ -53,6 +53,7 @@ for command in (
     workflow_submit.submit,
     workflow_submit.validate,
     workflow_submit.restart,
+    workflow_download.download,
 ):
     workflow.add_command(command)
 

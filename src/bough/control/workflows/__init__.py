@@ -28,6 +28,8 @@ Showing:
 - task_list: tasks of all workflows
 - logs: what tasks wrote, as one log
 - log_source: the log of one attempt in it
+- results: what completed tasks left behind
+- whereabouts: whether that is on another machine
 
 In: requests of users, observations. Out: rows and events; views for the server.
 """

@@ -17,12 +17,12 @@ from bough.control.records.event_stream import Recent
 from bough.control.site import Site
 from bough.control.workflows import query
 from bough.control.workflows.log_source import LogEntry, LogPlace, LogSource, weigh
+from bough.control.workflows.whereabouts import find_elsewhere
 from bough.errors import NotFound
 from bough.model.access import Actor
 from bough.model.backend import Backend, LogPart
 from bough.model.pool import BackendRecord
 from bough.model.workflow import Task, Workflow
-from bough.store import nodes as node_store
 
 #: What is given at once.
 AT_ONCE = 32 << 10
@@ -183,13 +183,7 @@ class LogReader:
 
     def elsewhere(self) -> BackendRecord | None:
         """The backend of the workflow, where it belongs to a machine that is not this server's."""
-        with self._site.store.read() as connection:
-            record = node_store.find_backend(connection, self.backend)
-        if record is None or record.machine is None:
-            return None
-        own = self._backends.get(self.backend)
-        machine = None if own is None else own.machine
-        return None if machine is not None and machine.id == record.machine else record
+        return find_elsewhere(self._site, self._backends, self.backend)
 
     def _keeps_nothing(self) -> bool:
         """Whether something runs whose backend keeps nothing of it, nor will it of what follows."""

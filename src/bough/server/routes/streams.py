@@ -16,6 +16,7 @@ from litestar.response import Stream
 
 from bough.control.workflows import query
 from bough.control.workflows.logs import LogEntry, LogReader, LogSelection
+from bough.control.workflows.whereabouts import place_of
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.model.record import EventKind, StoredEvent
@@ -123,9 +124,7 @@ class _LogLines:
         tasks = ", ".join(missing[:3]) + (" and others" if len(missing) > 3 else "")
         elsewhere = self._reader.elsewhere()
         if elsewhere is not None:
-            at = "" if elsewhere.address is None else f" at {elsewhere.address}"
-            place = f"on machine {elsewhere.place}, and the server there{at} shows it"
-            return f"What {tasks} wrote is {place}.\n"
+            return f"What {tasks} wrote is {place_of(elsewhere)}.\n"
         return f"Nothing is kept of what {tasks} wrote on backend {self._reader.backend}.\n"
 
     def close(self) -> None:

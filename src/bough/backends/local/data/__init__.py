@@ -2,6 +2,7 @@
 
 The supervisor hands in copies to make; files of users are never trusted.
 
+results     reads what completed tasks left behind
 locations   the folders of results and of URLs
 copying     copies files, bounded and whole
 measuring   how much disk a task's folders take
