@@ -18,6 +18,7 @@ NAMES = (
     "server",
     "line",
     "local",
+    "kubernetes",
     "workflows",
     "usage",
 )
