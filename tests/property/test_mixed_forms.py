@@ -16,8 +16,8 @@ from bough.core.quota.usage import usage_of
 from bough.model.admission import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang, PodState
 from bough.model.gangrules import LineOrder
-from bough.model.plan import Plan
-from bough.model.policy import KAI, KUEUE, OSMO, Heads, Judging, Policy
+from bough.model.plan import EvictionRule, Plan
+from bough.model.policy import KAI, KAI_FAIR, KUEUE, OSMO, Heads, Judging, Policy
 from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
 from tests.oracles.cycle import (
@@ -41,7 +41,7 @@ from tests.worlds_mixed import MixedHistory, is_told
 CYCLES = 6
 MOST_CYCLES = 60
 ALL_HEADS = replace(KUEUE, name="kueue, all heads", heads=Heads.ALL)
-PRESETS = (OSMO, KUEUE, ALL_HEADS, KAI)
+PRESETS = (OSMO, KUEUE, ALL_HEADS, KAI, KAI_FAIR)
 #: What waits for one of these is not in line yet.
 NOT_IN_LINE = {WaitReason.PODS, WaitReason.INACTIVE}
 PRESENT = {PodState.RUNNING, PodState.RELEASING}
@@ -73,7 +73,7 @@ def test_a_memo_of_another_world_or_another_policy_changes_no_plan(random: Rando
         assert cold.digest == plan(history.snapshot, policy, memo).digest
 
 
-@pytest.mark.parametrize("policy", [OSMO, KAI], ids=lambda each: each.name)
+@pytest.mark.parametrize("policy", [OSMO, KAI, KAI_FAIR], ids=lambda each: each.name)
 @few
 @given(random=randoms())
 def test_once_nothing_else_happens_all_comes_to_rest(policy: Policy, random: Random) -> None:
@@ -190,10 +190,12 @@ def check_told(before: Snapshot, policy: Policy, decided: Plan) -> None:
     cores = {bind.workload for bind in decided.binds if not bind.growth}
     nominated = [each.workload for each in decided.nominations]
     evicted = {each.workload for each in decided.evictions}
+    moved = {each.workload for each in decided.evictions if each.rule is EvictionRule.MOVE}
     starts = {*admitted, *(bind.workload for bind in decided.binds)}
     assert len(admitted) == len({*admitted}), "admitted twice"
     assert len(nominated) == len({*nominated}), "nominated twice"
-    assert not evicted & (starts | {*nominated}), "told to end and to start"
+    assert moved <= {*nominated}, "moved, and nowhere to go"
+    assert not (evicted - moved) & (starts | {*nominated}), "told to end and to start"
     assert not {*admitted} & {*nominated}, "admitted and nominated"
     for name, gang in all_gangs(before).items():
         lacks = is_waiting(gang) and not (gang.pods and sufficient(gang, PodState.RUNNING))

@@ -374,9 +374,9 @@ def test_what_was_refused_is_tried_again_once_however_many_take_from_others(
 ):
     served: list[str] = []
 
-    def counting(cycle: Cycle, claim: Claim) -> bool:
+    def counting(cycle: Cycle, claim: Claim, *, takes: bool) -> bool:
         served.append(claim.name)
-        return serve_pods(cycle, claim)
+        return serve_pods(cycle, claim, takes=takes)
 
     monkeypatch.setattr("bough.core.cycle.plan.serve_pods", counting)
 

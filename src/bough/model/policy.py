@@ -222,6 +222,7 @@ KAI_FAIR = msgspec.structs.replace(
     KAI,
     name="kai-fair",
     take_by_share=(ShareRule.FAIR_SHARE, ShareRule.DESERVED),
+    gives_way_once=True,
     gangs=msgspec.structs.replace(
         KAI.gangs,
         line=LineOrder.BY_FAIR_SHARE,

@@ -14,7 +14,7 @@ from itertools import islice
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.fair_givers import FairGivers
 from bough.core.cycle.forest import Ranked
-from bough.core.cycle.givers import Givers
+from bough.core.cycle.givers import Givers, Giving
 from bough.core.cycle.tiers import Preemptor, Tier, is_out_of_reach, tiers_of
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
@@ -134,10 +134,8 @@ class Candidates:
         reach = victim.reach
         if reach is None:
             return True
-        if isinstance(self._givers, FairGivers):
-            return self._lets(self._givers, victim, surplus)
         if self._givers is not None:
-            return self._givers.lets(victim)
+            return self._givers.lets(victim, *self._split(victim, surplus))
         if self._preemptor.within_quota and not self.is_entitled((reach.inner.node,)):
             return False
         if borrowing and not reach.advantage and self.only_without_borrowing(victim.claim):
@@ -153,18 +151,16 @@ class Candidates:
         charge(charges)
         return not out_of_reach
 
-    def _lets(self, givers: FairGivers, victim: Victim, surplus: tuple[Pod, ...]) -> bool:
-        """The same where fair shares decide: the core of a gang after its surplus."""
+    def _split(
+        self, victim: Victim, surplus: tuple[Pod, ...]
+    ) -> tuple[Sequence[Charge], Sequence[Charge]]:
+        """What the core of a victim counts, and what this surplus of it does."""
         if not surplus:
-            return givers.lets(victim, victim.charges)
+            return victim.charges, ()
         spared = {pod.name for pod in surplus}
         pods = self._copy.firm(victim.claim, victim.pods)
         core = tuple(pod for pod in pods if pod.name not in spared)
-        charges = self.charges(victim.claim, surplus)
-        credit(charges)
-        lets = givers.lets(victim, self.charges(victim.claim, core))
-        charge(charges)
-        return lets
+        return self.charges(victim.claim, core), self.charges(victim.claim, surplus)
 
     def is_entitled(self, cohorts: Iterable[TreeNode]) -> bool:
         """Whether the preemptor may take from others below these cohorts, as usage is now."""
@@ -363,7 +359,7 @@ class Candidates:
         ]
 
 
-def _givers_of(copy: WorkingCopy, preemptor: Preemptor) -> Givers | FairGivers | None:
+def _givers_of(copy: WorkingCopy, preemptor: Preemptor) -> Giving | None:
     rules = copy.policy.take_by_share
     if not rules:
         return None

@@ -1,9 +1,9 @@
 """Running gangs are moved so that another one fits: evictions with a place, never a loss.
 
-Movable gangs are lifted in the order in which they would be victims, those of one node together.
-The gang takes its place; what was lifted stays where it was if there is still room, pod by pod
-where nothing keeps its pods together, and goes elsewhere if not. Where only one of them has no
-place, nothing is moved.
+Movable gangs are lifted in the order in which they would be victims, those of one node together;
+so what was moved for one gang is lifted for the next before others are. The gang takes its place,
+and what was lifted its own: where room is free, else where it was, pod by pod where nothing keeps
+its pods together. Where only one of them has no place, nothing is moved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.fair_givers import in_giving_order
 from bough.core.cycle.fair_order import rank_of
 from bough.core.cycle.offers import Offer
-from bough.core.cycle.outcome import Move
+from bough.core.cycle.outcome import Move, Outcome
 from bough.core.cycle.room import is_open, least_gpus
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import surplus_in_turn
@@ -50,7 +50,8 @@ class Consolidation(NamedTuple):
 def consolidate(cycle: Cycle, claim: Claim, offer: Offer) -> Consolidation | None:
     """Find a place for a gang that has quota by moving others.
 
-    Places are taken then; where there is none, all is as before.
+    Places are taken then; where there is none, all is as before. Where idle room is given away,
+    nothing is moved for what fits as things are; else others are lifted first.
     """
     copy = cycle.copy
     most = copy.rules.consolidation if claim.preemptible else 0
@@ -59,7 +60,7 @@ def consolidate(cycle: Cycle, claim: Claim, offer: Offer) -> Consolidation | Non
         most = _reclaims(copy, claim, offer)
     if not most or not _has_gpus(copy, offer):
         return None
-    found = _move(copy, claim, offer, ())
+    found = _move(copy, claim, offer, ()) if copy.rules.allocate else None
     if found is not None:
         return found
     lifted: list[Lifted] = []
@@ -73,13 +74,12 @@ def consolidate(cycle: Cycle, claim: Claim, offer: Offer) -> Consolidation | Non
                 found = _move(copy, claim, offer, group)
                 if found is not None:
                     return found
-    return None
+    return None if copy.rules.allocate else _move(copy, claim, offer, ())
 
 
-def move_victims(copy: WorkingCopy, lifted: Sequence[Lifted]) -> tuple[list[Move], set[str]]:
-    """Move what was to end, as far as it has quota and a place; and which gangs need not end."""
+def move_victims(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move]:
+    """Move what was to end, or let it stay, as far as it has quota and a place."""
     moves: list[Move] = []
-    staying: set[str] = set()
     for each in _whole(list(lifted)):
         claim = each.claim
         mark = copy.mark()
@@ -89,9 +89,7 @@ def move_victims(copy: WorkingCopy, lifted: Sequence[Lifted]) -> tuple[list[Move
             continue
         copy.hold(claim, claim.tree.with_pods(copy.held(claim), (pod.name for pod in each.pods)))
         moves += found
-        if not found:
-            staying.add(claim.name)
-    return moves, staying
+    return moves
 
 
 def keep_places(cycle: Cycle) -> None:
@@ -123,8 +121,7 @@ def relocate(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move] | None:
         for pod in each.pods:
             if pod.name not in away:
                 _put_back(copy, each.claim, pod)
-        if away:
-            moves.append(Move(each.claim, away))
+        moves.append(Move(each.claim, away, each.pods))
     return moves
 
 
@@ -156,25 +153,38 @@ def _movable(cycle: Cycle, claim: Claim, *, others_only: bool) -> Iterator[Lifte
             if each is not claim
             and each.preemptible
             and not each.counted
-            and each.name not in outcome.served
-            and each.name not in outcome.evicted
+            and (each.name in outcome.moved or _is_undecided(outcome, each))
         ]
         if found:
-            lines[queue] = _units(copy, found)
+            lines[queue] = _units(cycle, found)
     return in_giving_order(copy, lines)
 
 
-def _units(copy: WorkingCopy, claims: Sequence[Claim]) -> Iterator[Lifted]:
+def _is_undecided(outcome: Outcome, claim: Claim) -> bool:
+    return claim.name not in outcome.served and claim.name not in outcome.evicted
+
+
+def _units(cycle: Cycle, claims: Sequence[Claim]) -> Iterator[Lifted]:
     """Of one priority surplus first, pod by pod, then whole gangs."""
+    copy = cycle.copy
     for _, group in groupby(claims, key=lambda claim: claim.standing.priority):
         together = list(group)
         for claim in together:
             if claim.elastic and is_open(claim):
                 turns, _ = surplus_in_turn(claim.tree, copy.held(claim))
                 for unit in turns:
-                    yield Lifted(claim, copy.firm(claim, unit.pods))
+                    yield Lifted(claim, _lasting(cycle, claim, unit.pods))
         for claim in together:
-            yield Lifted(claim, copy.firm(claim, claim.running))
+            yield Lifted(claim, _lasting(cycle, claim, claim.running))
+
+
+def _lasting(cycle: Cycle, claim: Claim, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+    """Those of a gang's pods that go on running, where they are or where they were moved to."""
+    moved = cycle.outcome.moved.get(claim.name, {})
+    if not moved:
+        return cycle.copy.firm(claim, pods)
+    firm = {pod.name for pod in cycle.copy.firm(claim, pods)}
+    return tuple(pod for pod in pods if pod.name in moved or pod.name in firm)
 
 
 def _groups(lifted: list[Lifted]) -> Iterator[list[Lifted]]:
@@ -215,6 +225,8 @@ def _move(
     for each in lifted:
         copy.ledgers.total.remove_usage(each.claim.queue, copy.costs_of(each.claim, each.pods))
         for pod in each.pods:
+            # What was moved before is lifted from where it was to go.
+            copy.placer.release(_moved(each.claim), pod.name, gone=True)
             copy.placer.release(each.claim.name, pod.name)
     early = [each for each in lifted if _goes_before(copy, each, claim, offer)]
     moves = relocate(copy, early)

@@ -13,12 +13,14 @@ borrow, the one whose excess is smallest for its weight; then the one that has w
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 import msgspec
 
 from bough.core.quota.tree import QuotaTree
+from bough.errors import Broken
 from bough.model.quota import Amounts, NodeKind, TreeNode
 
 #: What is compared is counted in so many parts of a whole: integers, and fast.
@@ -50,30 +52,41 @@ class Seat(Generic[Next]):
     """A node of the quota tree below which turns are given."""
 
     __slots__ = (
+        "_tree",
         "above",
         "accounts",
         "below",
         "contender",
-        "created_ms",
         "node",
-        "priority",
         "rank",
-        "weight",
     )
 
     def __init__(self, tree: QuotaTree, node: TreeNode, above: Seat[Next] | None) -> None:
         self.node = node
         #: `None`: it is a root.
         self.above = above
+        self._tree = tree
         self.accounts = tree.accounts(node)
-        self.priority = tree.priority(node)
-        self.weight = tree.weight(node)
-        self.created_ms = tree.created_ms(node)
         #: What it would start next, and the rank that this has; `None`: nothing wants a turn.
         self.contender: Next | None = None
         self.rank: Rank | None = None
         #: Children by rank. Entries that are out of date stay until met.
         self.below: list[tuple[Rank, TreeNode]] = []
+
+    @property
+    def priority(self) -> int:
+        """What was declared for the node, as below."""
+        return self._tree.priority(self.node)
+
+    @property
+    def weight(self) -> Fraction:
+        """Its part of what is left over."""
+        return self._tree.weight(self.node)
+
+    @property
+    def created_ms(self) -> int:
+        """Since when there is a node of this name."""
+        return self._tree.created_ms(self.node)
 
 
 class Contest(Generic[Next]):
@@ -133,15 +146,24 @@ class Contest(Generic[Next]):
 
     def _seat(self, queue: str) -> Seat[Next]:
         """The seat of a queue that has none yet, with those above it."""
-        first, *others = reversed(self._tree.path(TreeNode(NodeKind.QUEUE, queue)))
-        seat = self._seats.get(first) or self._sit(first, None)
-        for node in others:
-            seat = self._seats.get(node) or self._sit(node, seat)
+        path = self._tree.path(TreeNode(NodeKind.QUEUE, queue))
+        seats = self._seats
+        # From the lowest node up to one that has its seat already: mostly the very next.
+        seat, missing = None, 0
+        while seat is None and missing < len(path):
+            seat = seats.get(path[missing])
+            missing += seat is None
+        for node in reversed(path[:missing]):
+            seat = self._sit(node, seat)
+        if seat is None:
+            raise Broken(f"queue {queue} is in no tree")
         self._queues[queue] = seat
         return seat
 
     def _sit(self, node: TreeNode, above: Seat[Next] | None) -> Seat[Next]:
-        seat = self._seats[node] = Seat[Next](self._tree, node, above)
+        # Not `Seat[Next](...)`: that takes as long as all the rest.
+        seat: Seat[Next] = Seat(self._tree, node, above)
+        self._seats[node] = seat
         return seat
 
     def _rank(self, seat: Seat[Next], contender: Next | None) -> None:

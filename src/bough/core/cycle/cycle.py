@@ -28,8 +28,6 @@ class Cycle:
     def __init__(self, copy: WorkingCopy) -> None:
         self.copy = copy
         self.outcome = Outcome()
-        #: Whether victims are taken now, and running gangs moved.
-        self.takes = True
         #: By queue and rank.
         self.blockers: dict[tuple[str, bool], list[Blocker]] = {}
         #: By queue in which everything waits for the first: the gang that does.

@@ -16,7 +16,7 @@ from bough.core.cycle.givers import Row
 from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.quota.account import Charge
+from bough.core.quota.account import Charge, charge, credit
 from bough.core.quota.division import Amount
 from bough.core.quota.fairness import Entitlements, frozen, rank
 from bough.core.quota.reclaim import Reclaim
@@ -97,10 +97,15 @@ class FairGivers:
         if own is not None:
             yield from own
 
-    def lets(self, victim: Victim, charges: Sequence[Charge]) -> bool:
-        """Whether a victim of another queue may be taken as usage is now; it has these charges."""
+    def lets(self, victim: Victim, core: Sequence[Charge], surplus: Sequence[Charge], /) -> bool:
+        """Whether a victim of another queue may be taken as usage is now: its core comes last."""
+        if not self._open:
+            return False
         path = self._copy.path(victim.claim.queue)
-        if not self._open or not self._reclaim.lets(path, charges):
+        credit(surplus)
+        lets = self._reclaim.lets(path, core)
+        charge(surplus)
+        if not lets:
             return False
         within = self._reclaim.is_deserved(path)
         victim.rule = EvictionRule.RECLAIM if within else EvictionRule.FAIR_SHARE

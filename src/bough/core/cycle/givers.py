@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, Protocol
 
 from bough.core.cycle.contest import Contest, Next, Rank, Seat
 from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.quota.account import charge, credit
+from bough.core.quota.account import Charge, charge, credit
 from bough.errors import Broken
 from bough.model.plan import EvictionRule
 from bough.model.policy import ShareRule
@@ -26,6 +26,21 @@ class Sides(NamedTuple):
 
     own: TreeNode
     other: TreeNode
+
+
+class Giving(Protocol):
+    """What a preemptor may take from other queues, and in which order."""
+
+    def in_order(self, lines: dict[str, Iterator[Victim]]) -> Iterator[Victim]:
+        """Which victim comes next, and from which queue; `lines`: what each queue would give."""
+        ...
+
+    def lets(self, victim: Victim, core: Sequence[Charge], surplus: Sequence[Charge], /) -> bool:
+        """Whether a victim of another queue may be taken as usage is now.
+
+        `core`: what its gang cannot do without counts; `surplus`: what else of it goes with that.
+        """
+        ...
 
 
 class Givers:
@@ -46,13 +61,17 @@ class Givers:
         credit(self._charges)
         #: Whether it takes from all that borrow, whatever their shares are.
         self._entitled = preemptor.guaranteed or within
+        #: By queue, and the cohort below which it is taken from.
+        self._known_sides: dict[tuple[str, TreeNode], Sides] = {}
         #: What was named last.
         self._named: Victim | None = None
 
     def in_order(self, lines: dict[str, Iterator[Victim]]) -> Iterator[Victim]:
         """From the queue with the largest share first; `lines`: what each queue would give."""
-        rows = {queue: Row(line) for queue, line in lines.items()}
-        # What fails the first rule is tried by the second one, in the same order.
+        # What does not borrow now does not begin to while others give back.
+        rows = {queue: Row(line) for queue, line in lines.items() if self._may_give(queue)}
+        # What fails the first rule is tried by the second one, in the same order: of each queue
+        # the first.
         left = {queue: deque[Victim]() for queue in rows}
         contest = self.contest(rows)
         while (queue := contest.next()) is not None:
@@ -63,8 +82,8 @@ class Givers:
         for rule in self._rules[1:]:
             yield from self._one_of_each(rule, left)
 
-    def lets(self, victim: Victim) -> bool:
-        """Whether a victim of another queue may be taken as usage is now, by any rule."""
+    def lets(self, victim: Victim, *_parts: Sequence[Charge]) -> bool:
+        """Whether it may be taken as usage is now, by any rule; whatever part of it is surplus."""
         if victim is self._named:
             return True
         charge(self._charges)
@@ -74,6 +93,9 @@ class Givers:
         )
         credit(self._charges)
         return fair
+
+    def _may_give(self, queue: str) -> bool:
+        return queue == self._queue or self._shares.is_borrowing(self._copy.path(queue)[0])
 
     def _one_of_each(self, rule: ShareRule, left: dict[str, deque[Victim]]) -> Iterator[Victim]:
         """By another rule, the first of every queue."""
@@ -99,15 +121,27 @@ class Givers:
             victim.rule = EvictionRule.RECLAIM
             return victim
         charge(self._charges)
-        found = None
-        while found is None and row.head is not None:
-            victim = row.pop()
-            if any(self._holds(rule, victim) for rule in self._rules[:1]):
-                found = victim
-            else:
-                left.append(victim)
+        found = self._first_that_holds(row, left)
         credit(self._charges)
         return found
+
+    def _first_that_holds(self, row: Row[Victim], left: deque[Victim]) -> Victim | None:
+        sides = None if row.head is None else self._sides(row.head)
+        if sides is None or self._shares.rank(sides.own) > self._shares.rank(sides.other):
+            # What has less already may not be made to give anything, by any rule.
+            _leave(row, left)
+            row.close()
+            return None
+        #: What the last one counts that may not be taken: then none may that counts the same.
+        refused: Sequence[Charge] | None = None
+        while row.head is not None:
+            charges = row.head.charges
+            if charges != refused and any(self._holds(rule, row.head) for rule in self._rules[:1]):
+                return row.pop()
+            refused = charges
+            _leave(row, left)
+            row.pop()
+        return None
 
     def _holds(self, rule: ShareRule, victim: Victim) -> bool:
         """Whether a rule lets it be taken; what the preemptor asks for is counted."""
@@ -121,9 +155,13 @@ class Givers:
         return own <= final
 
     def _sides(self, victim: Victim) -> Sides:
-        path = self._copy.path(victim.claim.queue)
-        at = path.index(victim.level)
-        return Sides(self._path[self._path.index(victim.level) - 1], path[at - 1])
+        key = (victim.claim.queue, victim.level)
+        sides = self._known_sides.get(key)
+        if sides is None:
+            path = self._copy.path(victim.claim.queue)
+            own = self._path[self._path.index(victim.level) - 1]
+            sides = self._known_sides[key] = Sides(own, path[path.index(victim.level) - 1])
+        return sides
 
     def _between(self, victim: Victim) -> Sequence[TreeNode]:
         """The victim's queue, and the cohorts between it and the preemptor."""
@@ -161,6 +199,12 @@ class Givers:
             return not weightless, -share, False
         claim = victim.claim
         return not weightless, -share, True, not claim.evicted, victim.own, claim.victim_order
+
+
+def _leave(row: Row[Victim], left: deque[Victim]) -> None:
+    """Keep the head of a row for the next rule, if it is the first."""
+    if row.head is not None and not left:
+        left.append(row.head)
 
 
 class Row(Generic[Next]):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.place.result import Placement
+from bough.model.gang import Pod
 from bough.model.plan import Admit, Bind, Eviction, EvictionRule, Nomination, Plan, Wait
 from bough.model.quota import TreeNode
 from bough.model.workload import Admission, Assignment
@@ -18,8 +21,10 @@ class Move(NamedTuple):
     """Pods of a running gang that go to other nodes."""
 
     claim: Claim
-    #: Pod to node.
+    #: Pod to node; without those that stay where they are.
     places: dict[str, str]
+    #: All that were lifted.
+    pods: tuple[Pod, ...]
 
 
 class Outcome:
@@ -39,6 +44,10 @@ class Outcome:
         self.bound: dict[str, Claim] = {}
         #: Gangs whose end another one relies on, including those that were told to end before.
         self.taken: dict[str, Claim] = {}
+        #: Where pods of gangs that are moved go, by gang.
+        self.moved: dict[str, dict[str, str]] = {}
+        #: How often anything was told to end; what is told to stay after all counts as well.
+        self.endings = 0
 
     def admit(self, claim: Claim, admission: Admission) -> None:
         """A gang gets quota for its pod sets."""
@@ -86,15 +95,43 @@ class Outcome:
             self._end(name, victim.rule, () if everything else tuple(pods), preemptor, victim.level)
 
     def move(self, copy: WorkingCopy, preemptor: Claim, moves: Iterable[Move]) -> None:
-        """Gangs end where they are and start again elsewhere, for another."""
+        """Gangs end where they are and start again elsewhere, for another.
+
+        What was moved before may go to yet another node, or stay where it is after all.
+        """
         above = copy.path(preemptor.queue)
-        for claim, places in moves:
+        for claim, places, lifted in moves:
+            before = self.moved.get(claim.name, {})
+            names = {pod.name for pod in lifted}
+            after = {pod: node for pod, node in before.items() if pod not in names} | places
+            if before:
+                self._stay(claim)
+            if not after:
+                self._wait_no_more(claim.name)
+                continue
             level = next((node for node in copy.path(claim.queue) if node in above), above[-1])
-            everything = {pod.name for pod in claim.running} <= places.keys()
-            pods = () if everything else tuple(places)
+            everything = {pod.name for pod in claim.running} <= after.keys()
+            pods = () if everything else tuple(after)
             self._end(claim.name, EvictionRule.MOVE, pods, preemptor, level)
+            self.moved[claim.name] = after
             self.served.add(claim.name)
-            self.nominate(claim, places, (claim.name,))
+            self.nominate(claim, after, (claim.name,))
+
+    def _stay(self, claim: Claim) -> None:
+        """Take back that a gang moves."""
+        name = claim.name
+        del self.moved[name], self.nominations[name]
+        self.evictions = [each for each in self.evictions if each.workload != name]
+        self.evicted.discard(name)
+        self.served.discard(name)
+        self.endings += 1
+
+    def _wait_no_more(self, name: str) -> None:
+        """None waits for the end of a gang that stays."""
+        for each in list(self.nominations.values()):
+            if name in each.waits_for:
+                rest = tuple(other for other in each.waits_for if other != name)
+                self.nominations[each.workload] = msgspec.structs.replace(each, waits_for=rest)
 
     def _end(
         self,
@@ -106,12 +143,14 @@ class Outcome:
     ) -> None:
         self.evictions.append(Eviction(name, rule, pods, preemptor.name, level))
         self.evicted.add(name)
+        self.endings += 1
 
     def end(self, claim: Claim, rule: EvictionRule, level: TreeNode | None = None) -> None:
         """A gang ends for none other: it is stale, or its queue is drained."""
         if claim.name not in self.evicted:
             self.evictions.append(Eviction(claim.name, rule, level=level))
             self.evicted.add(claim.name)
+            self.endings += 1
 
     def wait(self, wait: Wait) -> None:
         """A gang stays where it is."""

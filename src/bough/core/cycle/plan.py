@@ -13,7 +13,7 @@ from bough.core.cycle.decide import decide
 from bough.core.cycle.endings import drain, end_stale
 from bough.core.cycle.gates import bar, bar_line, hold_back, hold_up, is_ready
 from bough.core.cycle.grow import Grower
-from bough.core.cycle.judge import Judgement, judge
+from bough.core.cycle.judge import Judgement, Outlook, judge
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.offers import wants_of
 from bough.core.cycle.start import serve_pods
@@ -56,19 +56,18 @@ def run(copy: WorkingCopy) -> Cycle:
         share_idle(cycle, serve, grower, preemptible_only=True)
     else:
         if copy.rules.free_first:
-            cycle.takes = False
-            share_idle(cycle, serve, grower, preemptible_only=False)
-            cycle.takes = True
+            share_idle(cycle, serve, grower, preemptible_only=False, takes=False)
         share_idle(cycle, serve, grower, preemptible_only=False)
     share_rest(cycle, grower)
     end_stale(cycle)
     return cycle
 
 
-def serve(cycle: Cycle, claim: Claim) -> bool:
+def serve(cycle: Cycle, claim: Claim, *, takes: bool = True) -> bool:
     """Serve one gang: its gates, the ways it may be had, room or victims, the decision.
 
-    Whether it has got what it needs, now or once room is free.
+    Whether it has got what it needs, now or once room is free; `takes`: whether others may end, or
+    be moved, for it.
     """
     copy = cycle.copy
     if claim.name in cycle.outcome.evicted:
@@ -84,18 +83,20 @@ def serve(cycle: Cycle, claim: Claim) -> bool:
     barred = absent or bar(copy, claim) or bar_line(cycle, claim)
     if barred is not None:
         cycle.outcome.wait(barred)
-    elif _give(cycle, claim):
+    elif _give(cycle, claim, takes=takes):
         return True
     if absent is None:
         hold_up(cycle, claim)
     return False
 
 
-def _give(cycle: Cycle, claim: Claim) -> bool:
+def _give(cycle: Cycle, claim: Claim, *, takes: bool) -> bool:
     if not claim.counted or claim.leaf is None:
-        return serve_pods(cycle, claim)
+        return serve_pods(cycle, claim, takes=takes)
     judgement = Judgement(claim.leaf, claim)
     judgement.spared = cycle.copy.spared_by(claim.name)
     judgement.excluded = cycle.no_victims_of(claim.name)
     judge(cycle.copy, judgement, tried={})
+    if not takes and judgement.outlook is not Outlook.AT_ONCE:
+        return False
     return decide(cycle, judgement)

@@ -7,7 +7,7 @@ or was changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from bough.core.cycle.claim import shape_of
 from bough.core.quota.edges import Edges
 from bough.model.gang import Gang
-from bough.model.plan import Nomination, Plan, Wait
+from bough.model.plan import EvictionRule, Nomination, Plan, Wait
 from bough.model.policy import Policy
 from bough.model.quota import Cohort, NodeKind, Queue, TreeNode
 from bough.model.snapshot import Parked, Progress
@@ -34,8 +34,7 @@ class Lines:
         self._places: dict[str, tuple[_Line, bytes]] = {}
         self._roots: dict[str, _Root] = {}
         self._tried: dict[str, _SearchSoFar] = {}
-        #: By workload that was evicted: for which others.
-        self._gave_way: dict[str, dict[str, None]] = {}
+        self._gave_way = GaveWay()
         self._waiting: dict[str, tuple[Gang, ...]] = {}
         self._parked: dict[str, Parked] = {}
         #: Lines that changed, and those in which a gang was parked or woken, since last asked.
@@ -79,7 +78,7 @@ class Lines:
                 found[key] = replace(found.get(key, _NO_PROGRESS), tried=tried.positions)
         for key in self._gave_way:
             if key in self._places:
-                others = tuple(sorted(self._above(key)))
+                others = self._gave_way.to(key)
                 found[key] = replace(found.get(key, _NO_PROGRESS), gave_way_to=others)
         return found
 
@@ -157,11 +156,11 @@ class Lines:
             if nomination.workload in self._places:
                 self._places[nomination.workload][0].nominated = nomination
         if self._policy.gives_way_once:
-            self._give_way(plan)
+            self._gave_way.note(plan)
 
     def forget(self, key: str) -> None:
         """A workload has ended, and will not wait again."""
-        self._gave_way.pop(key, None)
+        self._gave_way.forget(key)
 
     def wake(self, queue: str) -> None:
         """Look again at every gang in the queue's tree: something in it ended or was changed."""
@@ -200,24 +199,40 @@ class Lines:
             return True
         return self._root(self._places[key][0].queue).releases == tried.releases
 
-    def _give_way(self, plan: Plan) -> None:
-        for eviction in plan.evictions:
-            if eviction.preemptor is not None:
-                self._gave_way.setdefault(eviction.workload, {})[eviction.preemptor] = None
+    def _root(self, queue: str) -> _Root:
+        return self._roots.setdefault(queue, _Root())
 
-    def _above(self, key: str) -> set[str]:
-        """Those for which a workload was evicted, and for which these were."""
+
+class GaveWay:
+    """Which gangs were evicted for which: what `Progress.gave_way_to` is made of."""
+
+    def __init__(self) -> None:
+        #: By gang that was evicted: for which others.
+        self._for: dict[str, dict[str, None]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._for)
+
+    def note(self, plan: Plan) -> None:
+        """Remember whom a plan evicts for which; what only moves loses nothing."""
+        for eviction in plan.evictions:
+            if eviction.preemptor is not None and eviction.rule is not EvictionRule.MOVE:
+                self._for.setdefault(eviction.workload, {})[eviction.preemptor] = None
+
+    def forget(self, gang: str) -> None:
+        """A gang has ended, and will not wait again."""
+        self._for.pop(gang, None)
+
+    def to(self, gang: str) -> tuple[str, ...]:
+        """Those for which a gang was evicted, and for which these were."""
         found: set[str] = set()
-        reached = [*self._gave_way[key]]
+        reached = [*self._for.get(gang, ())]
         while reached:
             other = reached.pop()
             if other not in found:
                 found.add(other)
-                reached += self._gave_way.get(other, ())
-        return found
-
-    def _root(self, queue: str) -> _Root:
-        return self._roots.setdefault(queue, _Root())
+                reached += self._for.get(other, ())
+        return tuple(sorted(found))
 
 
 class _Line:

@@ -42,8 +42,11 @@ class _Tried:
         self.placeless: list[Offer] = []
 
 
-def serve_pods(cycle: Cycle, claim: Claim) -> bool:
-    """Whether the gang has got what it needs, now or once room is free."""
+def serve_pods(cycle: Cycle, claim: Claim, *, takes: bool = True) -> bool:
+    """Whether the gang has got what it needs, now or once room is free.
+
+    `takes`: whether others may end, or be moved, for it.
+    """
     wants = wants_of(cycle.copy, claim)
     if wants.satisfied:
         return True
@@ -54,7 +57,7 @@ def serve_pods(cycle: Cycle, claim: Claim) -> bool:
     if barred is not None:
         cycle.outcome.wait(barred)
         return False
-    return _try(cycle, claim, wants.offers)
+    return _try(cycle, claim, wants.offers, takes=takes)
 
 
 def free_growth(cycle: Cycle, claim: Claim) -> bool:
@@ -74,7 +77,7 @@ def free_growth(cycle: Cycle, claim: Claim) -> bool:
     return False
 
 
-def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
+def is_hopeless(cycle: Cycle, claim: Claim, *, takes: bool = True) -> bool:
     """Whether it cannot start in this cycle, even if it were the first to be served.
 
     Such a gang has no turn: it would only keep its queue, which takes gangs, behind the others.
@@ -92,15 +95,13 @@ def is_hopeless(cycle: Cycle, claim: Claim) -> bool:
     for offer in wants.offers:
         if _admits(cycle, claim, offer.request):
             return False
-    return not takes_victims(cycle, claim) or all(
+    return not (takes and takes_victims(cycle, claim)) or all(
         _is_never(cycle, claim, offer.request) for offer in wants.offers
     )
 
 
 def takes_victims(cycle: Cycle, claim: Claim) -> bool:
     """Whether others may be evicted for a gang."""
-    if not cycle.takes:
-        return False
     return not claim.preemptible or cycle.copy.rules.preemptible_takes_victims
 
 
@@ -117,7 +118,7 @@ def has_nodes(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
     return found
 
 
-def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
+def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...], *, takes: bool) -> bool:
     tried = _Tried()
     for offer in offers:
         refusal = cycle.copy.ledgers.refusal(
@@ -131,10 +132,10 @@ def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...]) -> bool:
             tried.placeless.append(offer)
         if refusal is None or _may_take(cycle, claim, offer):
             tried.entitled.append(offer)
-    for offer in tried.placeless if cycle.takes else ():
+    for offer in tried.placeless if takes else ():
         if _move_others(cycle, claim, offer):
             return True
-    for offer in tried.entitled if takes_victims(cycle, claim) else ():
+    for offer in tried.entitled if takes and takes_victims(cycle, claim) else ():
         if offer in tried.placeless and not has_nodes(cycle, claim, offers):
             # It has quota, and no end of others would make a node larger.
             continue
@@ -291,7 +292,8 @@ def _move_others(cycle: Cycle, claim: Claim, offer: Offer) -> bool:
     if found is None or not _take(cycle, claim, offer, found.placement, mark):
         return False
     cycle.outcome.move(cycle.copy, claim, found.moves)
-    cycle.outcome.nominate(claim, {}, {move.claim.name for move in found.moves})
+    moved = {move.claim.name for move in found.moves if move.places}
+    cycle.outcome.nominate(claim, {}, moved)
     return True
 
 
@@ -299,9 +301,9 @@ def _move_victims(
     cycle: Cycle, claim: Claim, victims: list[Victim], lifted: list[Lifted]
 ) -> list[Victim]:
     """Move those that have a place elsewhere; those that have to end."""
-    moves, staying = move_victims(cycle.copy, lifted)
+    moves = move_victims(cycle.copy, lifted)
     cycle.outcome.move(cycle.copy, claim, moves)
-    kept = {move.claim.name for move in moves} | staying
+    kept = {move.claim.name for move in moves}
     return [victim for victim in victims if victim.claim.name not in kept]
 
 

@@ -22,7 +22,7 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import charge, credit
 from bough.core.quota.share import is_borrowing
 from bough.model.policy import OrderKey, Policy
-from bough.model.quota import TreeNode
+from bough.model.quota import Amounts, NodeKind, TreeNode
 from bough.model.reason import WaitReason
 
 
@@ -99,6 +99,10 @@ class LevelOrder:
         self._cycle = cycle
         self._copy = cycle.copy
         self._keys = self._copy.policy.order
+        #: Those that depend on the level, each with its position.
+        self._by_level = [(at, key) for at, key in enumerate(self._keys) if key in _AT_A_ROOT]
+        #: What does not change from level to level.
+        self._fixed: dict[Judgement, Rank] = {}
         #: By queue, each in the order that does not depend on levels.
         self._lines: dict[str, deque[Judgement]] = {}
         for judgement in judgements:
@@ -131,22 +135,45 @@ class LevelOrder:
         return [claim for claim in taken if claim.counted and copy.path(claim.queue)[-1] == root]
 
     def _rank(self, seat: Seat[Judgement], judgement: Judgement) -> Rank:
+        fixed = self._fixed.get(judgement)
+        if fixed is None:
+            fixed = self._fixed[judgement] = self._fix(judgement)
+        if seat.above is None:
+            # A root borrows from none: its share is the same as that of any other.
+            return fixed
+        rank = list(fixed)
+        if seat.node.kind is NodeKind.QUEUE:
+            for at, key in self._by_level:
+                rank[at] = self._criterion(key, seat.node, judgement.assignment.usage)
+            return tuple(rank)
         charges = charges_of(judgement)
         charge(charges)
-        rank = tuple([self._criterion(key, seat.node, judgement) for key in self._keys])
+        for at, key in self._by_level:
+            rank[at] = self._criterion(key, seat.node, judgement.assignment.usage, counted=True)
         credit(charges)
-        return (*rank, judgement.claim.gang.uid)
+        return tuple(rank)
 
-    def _criterion(self, key: OrderKey, node: TreeNode, judgement: Judgement) -> object:
+    def _fix(self, judgement: Judgement) -> Rank:
+        """What a judgement is compared by at every level; what depends on that, as at a root."""
+        found = (
+            _CRITERIA[key](judgement) if key in _CRITERIA else _AT_A_ROOT[key] for key in self._keys
+        )
+        return (*found, judgement.claim.gang.uid)
+
+    def _criterion(
+        self, key: OrderKey, node: TreeNode, usage: Amounts, *, counted: bool = False
+    ) -> object:
+        """By what a node is compared with this use, which is `counted` already or not."""
+        extra = _NOTHING if counted else usage
         if key is OrderKey.SHARE:
-            return self._copy.shares.rank(node)
-        if key is OrderKey.WITHIN_QUOTA:
-            usage = judgement.assignment.usage.items()
-            asked = (what for what, amount in usage if amount > 0)
-            return is_borrowing(self._copy.ledgers.total, node, asked)
-        return _CRITERIA[key](judgement)
+            return self._copy.shares.rank(node, extra)
+        asked = [what for what, amount in usage.items() if amount > 0]
+        return is_borrowing(self._copy.ledgers.total, node, asked, extra)
 
 
+_NOTHING: Amounts = {}
+#: What those that depend on the level are where nothing is borrowed.
+_AT_A_ROOT: dict[OrderKey, object] = {OrderKey.SHARE: (False, 0), OrderKey.WITHIN_QUOTA: False}
 #: What each criterion that does not depend on a level sorts by; the smaller goes first.
 _CRITERIA: dict[OrderKey, Callable[[Judgement], object]] = {
     OrderKey.HOLDS_QUOTA: lambda each: not each.claim.gang.has("QuotaReserved"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from heapq import heapify, heappop, heappush
+from typing import Protocol
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contest
@@ -29,8 +30,15 @@ from bough.model.gangrules import GrowthTurn
 from bough.model.policy import Heads
 from bough.model.snapshot import Parked
 
-#: Serves one gang; whether it has got what it needs, now or once room is free.
-Serve = Callable[[Cycle, Claim], bool]
+
+class Serve(Protocol):
+    """Serves one gang; whether it has got what it needs, now or once room is free."""
+
+    def __call__(self, cycle: Cycle, claim: Claim, *, takes: bool = True) -> bool:
+        """`takes`: whether others may end, or be moved, for it."""
+        ...
+
+
 _NOBODY = Parked()
 
 
@@ -82,20 +90,25 @@ def serve_guaranteed(cycle: Cycle, serve: Serve) -> None:
         reservation.release()
 
 
-def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: bool) -> None:
-    """By weight between the queues, by priority and submit time within each."""
+def share_idle(
+    cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: bool, takes: bool = True
+) -> None:
+    """By weight between the queues, by priority and submit time within each.
+
+    `takes`: whether others may end, or be moved, for what has its turn.
+    """
     copy = cycle.copy
-    entrance = _Entrance(cycle, serve)
+    entrance = _Entrance(cycle, serve, takes=takes)
     lines = entrance.lines
     entrance.open(preemptible=preemptible_only or None)
     contest = Contest(copy.ledgers.total, lines.queues, lines.head, ranking(copy))
-    evicted = len(cycle.outcome.evictions)
+    evicted = cycle.outcome.endings
     while True:
         if (queue := contest.next()) is None:
-            if len(cycle.outcome.evictions) == evicted:
+            if cycle.outcome.endings == evicted:
                 return
             # Once for all that was evicted, not after each: what is left over is known only then.
-            evicted = len(cycle.outcome.evictions)
+            evicted = cycle.outcome.endings
             for other in entrance.reopen():
                 contest.settle(other)
             continue
@@ -103,13 +116,13 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
         claim, kind = turn.claim, turn.kind
         holds = bool(claim.running) or copy.has_changed(claim)
         had = holds and not claim.counted and wants_of(copy, claim).satisfied
-        served = serve(cycle, claim)
+        served = serve(cycle, claim, takes=takes)
         if kind is not None:
             entrance.go_on(kind, turn.position, served=served)
         if served and _grows_in_line(cycle, claim):
             if not had or grower.grow_once(claim):
                 lines.enter(Turn(claim))
-            else:
+            elif takes:
                 free_growth(cycle, claim)
         contest.settle(queue)
 
@@ -117,9 +130,10 @@ def share_idle(cycle: Cycle, serve: Serve, grower: Grower, *, preemptible_only: 
 class _Entrance:
     """Lets gangs into the lines for idle capacity, the next of a shape when one before it left."""
 
-    def __init__(self, cycle: Cycle, serve: Serve) -> None:
+    def __init__(self, cycle: Cycle, serve: Serve, *, takes: bool) -> None:
         self._cycle = cycle
         self._serve = serve
+        self._takes = takes
         self.lines = IdleLines(cycle.copy, lack)
         #: What stands in line for itself.
         self._alone: set[str] = set()
@@ -150,10 +164,12 @@ class _Entrance:
             claim = kind[at][1]
             if claim.name in cycle.outcome.evicted or claim.name in self._alone:
                 continue
-            if cycle.copy.takes_gangs(claim.queue) and not is_hopeless(cycle, claim):
+            if cycle.copy.takes_gangs(claim.queue) and not is_hopeless(
+                cycle, claim, takes=self._takes
+            ):
                 self.lines.enter(Turn(claim, kind, at))
                 return
-            if not self._serve(cycle, claim) and _is_alike(cycle, claim):
+            if not self._serve(cycle, claim, takes=self._takes) and _is_alike(cycle, claim):
                 self._given_up.append((kind, at))
                 return
 
@@ -208,7 +224,7 @@ def _by_standing(
     line: list[tuple[Standing, int, list[Placed]]] = [(kind[0][0], 0, kind) for kind in kinds]
     heapify(line)
     given_up: list[tuple[int, list[Placed]]] = []
-    evicted = len(cycle.outcome.evictions)
+    evicted = cycle.outcome.endings
     while line:
         _, position, kind = heappop(line)
         claim = kind[position][1]
@@ -219,8 +235,8 @@ def _by_standing(
             heappush(line, (kind[position + 1][0], position + 1, kind))
         elif not goes_on[0]:
             given_up.append((position, kind))
-        if len(cycle.outcome.evictions) != evicted:
-            evicted = len(cycle.outcome.evictions)
+        if cycle.outcome.endings != evicted:
+            evicted = cycle.outcome.endings
             for at, others in given_up:
                 heappush(line, (others[at][0], at, others))
             given_up.clear()

@@ -84,7 +84,8 @@ class _Taker(NamedTuple):
     weight: Fraction
     #: By name of the resource.
     parts: tuple[_Part, ...]
-    #: So many accounts it had then.
+    #: Its accounts, and how many there were then: more may come.
+    accounts: Mapping[FlavorResource, Account]
     size: int
 
 
@@ -129,16 +130,15 @@ class Shares:
 
     def _taker(self, node: TreeNode) -> _Taker:
         taker = self._takers.get(node)
-        accounts = self._tree.accounts(node)
-        if taker is None or taker.size != len(accounts):
-            taker = self._takers[node] = self._measure(node, accounts)
+        if taker is None or taker.size != len(taker.accounts):
+            taker = self._takers[node] = self._measure(node, self._tree.accounts(node))
         return taker
 
     def _measure(self, node: TreeNode, accounts: Mapping[FlavorResource, Account]) -> _Taker:
         tree = self._tree
         parent, weight = tree.parent(node), tree.weight(node)
         if parent is None or tree.cycle(node):
-            return _Taker(weight, (), len(accounts))
+            return _Taker(weight, (), accounts, len(accounts))
         pot = self._pots.get(parent)
         if pot is None:
             pot = self._pots[parent] = _pot(tree, parent)
@@ -153,7 +153,7 @@ class Shares:
             for resource, rows in sorted(by_resource.items())
             for most in (pot.lendable.get(resource, 0),)
         )
-        return _Taker(weight, parts, len(accounts))
+        return _Taker(weight, parts, accounts, len(accounts))
 
 
 def share_of(tree: QuotaTree, node: TreeNode) -> Share:
@@ -161,9 +161,19 @@ def share_of(tree: QuotaTree, node: TreeNode) -> Share:
     return Shares(tree).of(node)
 
 
-def is_borrowing(tree: QuotaTree, node: TreeNode, whats: Iterable[FlavorResource]) -> bool:
-    """Whether the node uses more than its own quota of any of these. A root cannot."""
-    return tree.parent(node) is not None and any(tree.balance(node, what) < 0 for what in whats)
+def is_borrowing(
+    tree: QuotaTree,
+    node: TreeNode,
+    whats: Iterable[FlavorResource],
+    extra: Amounts = _NOTHING,
+) -> bool:
+    """Whether the node uses more than its own quota of any of these, with so much more.
+
+    A root cannot.
+    """
+    if tree.parent(node) is None:
+        return False
+    return any(tree.balance(node, what) < extra.get(what, 0) for what in whats)
 
 
 def _borrowed(part: _Part, extra: Amounts) -> int:

@@ -1,0 +1,101 @@
+"""Running gangs are moved so that another one fits."""
+
+from __future__ import annotations
+
+from bough.core.cycle.plan import plan
+from bough.model.plan import EvictionRule, Plan
+from bough.model.policy import KAI_FAIR
+from bough.model.snapshot import Snapshot
+from tests.cycle_gangs import LOW, cluster, gang, node, queue
+from tests.simulation import replace
+
+
+def decide(snapshot: Snapshot, **rules: object) -> Plan:
+    return plan(snapshot, replace(KAI_FAIR, gangs=replace(KAI_FAIR.gangs, **rules)))
+
+
+def moved(decided: Plan) -> dict[str, dict[str, str]]:
+    """Where pods of gangs that are moved go."""
+    names = {each.workload for each in decided.evictions if each.rule is EvictionRule.MOVE}
+    return {each.workload: each.pods for each in decided.nominations if each.workload in names}
+
+
+def waits_for(decided: Plan) -> dict[str, tuple[str, ...]]:
+    return {each.workload: each.waits_for for each in decided.nominations}
+
+
+def scattered() -> Snapshot:
+    """Two nodes with a free GPU each, and a gang that needs both on one node."""
+    return cluster(
+        [node("m", 2), node("n", 2)],
+        [queue("a", 4)],
+        [
+            gang("old", "a", LOW, on="m"),
+            gang("young", "a", LOW, on="n", at=1),
+            gang("new", "a", LOW, gpus=2, at=2),
+        ],
+    )
+
+
+def test_the_newest_is_moved_so_that_another_fits() -> None:
+    decided = decide(scattered())
+
+    assert {"young": {"young-0": "m"}} == moved(decided)
+    assert {"young": ("young",), "new": ("young",)} == waits_for(decided)
+
+
+def test_nothing_is_moved_where_that_is_switched_off() -> None:
+    assert {} == moved(decide(scattered(), consolidation=0))
+
+
+def test_nothing_is_moved_for_what_fits_as_things_are() -> None:
+    world = cluster(
+        [node("m", 2), node("n", 2)],
+        [queue("a", 4)],
+        [gang("has", "a", LOW, on="m"), gang("new", "a", LOW, gpus=2, at=1)],
+    )
+
+    decided = decide(world)
+
+    assert ({}, ["new-0"]) == (moved(decided), [each.pod for each in decided.binds])
+
+
+def crowded_beside_idle(*waiting: str) -> Snapshot:
+    """A full node, an empty one, and gangs that wait for one GPU each."""
+    return cluster(
+        [node("full", 2), node("idle", 4)],
+        [queue("a", 6)],
+        [
+            gang("old", "a", LOW, on="full"),
+            gang("young", "a", LOW, on="full", at=1),
+            *(gang(name, "a", LOW, at=2 + at) for at, name in enumerate(waiting)),
+        ],
+    )
+
+
+def test_what_is_moved_already_is_lifted_again_before_anything_else_is() -> None:
+    """Where idle room is not given away, all that starts has another lifted."""
+    decided = decide(crowded_beside_idle("new", "next"), allocate=False)
+
+    assert {"new", "next", "young"} == waits_for(decided).keys()
+    assert {"young": {"young-0": "idle"}} == moved(decided)
+
+
+def test_a_gang_that_stays_after_all_is_waited_for_by_none() -> None:
+    """The first has surplus moved out of the way; the second goes where that was to go."""
+
+    def world(*waiting: str) -> Snapshot:
+        return cluster(
+            [node("home", 4), node("other", 2), node("x", 2), node("y", 2)],
+            [queue("a", 10)],
+            [
+                gang("has", "a", LOW, pods=2, minimum=1, gpus=2, on=("other", "home")),
+                *(gang(name, "a", LOW, gpus=2, at=1 + at) for at, name in enumerate(waiting)),
+            ],
+        )
+
+    one, two = decide(world("p"), allocate=False), decide(world("p", "q"), allocate=False)
+
+    assert {"has": {"has-1": "y"}} == moved(one)
+    assert ({}, ()) == (moved(two), two.evictions)
+    assert {"p": (), "q": ()} == waits_for(two)
