@@ -75,6 +75,30 @@ MUTATIONS = (
         "tests/unit/test_fair_now.py",
     ),
     Mutation(
+        "fair shares: what is moved is not lifted again",
+        "(each.name in outcome.moved or _is_undecided(outcome, each))",
+        "_is_undecided(outcome, each)",
+        "tests/unit/test_cycle_moves.py",
+    ),
+    Mutation(
+        "fair shares: what stays after all is waited for",
+        "                self._wait_no_more(claim.name)\n",
+        "",
+        "tests/unit/test_cycle_moves.py",
+    ),
+    Mutation(
+        "fair shares: pod sets take victims while free room is given",
+        "if not takes and judgement.outlook is not Outlook.AT_ONCE:",
+        "if not takes and judgement.outlook is Outlook.NOTHING:",
+        "tests/unit/test_cycle_free_first.py",
+    ),
+    Mutation(
+        "fair shares: queues give back though they have no more than their share",
+        "if self._by_share and is_above_allocatable(theirs):",
+        "if self._by_share:",
+        "tests/unit/test_cycle_kai.py",
+    ),
+    Mutation(
         "a GPU is given twice",
         "for each in self._numbers.get(node, ()) if (node, each) not in self._holders]",
         "for each in self._numbers.get(node, ())]",

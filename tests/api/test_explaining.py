@@ -179,7 +179,7 @@ def test_a_limit_on_one_users_gpus_is_told_in_query_events_and_why(team: House):
     team.settle()
 
     (group,) = team.get(f"/api/workflow/{second}")["groups"]
-    sentence = "admin holds 1 of 1 GPUs that one user may have in pool team; it asks for 1"
+    sentence = "admin holds 1 of 1 GPU that one user may have in pool team; it asks for 1"
     assert ("owner_limit", sentence) == (group["wait_reason"], group["wait_message"])
     assert [f"[group-0] group.waiting: owner_limit: {sentence}"] == lines_of(
         team, second, "group.waiting"

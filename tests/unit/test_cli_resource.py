@@ -181,7 +181,7 @@ def test_a_change_says_what_it_does(osmo: Osmo, server: Answering):
     assert [
         "Cohort x would be moved.",
         "  queue q owes 4 GPUs more than it has (before: 0)",
-        "  cohort p owes 1 GPUs (before: 3)",
+        "  cohort p owes 1 GPU (before: 3)",
         "  queue q stops: its cohorts form a cycle",
         "  cohort r is free of the cycle",
     ] == ended.output.splitlines()

@@ -81,6 +81,9 @@ def test_nothing_starts_in_idle_room_where_that_is_not_given_away() -> None:
     assert 2 == len(decide_kai(world).binds)
     decided = decide_kai(world, allocate=False, consolidation=0, move_victims=False)
     assert ((), {"new": "place"}) == (decided.binds, reasons(decided))
+    (wait,) = decided.waits
+    told = "the policy gives no free room away (gangs.allocate), and no others make room for 1 pod"
+    assert f"{told} of 1 GPU" == wait.message
 
 
 def test_what_victims_are_taken_for_starts_all_the_same() -> None:

@@ -134,6 +134,13 @@ def test_a_gang_whose_only_queue_hangs_nowhere_waits_and_is_told_why(ask, above:
     assert ["a"] == list(waits(found))
 
 
+def test_the_reason_says_that_a_queue_above_is_missing_not_the_queue_itself(ask):
+    orphan = queue(more=", parentQueue: gone")
+    found = ask("plan FILE", orphan, node(), group("a"), pod("a-0"))
+
+    assert {"a": "queue 'q' is stopped: the queue 'gone' above it does not exist"} == waits(found)
+
+
 def test_a_node_has_the_flavor_with_most_labels_that_it_carries(scene):
     snapshot = scene(
         kueue("ResourceFlavor", "any-gpu"),

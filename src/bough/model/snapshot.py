@@ -55,6 +55,8 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     local_queues: tuple[LocalQueue, ...] = ()
     #: Labels by namespace; `None`: namespaces do not matter, and all may use every queue.
     namespaces: dict[str, dict[str, str]] | None = None
+    #: By queue that was declared, takes no gangs and is not among the queues: why, as a sentence.
+    closed: dict[str, str] = {}
     #: All work by queue, whether it runs, waits, or both.
     gangs: dict[str, tuple[Gang, ...]] = {}
     #: By queue: which of those that wait a plan does not look at.

@@ -36,6 +36,11 @@ class Words:
 OBJECT_WORDS = Words()
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things, as in `1 GPU` and `2 GPUs`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def write_amount(resource: str, amount: int) -> str:
     """An amount as people write it: `1500m` of CPU (counted in thousandths), `16Gi` of memory."""
     if resource == "cpu":

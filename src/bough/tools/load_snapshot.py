@@ -132,6 +132,11 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
         topologies=found.objects.topologies,
         local_queues=organisation.local_queues,
         namespaces=namespaces.labels or None,
+        closed={
+            each.queue: each.sentence
+            for each in found.obstacles.values()
+            if each.kind is QueueObstacleKind.ORPHAN
+        },
     )
     snapshot = _with_work(snapshot, organisation, found.gangs)
     objects = found.objects

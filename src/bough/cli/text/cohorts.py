@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.cli.output import printable
+from bough.cli.output import count, printable
 from bough.cli.tables import NOTHING, draw_tree, render_fields, render_table
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def _limit(value: int | None) -> int | str:
 def _effects(effects: TreeEffects) -> Iterator[str]:
     """A line for each consequence."""
     for each in effects.debts:
-        owes = f"{_node(each.node)} owes {each.after} GPUs more than it has"
+        owes = f"{_node(each.node)} owes {count(each.after, 'GPU')} more than it has"
         yield f"  {owes} (before: {each.before})"
     for each in effects.relieved:
-        yield f"  {_node(each.node)} owes {each.after} GPUs (before: {each.before})"
+        yield f"  {_node(each.node)} owes {count(each.after, 'GPU')} (before: {each.before})"
     for each in effects.tangled:
         yield f"  {_node(each)} stops: its cohorts form a cycle"
     for each in effects.untangled:

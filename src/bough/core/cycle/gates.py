@@ -26,6 +26,7 @@ from bough.model.plan import Wait
 from bough.model.policy import Judging
 from bough.model.quota import NodeKind, Queue, TreeNode
 from bough.model.reason import WaitReason
+from bough.model.words import counted
 from bough.model.workload import LocalQueue
 
 #: By namespace and name.
@@ -199,7 +200,7 @@ def _bar_owner(cycle: Cycle, claim: Claim, offer: Offer) -> Wait | None:
         if held + asked <= limit and first is None:
             continue
         owner = claim.gang.owner
-        note = f"{owner} holds {held} of {limit} GPUs that one user may have in {{}}"
+        note = f"{owner} holds {held} of {counted(limit, 'GPU')} that one user may have in {{}}"
         if held + asked <= limit and first is not None:
             note += f", and {first.name} is first in line"
         else:

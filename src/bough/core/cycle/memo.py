@@ -120,6 +120,7 @@ def _same_context(before: Snapshot, after: Snapshot) -> bool:
         and before.flavors == after.flavors
         and before.local_queues == after.local_queues
         and before.namespaces == after.namespaces
+        and before.closed == after.closed
         and before.owner_gpu_limits == after.owner_gpu_limits
     )
 

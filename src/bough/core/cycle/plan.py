@@ -96,7 +96,7 @@ def _give(cycle: Cycle, claim: Claim, *, takes: bool) -> bool:
     judgement = Judgement(claim.leaf, claim)
     judgement.spared = cycle.copy.spared_by(claim.name)
     judgement.excluded = cycle.no_victims_of(claim.name)
-    judge(cycle.copy, judgement, tried={})
+    judge(cycle.copy, judgement, tried={}, promised=cycle.copy.progress(claim.name).promised)
     if not takes and judgement.outlook is not Outlook.AT_ONCE:
         return False
     return decide(cycle, judgement)

@@ -9,6 +9,7 @@ from bough.core.gang.predicate import shortages
 from bough.model.plan import PodShortage, Wait
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal, WaitReason, cycle_text
+from bough.model.words import counted
 
 
 def wait_for_queue(copy: WorkingCopy, claim: Claim) -> Wait:
@@ -24,6 +25,9 @@ def wait_for_queue(copy: WorkingCopy, claim: Claim) -> Wait:
     if TreeNode(NodeKind.COHORT, claim.queue) in tree:
         message = f"{claim.queue} is a cohort: gangs go to the queues below it"
         return Wait(claim.name, WaitReason.QUEUE, message)
+    closed = copy.snapshot.closed.get(claim.queue)
+    if closed is not None:
+        return Wait(claim.name, WaitReason.QUEUE, closed, parked=True)
     return Wait(claim.name, WaitReason.QUEUE, "{} does not exist", parked=True, about=node)
 
 
@@ -31,8 +35,10 @@ def wait_for_pods(claim: Claim) -> Wait:
     """The pods that it needs do not exist yet."""
     lacking = shortages(claim.tree)
     deepest = lacking[-1]
-    what = "pods" if deepest.node.is_leaf else "subgroups that can start"
-    message = f"{deepest.node.name} needs {deepest.needed} {what} and there are {deepest.available}"
+    what = counted(deepest.needed, "pod" if deepest.node.is_leaf else "subgroup")
+    can = "" if deepest.node.is_leaf else " that can start"
+    there = "is" if deepest.available == 1 else "are"
+    message = f"{deepest.node.name} needs {what}{can} and there {there} {deepest.available}"
     return Wait(claim.name, WaitReason.PODS, message, shortages=pod_shortages(claim))
 
 
@@ -70,12 +76,17 @@ def wait_for_victims(claim: Claim, refusal: Refusal, *, blocks: bool) -> Wait:
     return Wait(claim.name, WaitReason.LIMIT, note, refusal=refusal, blocks=blocks, alike=True)
 
 
-def wait_for_place(claim: Claim, demand: Demand) -> Wait:
+def wait_for_place(copy: WorkingCopy, claim: Claim, demand: Demand) -> Wait:
     """Quota is there, but no nodes that are free, or can be freed for it."""
     pods = demand.smallest
     gpus = sum(pod.requests.gpus for pod in demand.pods[:1])
-    each = f" of {gpus} GPUs" if gpus else ""
+    each = f" of {counted(gpus, 'GPU')}" if gpus else ""
     note = f"no nodes have room for {pods} pods{each} together"
+    if pods == 1:
+        note = f"no node has room for a pod{each}"
+    if not copy.rules.allocate:
+        room = f"room for {counted(pods, 'pod')}{each}"
+        note = f"the policy gives no free room away (gangs.allocate), and no others make {room}"
     return Wait(claim.name, WaitReason.PLACE, note, alike=True)
 
 

@@ -154,10 +154,10 @@ def _wait(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...], tried: _Tried) 
     outcome = cycle.outcome
     blocks = not tried.placeless and _is_first(cycle, claim, tried.refusals)
     if blocks and not has_nodes(cycle, claim, offers):
-        outcome.wait(wait_for_place(claim, offers[0].demand))
+        outcome.wait(wait_for_place(cycle.copy, claim, offers[0].demand))
         return
     if len(tried.refusals) < len(offers):
-        outcome.wait(wait_for_place(claim, tried.placeless[0].demand))
+        outcome.wait(wait_for_place(cycle.copy, claim, tried.placeless[0].demand))
     elif tried.entitled:
         outcome.wait(wait_for_victims(claim, tried.refusals[0], blocks=blocks))
     else:
