@@ -141,6 +141,28 @@ def test_the_reason_says_that_a_queue_above_is_missing_not_the_queue_itself(ask)
     assert {"a": "queue 'q' is stopped: the queue 'gone' above it does not exist"} == waits(found)
 
 
+def test_shares_of_queues_of_kai_are_what_the_preset_divides(ask):
+    """Each has its GPU; the six that are left go by weight, two of three to the heavy one."""
+    names = ("heavy", "light")
+    heavy = queue("heavy", gpus="1").replace("gpu: {quota", "gpu: {overQuotaWeight: 2, quota")
+    light = queue("light", gpus="1").replace("gpu: {quota", "gpu: {overQuotaWeight: 1, quota")
+    pods = (pod(f"{name}-0").replace('gpu: "1"', 'gpu: "8"') for name in names)
+    groups = (group(name, queue=name) for name in names)
+    found = ask("quota show FILE", heavy, light, node("n"), *groups, *pods)
+
+    gpus = {
+        each["name"]: [portion[key] for key in ("deserved", "used", "asked", "fair")]
+        for each in found["nodes"]
+        for portion in each["share"]["portions"]
+        if portion["resource"] == "gpu"
+    }
+    assert {"(cluster)": [8, 0, 16, 8], "heavy": [1, 0, 8, 5], "light": [1, 0, 8, 3]} == gpus
+    assert {"heavy": "2", "light": "1"} == {
+        each["name"]: each["weight"] for each in found["nodes"] if each["name"] in names
+    }
+    assert [] == warnings(found)
+
+
 def test_a_node_has_the_flavor_with_most_labels_that_it_carries(scene):
     snapshot = scene(
         kueue("ResourceFlavor", "any-gpu"),

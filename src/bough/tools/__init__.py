@@ -11,6 +11,7 @@ The command line finds a tool by its name and only prints what the tool answers.
     load_organisation   files into a quota tree
     load_gangs          files into gangs
     load_snapshot       files into a snapshot and its policy
+    fair_queues         queues of KAI, and what would be fair now
     remedy_sources      remedies as changes of the objects in the files
     answer              problems as plain data
 """

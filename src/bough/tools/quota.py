@@ -21,12 +21,14 @@ from bough.core.quota.share import Shares
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.tools.answer import check_answer, problem_answers
+from bough.tools.fair_queues import load_fair_queues
 from bough.tools.load_organisation import build_tree, load, load_valid, waiting_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from bough.core.quota.fair_now import Portion
+    from bough.tools.fair_queues import FairQueues
 
 
 def show(paths: Iterable[str], *, lenient: bool = False) -> QuotaTreeAnswer:
@@ -34,10 +36,22 @@ def show(paths: Iterable[str], *, lenient: bool = False) -> QuotaTreeAnswer:
 
     `nodes` is in the order of a drawing: each node before those below it, with its `depth`.
     """
-    organisation, problems = load_valid(paths, lenient=lenient)
+    chosen = list(paths)
+    fair = load_fair_queues(chosen, lenient=lenient)
+    organisation, problems = load_valid(chosen, lenient=lenient)
     tree = build_tree(organisation)
     portions = fair_now(tree, waiting_in(organisation))
-    nodes = [_node_answer(tree, node, depth, portions) for node, depth in _drawn(tree)]
+    nodes = [
+        _node_answer(tree, node, depth, _share(tree, node, portions.get(node, [])))
+        for node, depth in _drawn(tree)
+    ]
+    if fair is not None:
+        nodes += [
+            _node_answer(fair.tree, node, depth, _share_of_kai(fair, node))
+            for node, depth in _drawn(fair.tree)
+            if node in fair.portions
+        ]
+        problems = fair.problems
     return QuotaTreeAnswer(nodes, problem_answers(problems))
 
 
@@ -71,7 +85,7 @@ def _node_answer(
     tree: QuotaTree,
     node: TreeNode,
     depth: int,
-    portions: Mapping[TreeNode, list[Portion]],
+    share: QuotaShare,
 ) -> QuotaNode:
     parent = tree.parent(node)
     return QuotaNode(
@@ -87,20 +101,25 @@ def _node_answer(
             for each in tree.conditions(node)
         ],
         resources=[_row(tree, node, what) for what in _listed(tree, node)],
-        share=None if tree.cycle(node) else _share(tree, node, portions.get(node, [])),
+        share=None if tree.cycle(node) else share,
     )
 
 
 def _share(tree: QuotaTree, node: TreeNode, portions: list[Portion]) -> QuotaShare:
     share = Shares(tree).of(node)
-    return QuotaShare(
-        share.text,
-        share.resource,
-        [
-            QuotaPortion(each.resource, each.deserved, each.used, each.asked, write_part(each.fair))
-            for each in portions
-        ],
-    )
+    return QuotaShare(share.text, share.resource, _portion_answers(portions))
+
+
+def _share_of_kai(fair: FairQueues, node: TreeNode) -> QuotaShare:
+    part = fair.parts[node]
+    return QuotaShare(part.text, part.resource, _portion_answers(fair.portions[node]))
+
+
+def _portion_answers(portions: list[Portion]) -> list[QuotaPortion]:
+    return [
+        QuotaPortion(each.resource, each.deserved, each.used, each.asked, write_part(each.fair))
+        for each in portions
+    ]
 
 
 def _listed(tree: QuotaTree, node: TreeNode) -> list[FlavorResource]:

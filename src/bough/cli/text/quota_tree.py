@@ -39,6 +39,12 @@ resource marked * counts.
 DESERVES: its own quota, of a cohort with all below it. ASKS FOR: what it uses and what waits in it.
 FAIR NOW: what it could have if idle capacity were divided by weight."""
 
+#: The node above all queues of KAI.
+_CLUSTER = "(cluster)"
+_KAI_LEGEND = f"""\
+Below {_CLUSTER}, of queues of KAI: SHARE is what it uses of what it may have, the larger of
+DESERVES and FAIR NOW; WEIGHT its overQuotaWeight for GPUs; FAIR NOW as kai-fair divides."""
+
 
 def render_tree(answer: QuotaTreeAnswer, write: Writer) -> str:
     """A line for each node and resource, the nodes as a drawn tree."""
@@ -61,7 +67,10 @@ def render_shares(answer: QuotaTreeAnswer, write: Writer) -> str:
     rows: list[list[str]] = []
     for node, stems in zip(nodes, tree_stems([node.depth for node in nodes]), strict=True):
         rows.extend(_share_rows(node, stems, write))
-    return render_plain(_SHARE_HEADER, rows, numbers=(1, 2, 4, 5, 6, 7)) + f"\n\n{_SHARE_LEGEND}"
+    legend = _SHARE_LEGEND
+    if any(node.name == _CLUSTER for node in nodes):
+        legend += f"\n{_KAI_LEGEND}"
+    return render_plain(_SHARE_HEADER, rows, numbers=(1, 2, 4, 5, 6, 7)) + f"\n\n{legend}"
 
 
 def _share_rows(node: QuotaNode, stems: tuple[str, str], write: Writer) -> list[list[str]]:

@@ -58,7 +58,7 @@ class FairShares:
 
     def _enter(self, root: TreeNode) -> None:
         tree = self._tree
-        asked = self._ask(root)
+        asked = self.asked(root)
         accounts = tree.accounts(root)
         whats = tree.flavor_resources(root)
         totals: dict[FlavorResource, Amount] = {}
@@ -99,7 +99,7 @@ class FairShares:
             known = self._divided[key] = ((above.fair, takers), shares)
         return known[1]
 
-    def _ask(self, root: TreeNode) -> dict[TreeNode, Counter[FlavorResource]]:
+    def asked(self, root: TreeNode) -> dict[TreeNode, Counter[FlavorResource]]:
         """What every node below a root uses and waits for."""
         tree = self._tree
         nodes = [root]
