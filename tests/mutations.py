@@ -93,12 +93,6 @@ MUTATIONS = (
         "tests/unit/test_cycle_free_first.py",
     ),
     Mutation(
-        "fair shares: queues give back though they have no more than their share",
-        "if self._by_share and is_above_allocatable(theirs):",
-        "if self._by_share:",
-        "tests/unit/test_cycle_kai.py",
-    ),
-    Mutation(
         "a GPU is given twice",
         "for each in self._numbers.get(node, ()) if (node, each) not in self._holders]",
         "for each in self._numbers.get(node, ())]",

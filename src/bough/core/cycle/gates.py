@@ -111,6 +111,11 @@ def hold_up(cycle: Cycle, claim: Claim) -> None:
     if wait.parked or wait.reason in {WaitReason.PODS, WaitReason.BEHIND}:
         return
     cycle.outcome.wait(msgspec.structs.replace(wait, blocks=True))
+    stand_first(cycle, claim)
+
+
+def stand_first(cycle: Cycle, claim: Claim) -> None:
+    """Let what is behind a gang wait for it."""
     first = cycle.first_in_line.get(claim.queue)
     if first is None or _turn(cycle.copy, claim) < _turn(cycle.copy, first):
         cycle.first_in_line[claim.queue] = claim

@@ -11,7 +11,15 @@ from bough.core.cycle.consolidation import keep_places
 from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import decide
 from bough.core.cycle.endings import drain, end_stale
-from bough.core.cycle.gates import bar, bar_line, hold_back, hold_up, is_ready
+from bough.core.cycle.gates import (
+    bar,
+    bar_line,
+    hold_back,
+    hold_up,
+    is_ready,
+    is_strict,
+    stand_first,
+)
 from bough.core.cycle.grow import Grower
 from bough.core.cycle.judge import Judgement, Outlook, judge
 from bough.core.cycle.memo import Memo
@@ -98,5 +106,8 @@ def _give(cycle: Cycle, claim: Claim, *, takes: bool) -> bool:
     judgement.excluded = cycle.no_victims_of(claim.name)
     judge(cycle.copy, judgement, tried={}, promised=cycle.copy.progress(claim.name).promised)
     if not takes and judgement.outlook is not Outlook.AT_ONCE:
+        # Its reason comes when others may end for it; until then, too, nothing passes it.
+        if is_strict(claim.leaf):
+            stand_first(cycle, claim)
         return False
     return decide(cycle, judgement)
