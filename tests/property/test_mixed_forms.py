@@ -91,9 +91,10 @@ def test_once_nothing_else_happens_all_comes_to_rest(policy: Policy, random: Ran
     raise AssertionError("there is no end of it")
 
 
-@few
-@given(random=randoms())
-def test_with_fair_shares_too_all_comes_to_rest(random: Random) -> None:
+#: In the last two, gangs evicted each other in circles.
+@pytest.mark.parametrize("seed", [*range(30), 1002, 1569])
+def test_with_fair_shares_too_all_comes_to_rest(seed: int) -> None:
+    random = Random(seed)
     history = MixedHistory(random, KAI_FAIR, Memo())
     for _ in range(CYCLES):
         for _ in range(random.randint(0, 5)):
