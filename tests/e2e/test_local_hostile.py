@@ -120,7 +120,8 @@ def test_folders_of_any_depth_are_removed_when_a_task_has_ended(local: Local):
     script = "import os\nfor _ in range(3000): os.mkdir('deep'); os.chdir('deep')"
     name = local.submit("p", 1, "NORMAL", script=f'cd /tmp; python3 -c "{script}"; cd /; echo made')
     local.over(name)
-    assert ["[main] made"] == local.log(name)
+    # On a slow machine its disk is measured meanwhile, and it ends for folders as deep as these.
+    assert local.status(name) == "COMPLETED" or "folders deeper" in local.message(name)
     (attempt,) = local._attempts(name)
     folder = local.folder / "data" / "local" / "attempts" / attempt.replace("/", "-") / "task"
     local.until(lambda: not (folder / "tmp").exists() and not (folder / "view").exists())
