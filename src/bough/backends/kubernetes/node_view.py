@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 from bough.errors import Invalid
 from bough.formats.kubernetes.pods import peak_requests
-from bough.formats.yaml.quantity import parse_fraction
+from bough.formats.yaml.quantity import round_up_quantity
 from bough.kube.objects import Container, ContainerResources, KubeNode, KubePod
 from bough.model.cluster import Resources as Amounts
 from bough.model.pool import OfferedNode
@@ -79,14 +78,12 @@ def added(parts: Iterable[Amounts]) -> Amounts:
     return Amounts(gpus, cpu_milli, memory_bytes, pods)
 
 
-@lru_cache(maxsize=4_096)
 def amount(resource: str, value: str | int) -> int:
-    """A quantity as a whole number, CPU in thousandths; what is finer counts as one more."""
+    """An amount that is at least what is written; nothing where it cannot be read."""
     try:
-        exact = parse_fraction(value) * (1_000 if resource == _CPU else 1)
+        return round_up_quantity(value, resource)
     except Invalid:
         return 0
-    return -(-exact.numerator // exact.denominator)
 
 
 def _requests(container: Container) -> dict[str, int]:

@@ -65,7 +65,7 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
     return member_pod(metadata, template, standing)
 
 
-class Standing(NamedTuple):
+class PodStanding(NamedTuple):
     """How far a pod is."""
 
     state: PodState
@@ -76,7 +76,7 @@ class Standing(NamedTuple):
     priority_class: str | None = None
 
 
-def member_pod(metadata: Metadata, template: PodTemplate, standing: Standing) -> MemberPod:
+def member_pod(metadata: Metadata, template: PodTemplate, standing: PodStanding) -> MemberPod:
     """What a pod says about itself, wherever it was read."""
     labels = metadata.labels
     group = metadata.annotations.get(GROUP_ANNOTATION)
@@ -138,14 +138,14 @@ def label_problems(metadata: Metadata) -> dict[FieldPath, tuple[Severity, str]]:
     return found
 
 
-def _read_standing(status: Fields, spec: Fields, metadata: Metadata) -> Standing:
+def _read_standing(status: Fields, spec: Fields, metadata: Metadata) -> PodStanding:
     gates = [gate.text("name") for gate in spec.children("schedulingGates")]
     phase = status.optional_choice("phase", _Phase)
     deleted = metadata.deleted_ms is not None
     state = state_of(phase, deleted=deleted, bound="nodeName" in spec, gated=bool(gates))
     if state is PodState.RUNNING and "nodeName" not in spec:
         spec.warn("nodeName", "is missing, although the pod runs")
-    return Standing(
+    return PodStanding(
         state,
         node=spec.optional_text("nodeName") or None,
         started_ms=status.optional_time_ms("startTime"),

@@ -25,9 +25,9 @@ from bough.formats.live.objects import (
     LiveTopology,
     Written,
 )
-from bough.formats.live.pods import live_metadata
+from bough.formats.live.pods import live_metadata, live_time_ms
 from bough.formats.yaml.quantity import parse_fraction
-from bough.formats.yaml.times import parse_duration_s, parse_time_ms
+from bough.formats.yaml.times import parse_duration_s
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.gang import TopologyConstraint
@@ -93,7 +93,6 @@ def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
         created_ms=metadata.created_ms,
     )
     problems = _Problems(f"PodGroup/{group.full_name}")
-    started = metadata.annotations.get(LAST_START_ANNOTATION) or None
     read = problems.read
     group = msgspec.structs.replace(
         group,
@@ -105,7 +104,7 @@ def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
             ("spec", "stalenessGracePeriod"), spec.staleness_grace_period, parse_duration_s
         ),
         # What is no time there only makes the starts of its pods count.
-        last_start_ms=_Problems("").read(("metadata",), started, parse_time_ms),
+        last_start_ms=live_time_ms(metadata.annotations.get(LAST_START_ANNOTATION)),
     )
     if spec.scheduling_backoff not in (None, -1, 1):
         message = f"is {spec.scheduling_backoff}, but must be 1, or -1 to keep trying"

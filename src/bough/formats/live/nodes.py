@@ -11,7 +11,7 @@ from bough.formats.kubernetes.nodes import (
 from bough.formats.kubernetes.pods import GPU, PODS, resources_of
 from bough.formats.live.objects import LiveNamespace, LiveNode, LiveNodeStatus, LiveTaint, Written
 from bough.formats.live.pods import EFFECTS
-from bough.formats.yaml.quantity import CPU, parse_fraction
+from bough.formats.yaml.quantity import parse_amount
 from bough.model.cluster import Node, Resources, Taint, TaintEffect
 
 
@@ -42,7 +42,7 @@ def _capacity(status: LiveNodeStatus) -> Resources:
 def _offered(resource: str, written: Written) -> int:
     """A whole amount, without what is finer; nothing where it cannot be read, or be true."""
     try:
-        exact = parse_fraction(str(written)) * (1_000 if resource == CPU else 1)
+        exact = parse_amount(str(written), resource)
     except Invalid:
         return 0
     whole = max(0, exact.numerator // exact.denominator)

@@ -6,11 +6,11 @@ with that reason, and no other is held up by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from bough.errors import Invalid
-from bough.formats.kai.pod import Standing, label_problems, member_pod, state_of
+from bough.formats.kai.pod import PodStanding, label_problems, member_pod, state_of
 from bough.formats.kubernetes.metadata import Metadata
 from bough.formats.kubernetes.pods import (
     CLAIM_DEMAND,
@@ -21,7 +21,6 @@ from bough.formats.kubernetes.pods import (
 )
 from bough.formats.live.objects import (
     LiveAffinity,
-    LiveContainer,
     LiveMatch,
     LiveMetadata,
     LivePod,
@@ -30,7 +29,7 @@ from bough.formats.live.objects import (
     LiveToleration,
     Written,
 )
-from bough.formats.yaml.quantity import CPU, parse_fraction
+from bough.formats.yaml.quantity import round_up_quantity
 from bough.formats.yaml.times import parse_time_ms
 from bough.model.cluster import Match, TaintEffect, Toleration
 from bough.model.podgroup import MemberPod
@@ -45,15 +44,16 @@ def live_member(pod: LivePod) -> MemberPod:
     """A pod as a member of its gang, or as a gang of one."""
     metadata = live_metadata(pod.metadata)
     spec = pod.spec
+    amounts = _Amounts()
     template = PodTemplate(
-        requests=_requests(spec),
+        requests=amounts.of_pod(spec),
         node_selector=spec.node_selector or {},
         affinity=_terms(spec.affinity),
         tolerations=tuple(_tolerations(spec.tolerations)),
         labels=metadata.labels,
-        unsupported=next(_not_understood(spec, metadata), ""),
+        unsupported=next(chain(_not_understood(spec, metadata), amounts.wrong), ""),
     )
-    standing = Standing(
+    standing = PodStanding(
         state_of(
             pod.status.phase,
             deleted=pod.metadata.deletion_timestamp is not None,
@@ -61,7 +61,7 @@ def live_member(pod: LivePod) -> MemberPod:
             gated=bool(spec.scheduling_gates),
         ),
         node=spec.node_name or None,
-        started_ms=_time_ms(pod.status.start_time),
+        started_ms=live_time_ms(pod.status.start_time),
         priority_class=spec.priority_class_name,
     )
     return member_pod(metadata, template, standing)
@@ -73,50 +73,59 @@ def live_metadata(metadata: LiveMetadata) -> Metadata:
         name=metadata.name,
         namespace=metadata.namespace,
         uid=metadata.uid,
-        created_ms=_time_ms(metadata.creation_timestamp),
-        deleted_ms=_time_ms(metadata.deletion_timestamp),
+        created_ms=live_time_ms(metadata.creation_timestamp),
+        deleted_ms=live_time_ms(metadata.deletion_timestamp),
         labels=metadata.labels or {},
         annotations=metadata.annotations or {},
     )
 
 
-@lru_cache(maxsize=8_192)
-def amount(resource: str, written: Written) -> int:
-    """An amount in the units of the model, what is finer as one more; raise Invalid if none."""
-    exact = parse_fraction(str(written)) * (1_000 if resource == CPU else 1)
-    if exact < 0:
-        raise Invalid(f"{written!r} is negative")
-    return -(-exact.numerator // exact.denominator)
+def live_time_ms(text: str | None) -> int | None:
+    """A time as an apiserver writes it; what is none says nothing."""
+    if text is None:
+        return None
+    try:
+        return parse_time_ms(text)
+    except Invalid:
+        return None
 
 
-def _requests(spec: LivePodSpec) -> dict[str, int]:
-    return peak_requests(
-        [_asked(each.resources) for each in spec.containers or ()],
-        [
-            (_asked(each.resources), each.restart_policy == _ALWAYS)
-            for each in spec.init_containers or ()
-        ],
-        _asked(spec.resources),
-        _amounts(spec.overhead),
-    )
+class _Amounts:
+    """Reads what a pod asks for, and keeps what of it cannot be read."""
 
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
 
-def _asked(resources: LiveResources | None) -> dict[str, int]:
-    """What is requested; a limit counts as a request where there is none."""
-    if resources is None:
-        return {}
-    return {**_amounts(resources.limits), **_amounts(resources.requests)}
+    def of_pod(self, spec: LivePodSpec) -> dict[str, int]:
+        """What the pod needs at its peak."""
+        return peak_requests(
+            [self._asked(each.resources) for each in spec.containers or ()],
+            [
+                (self._asked(each.resources), each.restart_policy == _ALWAYS)
+                for each in spec.init_containers or ()
+            ],
+            self._asked(spec.resources),
+            self._read(spec.overhead),
+        )
 
+    def _asked(self, resources: LiveResources | None) -> dict[str, int]:
+        """What is requested; a limit counts as a request where there is none."""
+        if resources is None:
+            return {}
+        return {**self._read(resources.limits), **self._read(resources.requests)}
 
-def _amounts(written: Mapping[str, Written] | None) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, value in (written or {}).items():
-        try:
-            found[name] = amount(name, value)
-        except Invalid:
-            # The pod waits for it, see `_unreadable`.
-            found[name] = 0
-    return found
+    def _read(self, written: Mapping[str, Written] | None) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name, value in (written or {}).items():
+            try:
+                amount = round_up_quantity(str(value), name)
+            except Invalid as error:
+                amount = 0
+                self.wrong.append(f"an amount of {name} that cannot be read: {error.message}")
+            if amount < 0:
+                self.wrong.append(f"an amount of {name} that cannot be read: {value!r} is negative")
+            found[name] = max(0, amount)
+        return found
 
 
 def _not_understood(spec: LivePodSpec, metadata: Metadata) -> Iterator[str]:
@@ -134,22 +143,6 @@ def _not_understood(spec: LivePodSpec, metadata: Metadata) -> Iterator[str]:
     for path, (severity, message) in label_problems(metadata).items():
         if severity is Severity.ERROR:
             yield f"something that is not understood, {dotted(path)}: {message}"
-    yield from _unreadable(spec)
-
-
-def _unreadable(spec: LivePodSpec) -> Iterator[str]:
-    containers: Iterable[LiveContainer] = (*(spec.containers or ()), *(spec.init_containers or ()))
-    asked = [each.resources for each in containers] + [spec.resources]
-    for written in (
-        spec.overhead,
-        *(each.limits for each in asked if each is not None),
-        *(each.requests for each in asked if each is not None),
-    ):
-        for name, value in (written or {}).items():
-            try:
-                amount(name, value)
-            except Invalid as error:
-                yield f"an amount of {name} that cannot be read: {error.message}"
 
 
 def _terms(affinity: LiveAffinity | None) -> tuple[tuple[Match, ...], ...]:
@@ -178,13 +171,3 @@ def _tolerations(written: tuple[LiveToleration, ...] | None) -> Iterator[Tolerat
                 value=each.value or "",
                 effect=EFFECTS[each.effect] if each.effect else None,
             )
-
-
-def _time_ms(text: str | None) -> int | None:
-    """A time as an apiserver writes it; what is none says nothing."""
-    if text is None:
-        return None
-    try:
-        return parse_time_ms(text)
-    except Invalid:
-        return None

@@ -1,13 +1,14 @@
 """Quantities as Kubernetes writes them (`4`, `500m`, `16Gi`, `1e3`, `1.5`) into exact integers.
 
-CPU is counted in thousandths of a core, everything else in its own whole unit. Nothing is ever
-rounded: what is finer than the unit is refused.
+CPU is counted in thousandths of a core, everything else in its own whole unit. Nothing that people
+write is rounded: what is finer than the unit is refused. What an apiserver sends may be.
 """
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bough.errors import Invalid
@@ -37,12 +38,24 @@ _MULTIPLIERS: dict[str, Fraction] = {
 
 def parse_quantity(value: str | int | Decimal, resource: str) -> int:
     """Read an amount of a resource, in thousandths for `cpu`; raise Invalid where it is none."""
-    amount = parse_fraction(value) * (1000 if resource == CPU else 1)
+    amount = parse_amount(value, resource)
     if amount.denominator != 1:
         unit = "a thousandth of a core" if resource == CPU else f"a whole unit of {resource}"
         shown = _shorten(str(value))
         raise Invalid(f"{shown} is finer than {unit}, the smallest amount that is counted")
     return amount.numerator
+
+
+@lru_cache(maxsize=8_192)
+def round_up_quantity(value: str | int, resource: str) -> int:
+    """Read an amount as `parse_quantity` does; what is finer than the unit counts as one more."""
+    amount = parse_amount(value, resource)
+    return -(-amount.numerator // amount.denominator)
+
+
+def parse_amount(value: str | int | Decimal, resource: str) -> Fraction:
+    """Read an amount of a resource in its unit, however fine; raise Invalid where it is none."""
+    return parse_fraction(value) * (1000 if resource == CPU else 1)
 
 
 def parse_fraction(value: str | int | Decimal) -> Fraction:
