@@ -30,7 +30,7 @@ run: $(STAMP) ## start a server on the loopback with an example organisation (EX
 	@$(BIN)/bough serve --data $(if $(filter no,$(EXAMPLE)),.bough/empty,.bough/example --example)
 
 test: $(STAMP) packages ## run the tests; first says which Debian packages it installs, if any
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m tests.again -n $(WORKERS)
 
 e2e: $(STAMP) packages ## the program against a served process; all stories on PostgreSQL, too
 	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m tests.again -n $(WORKERS) \

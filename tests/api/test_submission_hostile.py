@@ -52,7 +52,8 @@ TEMPLATES = {
     "a long text": ("{{ 'a' * 10**9 }}", "too much memory"),
     "a wide text": ("{{ '{:>900000000}'.format(1) }}", "too much memory"),
     "doubling": (
-        f"{{% set n = namespace(x='a') %}}{LOOP}{{% set n.x = n.x ~ n.x %}}{END}", "much memory"),
+        f"{{% set n = namespace(x='a') %}}{LOOP}{{% set n.x = n.x ~ n.x %}}{END}",
+        "much memory|longer than"),
     "a huge power": ("{% set x = 7 ** (10 ** 9) %}", "cannot be rendered|longer than"),
     "recursion": ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "nested too deep"),
     "deep brackets": ("{{ " + "(" * 5_000 + ")" * 5_000 + " }}", "nested too deep"),
