@@ -160,9 +160,21 @@ MUTATIONS = (
     ),
     Mutation(
         "a token that has expired is taken",
-        "    if token.expires_ms <= site.clock.now_ms():\n",
-        "    if token.expires_ms <= 0:\n",
+        "    if expires_ms <= site.clock.now_ms():\n",
+        "    if expires_ms <= 0:\n",
         "tests/store/test_people.py -k token",
+    ),
+    Mutation(
+        "a submission counts on a pool that has changed",
+        "    if version == known.version:\n",
+        "    if True:\n",
+        "tests/store/test_submission_cost.py",
+    ),
+    Mutation(
+        "rights of before a change are kept for later",
+        "        if counted.access != access:\n",
+        "        if False:\n",
+        "tests/store/test_submission_cost.py",
     ),
     Mutation(
         "what was told is told again",

@@ -48,7 +48,14 @@ def audit(
     after: Any = None,
 ) -> None:
     """Record who changed what, from where, before and after."""
-    entry = AuditEntry(
+    records.add_audit(connection, audit_entry(site, actor, action, subject, before, after))
+
+
+def audit_entry(
+    site: Site, actor: Actor, action: str, subject: str, before: Any = None, after: Any = None
+) -> AuditEntry:
+    """The same as an entry that is not written yet."""
+    return AuditEntry(
         at_ms=site.clock.now_ms(),
         actor=actor.name,
         action=action,
@@ -58,7 +65,6 @@ def audit(
         before=msgspec.to_builtins(before),
         after=msgspec.to_builtins(after),
     )
-    records.add_audit(connection, entry)
 
 
 def revise(

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
+from bough.control.kept import Kept
 from bough.model.access import RoleNames
 from bough.model.backend import BackendAbilities
 from bough.model.names import SHARED, QueueName
@@ -81,6 +82,8 @@ class Site:
     refusal: Callable[[], str] = _no_refusal
     #: What encrypts credentials.
     credential_keys: CredentialKeys = field(default_factory=CredentialKeys)
+    #: What requests have read already.
+    kept: Kept = field(default_factory=Kept)
     #: Rung after every change that may let something start.
     wake: Callable[[], None] = _no_bell
 

@@ -23,6 +23,7 @@ from bough.model.pool import Pool
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.store import pools as pool_store
+from bough.store import settings as setting_store
 from bough.store.database import again_if_given_up
 from bough.store.migration import upgrade
 
@@ -110,4 +111,5 @@ def _ensure_pool(site: Site) -> None:
         pool_store.insert_pool(connection, pool, site.clock.now_ms())
         document = pool_document(pool)
         revise(connection, site, SYSTEM_ACTOR, ConfigType.POOL, pool.name, document)
+        setting_store.raise_version(connection)
         audit(connection, site, SYSTEM_ACTOR, "pool:Create", f"pool/{pool.name}", None, pool)

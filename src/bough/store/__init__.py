@@ -18,6 +18,7 @@ Named queries, functions that take a connection and return model types:
 - people: users, roles, tokens, profiles
 - credentials: credentials of users, encrypted
 - workflows: workflows
+- submissions: all rows of a submission, in few statements
 - tasks: groups and tasks, in bulk
 - waits: why groups wait, once for each cause
 - task_search: tasks with their workflows, filtered

@@ -183,6 +183,8 @@ def _make(address: sa.URL) -> sa.Engine:
     options: dict[str, Any] = {
         "json_serializer": _to_json,
         "json_deserializer": msgspec.json.decode,
+        # The connection that was used last knows the most statements already.
+        "pool_use_lifo": True,
     }
     if address.drivername.startswith("postgresql"):
         driver = address.set(drivername="postgresql+psycopg")

@@ -30,6 +30,8 @@ _KIND = "bough backup"
 _AT_ONCE = 500
 #: Says which restore was the last, for servers that run meanwhile.
 RESTORED = "restored"
+#: Counters by which servers keep what they have read; none of them goes back.
+_WATCHED = (settings.VERSION, settings.SETUP, settings.ACCESS)
 #: Numbers of these are never given again, also not to rows that were restored over.
 _NUMBERED = (AUDIT, EVENTS, OUTBOX)
 #: Tables about servers that run now: in no dump, and left as they are.
@@ -134,7 +136,7 @@ def load_dump(store: Store, path: Path, mark: str, *, replace: bool, tell: Progr
             hint=f"it was made by version {head.version}; restore it with that one or a newer one",
         )
     with store.write() as connection:
-        numbers, version, kept = head.numbers, 0, {}
+        numbers, counters, kept = head.numbers, dict.fromkeys(_WATCHED, 0), {}
         if current_revision(connection) is not None:
             if not replace:
                 raise Conflict(
@@ -143,14 +145,15 @@ def load_dump(store: Store, path: Path, mark: str, *, replace: bool, tell: Progr
                 )
             found = _last_numbers(connection)
             numbers = {name: max(found.get(name, 0), number) for name, number in numbers.items()}
-            version = settings.counter(connection, settings.VERSION)
+            counters = {name: settings.counter(connection, name) for name in _WATCHED}
             kept = _drop_all(connection)
         migrate(connection, head.revision)
         _fill(connection, path, tell)
         _go_on_from(connection, numbers)
         migrate(connection)
         _put_back(connection, kept)
-        settings.raise_counter_to(connection, settings.VERSION, version + 1)
+        for name, value in counters.items():
+            settings.raise_counter_to(connection, name, value + 1)
         # Passes that were made since, or by tokens that were deleted since, end.
         settings.remove(connection, settings.PASS_KEY, settings.CLEAR_PASS_KEY)
         settings.put(connection, RESTORED, mark)

@@ -7,22 +7,13 @@ from collections.abc import Iterable
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.cluster import Resources
 from bough.model.pool import BackendRecord, OfferedNode
 from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
 _BACKENDS = sa.select(BACKENDS).order_by(BACKENDS.c.name)
-_AMOUNTS = ("gpus", "cpu_milli", "memory_bytes")
-_OF_BACKEND = NODES.c.backend == sa.bindparam("backend")
-_LARGEST = sa.select(*(sa.func.max(NODES.c[name]).label(name) for name in _AMOUNTS)).where(
-    _OF_BACKEND
-)
-_LARGE_ENOUGH = (
-    sa.select(NODES.c.name)
-    .where(_OF_BACKEND, *(NODES.c[name] >= sa.bindparam(name) for name in _AMOUNTS))
-    .limit(1)
-)
+_SIZE = ("backend", "gpus", "cpu_milli", "memory_bytes", "storage_bytes")
+_SIZES = sa.select(sa.literal("").label("name"), *(NODES.c[name] for name in _SIZE)).distinct()
 
 
 def heartbeat(connection: sa.Connection, backend: str, at_ms: int) -> None:
@@ -99,17 +90,10 @@ def list_all(connection: sa.Connection, backend: str | None = None) -> list[Offe
     return read_all(connection, query, OfferedNode)
 
 
-def has_room_for(connection: sa.Connection, backend: str, needs: Resources) -> bool:
-    """Whether a node of a backend is large enough; one of the first that is looked at mostly is."""
-    values = {name: getattr(needs, name) for name in _AMOUNTS}
-    found = connection.execute(_LARGE_ENOUGH, {"backend": backend, **values})
-    return found.first() is not None
-
-
-def largest(connection: sa.Connection, backend: str) -> Resources | None:
-    """The most that any one node of a backend has, of each resource; `None`: there is no node."""
-    row = connection.execute(_LARGEST, {"backend": backend}).one()
-    return None if row.gpus is None else Resources(row.gpus, row.cpu_milli, row.memory_bytes)
+def sizes(connection: sa.Connection) -> list[OfferedNode]:
+    """One node of each size that a backend has, without its name; the largest first."""
+    found = read_all(connection, _SIZES, OfferedNode)
+    return sorted(found, key=lambda each: (each.backend, -each.gpus, -each.memory_bytes))
 
 
 def put(connection: sa.Connection, nodes: Iterable[OfferedNode]) -> None:

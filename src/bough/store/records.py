@@ -29,7 +29,7 @@ _INSERT_ERRAND = sa.insert(OUTBOX).inline()
 
 def add_audit(connection: sa.Connection, entry: AuditEntry) -> None:
     """Record who changed what."""
-    add(connection, _INSERT_AUDIT, (_unnumbered(entry),))
+    add(connection, _INSERT_AUDIT, (unnumbered(entry),))
 
 
 def list_audit(
@@ -125,7 +125,7 @@ def last_revision(connection: sa.Connection, config_type: ConfigType, name: str)
 
 def add_events(connection: sa.Connection, events: Iterable[StoredEvent]) -> None:
     """Record what happened."""
-    add(connection, _INSERT_EVENT, [_unnumbered(event) for event in events])
+    add(connection, _INSERT_EVENT, [unnumbered(event) for event in events])
 
 
 def events_after(
@@ -159,7 +159,7 @@ def last_event(connection: sa.Connection) -> int:
 
 def add_outbox(connection: sa.Connection, messages: Iterable[OutboxMessage], now_ms: int) -> None:
     """Add messages that backends get after this transaction."""
-    rows = [{**_unnumbered(message), "created_ms": now_ms} for message in messages]
+    rows = [{**unnumbered(message), "created_ms": now_ms} for message in messages]
     add(connection, _INSERT_ERRAND, rows)
 
 
@@ -209,7 +209,8 @@ def outbox_errors(connection: sa.Connection, subject: str) -> dict[str, str]:
     }
 
 
-def _unnumbered(record: AuditEntry | StoredEvent | OutboxMessage) -> dict[str, Any]:
+def unnumbered(record: AuditEntry | StoredEvent | OutboxMessage) -> dict[str, Any]:
+    """The values of a record that gets its number when it is added."""
     values: dict[str, Any] = msgspec.to_builtins(record)
     del values["number"]
     return values

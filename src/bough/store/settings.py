@@ -1,20 +1,28 @@
 """Settings by name, and counters.
 
 Raising a counter locks it. `VERSION` is the version of what a plan depends on and does not itself
-check when it is applied: quotas, nodes, and the plans before it. `ACCESS` counts the changes of
-users, tokens, roles and the names of pools.
+check when it is applied: quotas, nodes, and the plans before it. `SETUP` counts the same without
+plans, and changes of the workflow configuration: all that a submission is checked against. `ACCESS`
+counts the changes of users, tokens, roles and the names of pools.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bough.model.pool import Json
+from bough.model.settings import WorkflowSettings
+from bough.store.rows import convert
 from bough.store.schema import COUNTERS, EVENTS, SETTINGS
 
 VERSION = "version"
+SETUP = "setup"
 ACCESS = "access"
+#: The workflow configuration.
+WORKFLOW = "workflow"
 #: The key that signs passes, encrypted; and as earlier versions stored it.
 PASS_KEY = "pass-key"  # noqa: S105 - a name
 CLEAR_PASS_KEY = "signing-key"  # noqa: S105 - a name
@@ -23,13 +31,29 @@ CLEAR_PASS_KEY = "signing-key"  # noqa: S105 - a name
 _NAME = sa.bindparam("name")
 _VALUE = sa.select(SETTINGS.c.value).where(SETTINGS.c.name == _NAME)
 _COUNTER = sa.select(COUNTERS.c.value).where(COUNTERS.c.name == _NAME)
-_RAISE = {
-    dialect: insert(COUNTERS)
-    .values(name=_NAME, value=1)
-    .on_conflict_do_update(index_elements=[COUNTERS.c.name], set_={"value": COUNTERS.c.value + 1})
-    .returning(COUNTERS.c.value)
+_RAISE_ANY = {
+    dialect: insert(COUNTERS).on_conflict_do_update(
+        index_elements=[COUNTERS.c.name], set_={"value": COUNTERS.c.value + 1}
+    )
     for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
 }
+_RAISE_NAMED = {
+    dialect: statement.values(name=_NAME, value=1) for dialect, statement in _RAISE_ANY.items()
+}
+_RAISE = {
+    dialect: statement.returning(COUNTERS.c.value) for dialect, statement in _RAISE_NAMED.items()
+}
+_OTHER = COUNTERS.alias()
+_SETUP = sa.select(_OTHER.c.value).where(_OTHER.c.name == SETUP).scalar_subquery()
+_RAISE_SEEING = {
+    dialect: statement.returning(COUNTERS.c.value, sa.func.coalesce(_SETUP, 0))
+    for dialect, statement in _RAISE_NAMED.items()
+}
+_RAISE_VERSION = {
+    dialect: statement.values([{"name": SETUP, "value": 1}, {"name": VERSION, "value": 1}]).inline()
+    for dialect, statement in _RAISE_ANY.items()
+}
+_COUNTED = sa.select(COUNTERS.c.name, COUNTERS.c.value).where(COUNTERS.c.name.in_((ACCESS, SETUP)))
 
 
 _CLAIM = {
@@ -39,6 +63,15 @@ _CLAIM = {
     .returning(SETTINGS.c.value)
     for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
 }
+
+
+class Counted(NamedTuple):
+    """How often something has changed so far."""
+
+    #: The rights of users.
+    access: int
+    #: What submissions are checked against.
+    setup: int
 
 
 def get(connection: sa.Connection, name: str) -> Json:
@@ -86,6 +119,28 @@ def stamp(connection: sa.Connection) -> str:
 def raise_counter(connection: sa.Connection, name: str) -> int:
     """Count one up and give the new value; two who do so at once get different ones."""
     return connection.execute(_RAISE[connection.dialect.name], {"name": name}).scalar_one()
+
+
+def raise_seeing_setup(connection: sa.Connection, name: str) -> tuple[int, int]:
+    """The same, with `SETUP` as it is when this begins."""
+    found = connection.execute(_RAISE_SEEING[connection.dialect.name], {"name": name}).one()
+    return found[0], found[1]
+
+
+def raise_version(connection: sa.Connection) -> None:
+    """Count a change of what plans depend on and submissions are checked against."""
+    connection.execute(_RAISE_VERSION[connection.dialect.name])
+
+
+def counted(connection: sa.Connection) -> Counted:
+    """How often rights, and what submissions are checked against, have changed so far."""
+    found = {row.name: row.value for row in connection.execute(_COUNTED)}
+    return Counted(found.get(ACCESS, 0), found.get(SETUP, 0))
+
+
+def workflow_settings(connection: sa.Connection) -> WorkflowSettings:
+    """The workflow configuration as it is."""
+    return convert(get(connection, WORKFLOW) or {}, WorkflowSettings)
 
 
 def raise_if(connection: sa.Connection, name: str, expected: int) -> bool:

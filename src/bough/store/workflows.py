@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bough.model.workflow import ALIVE, Priority, Workflow, WorkflowStatus
 from bough.store.rows import add, read_all
 from bough.store.schema import SPECS, WORKFLOWS
-from bough.store.settings import raise_counter
+from bough.store.settings import raise_seeing_setup
 
 _ALIVE = tuple(status.value for status in ALIVE)
 # What every submission asks is written once: making a statement costs more than running it.
@@ -46,9 +46,9 @@ class Filter(msgspec.Struct, frozen=True):
     offset: int = 0
 
 
-def next_number(connection: sa.Connection, name: str) -> int:
-    """The next number of a workflow of this name."""
-    return raise_counter(connection, f"workflow:{name}")
+def next_number(connection: sa.Connection, name: str) -> tuple[int, int]:
+    """The next number of a workflow of this name; and the counter `SETUP`."""
+    return raise_seeing_setup(connection, f"workflow:{name}")
 
 
 def insert(connection: sa.Connection, workflow: Workflow, text: str, template: str | None) -> None:

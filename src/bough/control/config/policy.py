@@ -130,7 +130,7 @@ def _store(
         # So that the first change has a difference, and can be rolled back.
         revise(connection, site, SYSTEM_ACTOR, ConfigType.POLICY, _POLICY, before, _FIRST_NOTE)
     revise(connection, site, actor, ConfigType.POLICY, _POLICY, after, note)
-    setting_store.raise_counter(connection, setting_store.VERSION)
+    setting_store.raise_version(connection)
     audit(connection, site, actor, Action.CONFIG_UPDATE, _SUBJECT, before, after)
 
 

@@ -22,7 +22,7 @@ from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 from bough.store.rows import convert
 
-_WORKFLOW = "workflow"
+_WORKFLOW = setting_store.WORKFLOW
 #: On the wire without their unit, as text with one.
 _DURATIONS = {
     name.removesuffix("_s"): name
@@ -33,7 +33,7 @@ _DURATIONS = {
 
 def read_workflow_settings(connection: sa.Connection) -> WorkflowSettings:
     """The workflow configuration as it is."""
-    return convert(setting_store.get(connection, _WORKFLOW) or {}, WorkflowSettings)
+    return setting_store.workflow_settings(connection)
 
 
 def get_workflow_settings(site: Site, actor: Actor) -> WorkflowSettings:
@@ -68,6 +68,7 @@ def _write(site: Site, actor: Actor, changes: Json, note: Note, *, fresh: bool) 
         setting_store.put(connection, _WORKFLOW, msgspec.to_builtins(after))
         document = msgspec.to_builtins(settings_answer(after))
         revise(connection, site, actor, ConfigType.WORKFLOW, _WORKFLOW, document, note)
+        setting_store.raise_counter(connection, setting_store.SETUP)
         audit(connection, site, actor, "config:Update", "config/workflow", before, after)
     site.wake()
     return after

@@ -38,7 +38,7 @@ def set_cordoned(
     """Cordon or uncordon a node; what runs goes on."""
     authorise(actor, Action.NODE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
-        setting_store.raise_counter(connection, setting_store.VERSION)
+        setting_store.raise_version(connection)
         before = find_node(connection, name, backend)
         after = msgspec.structs.replace(before, cordoned=cordoned)
         node_store.put(connection, (after,))
@@ -58,7 +58,7 @@ def drain_node(
     authorise(actor, Action.NODE_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         # Before all else, so that no plan that still uses the node is applied.
-        setting_store.raise_counter(connection, setting_store.VERSION)
+        setting_store.raise_version(connection)
         before = find_node(connection, name, backend)
         node = msgspec.structs.replace(before, cordoned=True)
         node_store.put(connection, (node,))
@@ -104,7 +104,7 @@ def declare_lost(site: Site, actor: Actor, name: str, backend: str | None = None
             )
         there = node_store.list_all(connection, node.backend) if record.machine else [node]
         node_sync.keep_cordoned(connection, there)
-        setting_store.raise_counter(connection, setting_store.VERSION)
+        setting_store.raise_version(connection)
         names = tuple(each.name for each in there)
         held = task_store.holding(connection, node.backend, names)
         lost = DeclaredLost(node.backend, record.place, names, len(held))

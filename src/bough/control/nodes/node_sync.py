@@ -64,7 +64,7 @@ def sync(
         if offer.still_away != offer.away:
             setting_store.put(connection, _CORDONED_AWAY, offer.still_away)
         if offer.differs or faulty:
-            setting_store.raise_counter(connection, setting_store.VERSION)
+            setting_store.raise_version(connection)
         node_store.heartbeat(connection, backend, now_ms)
         if faulty:
             _note_fault(site, connection, backend, None)
@@ -123,7 +123,7 @@ def write_fault(site: Site, backend: str, fault: str) -> None:
     if known is not None and known.fault == fault:
         return
     with site.store.write() as connection:
-        setting_store.raise_counter(connection, setting_store.VERSION)
+        setting_store.raise_version(connection)
         _note_fault(site, connection, backend, fault)
 
 

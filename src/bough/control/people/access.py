@@ -7,7 +7,9 @@ form of a name.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
+import msgspec
 import sqlalchemy as sa
 
 from bough.control.people.role_bindings import POOL as _POOL
@@ -103,9 +105,11 @@ def resource_within(pool: Pool | str) -> str:
 
 
 def resource_of_pool(site: Site, name: str) -> str | None:
-    """The pool of a name; for a subpool the one above it, by the stored edge."""
-    with site.store.read() as connection:
-        found = pool_store.find(connection, name)
+    """The pool of a name; for a subpool the one above it, by the stored edge.
+
+    At the moment at which the actor was found, or later.
+    """
+    found = site.kept.latest_setup(site.store).pools.get(name)
     return None if found is None else resource_of(found)
 
 
@@ -151,9 +155,11 @@ def allowed_pools(site: Site, actor: Actor, connection: sa.Connection) -> list[s
 
 def authenticate(site: Site, secret: str, origin: str = "") -> Actor:
     """The actor of a token's secret."""
+    hashed = hash_secret(secret)
     with site.store.read() as connection:
-        token = _valid(site, people.find_token(connection, hash_secret(secret)))
-        return _actor(site, connection, token.user, token.roles, origin, token.name)
+        return _by_token(
+            site, connection, hashed, origin, lambda: people.find_token(connection, hashed)
+        )
 
 
 def token_and_user(site: Site, secret: str) -> tuple[Token, User]:
@@ -165,16 +171,22 @@ def token_and_user(site: Site, secret: str) -> tuple[Token, User]:
 
 def authenticate_pass(site: Site, token_uuid: str, user_uuid: str, origin: str = "") -> Actor:
     """The actor of a pass, by the identities of its token and user."""
-    with site.store.read() as connection:
-        token = _valid(site, people.find_token_by_uuid(connection, token_uuid))
-        if _owner(connection, token).uuid != user_uuid:
+
+    def find(connection: sa.Connection) -> Token | None:
+        token = people.find_token_by_uuid(connection, token_uuid)
+        if token is not None and _owner(connection, token).uuid != user_uuid:
             raise Unauthenticated(_UNKNOWN)
-        return _actor(site, connection, token.user, token.roles, origin, token.name)
+        return token
+
+    with site.store.read() as connection:
+        key = f"{token_uuid}/{user_uuid}"
+        return _by_token(site, connection, key, origin, lambda: find(connection))
 
 
 def recognise(site: Site, user: str, origin: str = "") -> Actor:
     """The actor of a user that a trusted proxy names, with all the user's roles."""
     with site.store.read() as connection:
+        site.kept.look(connection)
         if people.find_user(connection, user) is None:
             raise Unauthenticated(f"The user {user} is not known here.")
         roles = tuple(each.role for each in people.assignments(connection, user))
@@ -187,6 +199,7 @@ def introduce(site: Site, user: str, roles: tuple[str, ...], origin: str = "") -
     The proxy speaks of the pools as they are called now.
     """
     with site.store.read() as connection:
+        site.kept.look(connection)
         written = people.list_roles(connection, roles)
         present = PresentNames.of(site, connection, (), written)
         every = tuple(sorted({*roles, site.role_names.everybody}))
@@ -220,9 +233,28 @@ def access_version(site: Site) -> int:
 def _valid(site: Site, token: Token | None) -> Token:
     if token is None:
         raise Unauthenticated(_UNKNOWN)
-    if token.expires_ms <= site.clock.now_ms():
-        raise Unauthenticated(f"The token {token.name} has expired; make a new one.")
+    _check_expiry(site, token.name, token.expires_ms)
     return token
+
+
+def _check_expiry(site: Site, token: str | None, expires_ms: int) -> None:
+    if expires_ms <= site.clock.now_ms():
+        raise Unauthenticated(f"The token {token} has expired; make a new one.")
+
+
+def _by_token(
+    site: Site, connection: sa.Connection, key: str, origin: str, find: Callable[[], Token | None]
+) -> Actor:
+    """The actor of a token; read once for as long as no rights change."""
+
+    def read() -> tuple[int, Actor]:
+        token = _valid(site, find())
+        actor = _actor(site, connection, token.user, token.roles, "", token.name)
+        return token.expires_ms, actor
+
+    expires_ms, actor = site.kept.actor(connection, key, read)
+    _check_expiry(site, actor.token, expires_ms)
+    return msgspec.structs.replace(actor, origin=origin)
 
 
 def _owner(connection: sa.Connection, token: Token) -> User:

@@ -107,7 +107,7 @@ def _make(site: Site, actor: Actor, change: Any, *, plan: bool) -> CohortChange:
     with changing(site, plan=plan) as connection:
         before: PoolSetup = read_pool_setup(connection)
         cohort = change(connection)
-        setting_store.raise_counter(connection, setting_store.VERSION)
+        setting_store.raise_version(connection)
         made = CohortChange(cohort, quota_effects.of_change(site, connection, before), plan)
         _tell(site, connection, made)
     return made

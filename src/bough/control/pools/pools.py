@@ -146,7 +146,7 @@ def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note =
             pool=new_name,
             message=f"renamed from {name}",
         )
-        setting_store.raise_counter(connection, setting_store.VERSION)
+        setting_store.raise_version(connection)
         workflow_store.move(connection, name, new_name)
         task_store.move_queue(connection, site.leaf_queue(name), site.leaf_queue(new_name))
         task_store.move_queue(connection, site.pool_queue(name), site.pool_queue(new_name))
@@ -170,7 +170,7 @@ def delete_pool(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> bo
         revise(connection, site, actor, ConfigType.POOL, name, None, note)
         audit(connection, site, actor, "pool:Delete", f"pool/{name}", pool)
         happen(connection, site, EventKind.POOL_CHANGED, name, pool=name, message="deleted")
-        setting_store.raise_counter(connection, setting_store.VERSION)
+        setting_store.raise_version(connection)
         # A later pool of that name is another one, and its users may not read these.
         workflow_store.move(connection, name, f"{name} (deleted)")
     site.wake()
@@ -251,7 +251,7 @@ def _put(site: Site, connection: sa.Connection, actor: Actor, pool: Pool, note: 
 def _finish(
     site: Site, connection: sa.Connection, before: PoolSetup, changed: Sequence[Pool]
 ) -> PoolChange:
-    setting_store.raise_counter(connection, setting_store.VERSION)
+    setting_store.raise_version(connection)
     after = read_pool_setup(connection)
     # Pools without a quota have less where others have more.
     others = [each for each in after.pools if each.gpu.guarantee is None and each not in changed]

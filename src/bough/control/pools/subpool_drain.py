@@ -148,7 +148,7 @@ def _archive(site: Site, connection: sa.Connection, subpool: Subpool) -> bool:
     pool_store.update_subpool(connection, archived)
     pool_store.disarm_monitor(connection, subpool.name)
     subpool_changed(connection, site, SYSTEM_ACTOR, "subpool:Drained", subpool, archived)
-    setting_store.raise_counter(connection, setting_store.VERSION)
+    setting_store.raise_version(connection)
     return True
 
 

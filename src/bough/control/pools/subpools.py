@@ -204,7 +204,7 @@ def _check_room(connection: sa.Connection, pool: Pool, subpool: Subpool, *, give
 def _finish(
     site: Site, connection: sa.Connection, before: PoolSetup, subpool: Subpool, *, plan: bool
 ) -> SubpoolChange:
-    setting_store.raise_counter(connection, setting_store.VERSION)
+    setting_store.raise_version(connection)
     return SubpoolChange(
         view(site, connection, subpool),
         quota_effects.of_change(site, connection, before),

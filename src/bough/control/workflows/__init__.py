@@ -9,6 +9,7 @@ Submitting, in the order of a submission:
 - specs: the text of a workflow into a spec, or all that is wrong with it
 - group_to_gang: which tasks of a group are needed and which may be given up
 - abilities: whether a backend can run what is asked for; pure
+- target: the pool that a workflow goes to, held while it is written
 - admission: which workflows a pool takes; pure
 - submit_warnings: what the submitter should know although it is accepted
 - new_records: the rows of a submission

@@ -19,7 +19,7 @@ from bough.control.workflows import admission
 from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.lifecycle import limit_of
 from bough.control.workflows.new_records import cut_timeouts
-from bough.control.workflows.submission import enter, open_target
+from bough.control.workflows.target import enter, find_target, hold_setup
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.record import EventKind
@@ -73,11 +73,8 @@ def _door(
 ) -> TargetPool:
     """Its new target; a workflow that stays in its pool is not checked against the pool's state."""
     if pool is not None and pool != workflow.pool:
-        return enter(site, connection, actor, pool, hold=True)
-    found = pool_store.find(connection, workflow.pool)
-    if found is None:
-        raise NotFound(f"Pool {workflow.pool} not found.")
-    return open_target(connection, found, hold=True)
+        return enter(site, actor, hold_setup(connection, pool), pool)
+    return find_target(hold_setup(connection, workflow.pool), workflow.pool)
 
 
 def _check_waits(

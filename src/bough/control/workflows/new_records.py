@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeVar
 
 import msgspec
-import sqlalchemy as sa
 
 from bough.control.fields import read_duration_s
 from bough.control.site import Site
@@ -24,22 +23,20 @@ from bough.model.workflow import (
     WorkflowSpec,
     WorkflowStatus,
 )
-from bough.store import workflows as workflow_store
 
 Timeout = TypeVar("Timeout", int, int | None)
 
 
 def draft_workflow(
     site: Site,
-    connection: sa.Connection,
+    number: int,
     actor: Actor,
     target: TargetPool,
     spec: WorkflowSpec,
     priority: Priority,
     settings: WorkflowSettings,
 ) -> Workflow:
-    """The record of a workflow that comes in, under the next number of its name."""
-    number = workflow_store.next_number(connection, spec.name)
+    """The record of a workflow that comes in, under a number of its name."""
     pool = target.pool
     return Workflow(
         uuid=site.ids.uuid(),

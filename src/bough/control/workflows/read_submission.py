@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.control.config.settings import read_workflow_settings
 from bough.control.people.access import allows, resource_of_workflow
 from bough.control.site import Site
 from bough.control.workflows.query import get_spec, get_workflow
@@ -143,8 +142,7 @@ def _read(
     uploading: bool,
     strict_osmo: bool = False,
 ) -> WorkflowSpec:
-    with site.store.read() as connection:
-        settings = read_workflow_settings(connection)
+    settings = site.kept.latest_setup(site.store).settings
     spec = read_spec(
         rendered.text,
         labels,

@@ -11,10 +11,10 @@ from enum import StrEnum
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.config.settings import read_workflow_settings
-from bough.control.people.access import authorise, is_admin, require_pool, resource_of
-from bough.control.pools.pool_config import offline_reason, status_of, unallocated
-from bough.control.recording import audit, happen
+from bough.control.kept import Setup
+from bough.control.people.access import authorise, resource_of
+from bough.control.pools.pool_config import offline_reason, status_of
+from bough.control.recording import audit_entry
 from bough.control.site import Site
 from bough.control.workflows import admission
 from bough.control.workflows.abilities import check_abilities
@@ -23,13 +23,12 @@ from bough.control.workflows.new_records import draft_group, draft_tasks, draft_
 from bough.control.workflows.read_submission import check_uses
 from bough.control.workflows.specs import image_warnings, store_warnings
 from bough.control.workflows.submit_warnings import cautions, most_needed
+from bough.control.workflows.target import authorise_target, draw_number, enter
 from bough.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from bough.model.access import Action, Actor
-from bough.model.cluster import Resources
-from bough.model.pool import DefaultLimits, Pool, PoolStatus
-from bough.model.record import EventKind
+from bough.model.pool import DefaultLimits, PoolStatus
+from bough.model.record import EventKind, StoredEvent
 from bough.model.settings import WorkflowSettings
-from bough.model.subpool import Subpool
 from bough.model.workflow import (
     GroupSpec,
     Priority,
@@ -41,6 +40,7 @@ from bough.model.workflow import (
 )
 from bough.store import nodes as node_store
 from bough.store import pools as pool_store
+from bough.store import submissions as submission_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 
@@ -76,68 +76,33 @@ def submit(
     restarts: str | None = None,
 ) -> Accepted:
     """Accept a workflow, or say why not. What was accepted is kept when this returns."""
-    if mode is SubmitMode.DRY_RUN:
+    if mode is not SubmitMode.SUBMIT:
         with site.store.read() as connection:
-            _authorise(site, connection, actor, pool)
-        return Accepted(None)
-    if mode is SubmitMode.VALIDATE:
-        with site.store.read() as connection:
-            target, _, warnings = _enter(site, connection, actor, pool, spec, hold=False)
+            setup = site.kept.setup(connection)
+            if mode is SubmitMode.DRY_RUN:
+                authorise_target(site, actor, setup, pool)
+                return Accepted(None)
+            target, warnings = _enter(site, connection, actor, pool, spec, setup)
             admission.refuse(target, spec, priority)
         return Accepted(None, warnings)
-    limits: DefaultLimits | None = None
     if reason := site.refusal():
         raise Unavailable(reason)
+    # Before the transaction: a writer that asks for a second connection could wait for others.
+    known = site.kept.latest_setup(site.store)
     with site.store.write() as connection:
-        target, settings, warnings = _enter(site, connection, actor, pool, spec, hold=True)
+        number, setup = draw_number(site, connection, known, pool, spec.name)
+        target, warnings = _enter(site, connection, actor, pool, spec, setup)
         fault = admission.refusal(target, spec, priority)
-        workflow = draft_workflow(site, connection, actor, target, spec, priority, settings)
+        workflow = draft_workflow(site, number, actor, target, spec, priority, setup.settings)
         workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
         if fault is None:
             _keep(site, connection, actor, target, spec, workflow)
-            limits = _default_limits(site, connection, target, spec)
         else:
             _keep_refusal(site, connection, actor, target, spec, workflow, fault)
     if fault is not None:
         raise Refused(fault, workflow_id=workflow.workflow_id)
     site.wake()
-    return Accepted(workflow, warnings, limits)
-
-
-def open_target(connection: sa.Connection, found: Pool | Subpool, *, hold: bool) -> TargetPool:
-    """The target of a workflow, with what is guaranteed there now.
-
-    With `hold`, the pool and its subpools do not change until the transaction ends.
-    """
-    name = found.name
-    parent = found.parent if isinstance(found, Subpool) else found.name
-    pool = (pool_store.hold if hold else pool_store.find_pool)(connection, parent)
-    if pool is None:
-        raise NotFound(f"Pool {name} not found.")
-    if isinstance(found, Subpool):
-        # Read again: it may have changed before the pool was held.
-        subpool = pool_store.find_subpool(connection, parent, found.subpool) if hold else found
-        if subpool is None:
-            raise NotFound(f"Pool {name} not found.")
-        return TargetPool(name, pool, subpool, subpool.counted)
-    return TargetPool(name, pool, None, _unallocated(connection, pool))
-
-
-def enter(
-    site: Site, connection: sa.Connection, actor: Actor, pool: str, *, hold: bool
-) -> TargetPool:
-    """The target of a workflow, if the actor may submit there and the pool takes new work."""
-    target = open_target(connection, _authorise(site, connection, actor, pool), hold=hold)
-    admission.check_state(target)
-    admission.check_maintenance(target, admin=is_admin(site, actor))
-    return target
-
-
-def _authorise(site: Site, connection: sa.Connection, actor: Actor, pool: str) -> Pool | Subpool:
-    authorise(actor, Action.POOL_LIST, names=site.role_names)
-    found = require_pool(connection, pool)
-    authorise(actor, Action.WORKFLOW_CREATE, resource_of(found), site.role_names)
-    return found
+    return Accepted(workflow, warnings, _default_limits(site, setup, target, spec))
 
 
 def _enter(
@@ -146,36 +111,26 @@ def _enter(
     actor: Actor,
     pool: str,
     spec: WorkflowSpec,
-    *,
-    hold: bool,
-) -> tuple[TargetPool, WorkflowSettings, tuple[str, ...]]:
+    setup: Setup,
+) -> tuple[TargetPool, tuple[str, ...]]:
     """All checks that leave no record when they fail."""
-    target = enter(site, connection, actor, pool, hold=hold)
-    settings = read_workflow_settings(connection)
-    admission.check_form(spec, settings)
-    _check_user(connection, actor, settings)
-    largest = _largest(connection, target, spec)
-    able = site.abilities_of(target.pool.backend)
-    check_abilities(spec, able, target.pool.backend)
+    target = enter(site, actor, setup, pool)
+    admission.check_form(spec, setup.settings)
+    _check_user(connection, actor, setup.settings)
+    backend = target.pool.backend
+    able = site.abilities_of(backend)
+    check_abilities(spec, able, backend)
     warnings = (
         *spec.warnings,
         *image_warnings(spec, runs_images=able.runs_images),
         *store_warnings(spec, reaches_stores=able.reaches_stores),
-        *cautions(spec, target.pool, settings, largest),
+        *cautions(spec, target.pool, setup.settings, setup.largest(backend, most_needed(spec))),
     )
-    return target, settings, (*warnings, *_warnings(site, connection, target))
-
-
-def _largest(connection: sa.Connection, target: TargetPool, spec: WorkflowSpec) -> Resources | None:
-    """The most that any node has; not looked for where one is large enough for all tasks."""
-    backend = target.pool.backend
-    if node_store.has_room_for(connection, backend, most_needed(spec)):
-        return None
-    return node_store.largest(connection, backend)
+    return target, (*warnings, *_warnings(site, connection, target, setup))
 
 
 def _default_limits(
-    site: Site, connection: sa.Connection, target: TargetPool, spec: WorkflowSpec
+    site: Site, setup: Setup, target: TargetPool, spec: WorkflowSpec
 ) -> DefaultLimits | None:
     """What bounds tasks that ask for no memory or disk, on the node that gives the least."""
     tasks = [task for group in spec.groups for task in group.tasks]
@@ -183,13 +138,7 @@ def _default_limits(
     bounded = site.abilities_of(backend).bounds_tasks
     if not bounded or all(t.requests.memory_bytes and t.storage_bytes for t in tasks):
         return None
-    nodes = [each for each in node_store.list_all(connection) if each.backend == backend]
-    found = [each.default_limits(1) for each in nodes]
-    if not found:
-        return None
-    return DefaultLimits(
-        min(each.memory_bytes for each in found), min(each.storage_bytes for each in found)
-    )
+    return setup.default_limits(backend)
 
 
 def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSettings) -> None:
@@ -198,18 +147,18 @@ def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSetti
         raise Conflict(f"{actor.name} has {most} workflows already, the most that are allowed.")
 
 
-def _warnings(site: Site, connection: sa.Connection, target: TargetPool) -> tuple[str, ...]:
-    backends, now_ms = node_store.backends(connection), site.clock.now_ms()
-    if status_of(target.pool, backends, now_ms) is PoolStatus.OFFLINE:
-        why = offline_reason(target.pool.backend, backends, now_ms)
-        return (f"Pool {target.name} is OFFLINE; the workflow waits until it is back. {why}",)
-    return ()
-
-
-def _unallocated(connection: sa.Connection, pool: Pool) -> int | None:
-    if pool.gpu.guarantee is None:
-        return unallocated(pool, [])
-    return pool.gpu.guarantee - pool_store.active_quota(connection, pool.name)
+def _warnings(
+    site: Site, connection: sa.Connection, target: TargetPool, setup: Setup
+) -> tuple[str, ...]:
+    now_ms = site.clock.now_ms()
+    if status_of(target.pool, setup.backends, now_ms) is not PoolStatus.OFFLINE:
+        return ()
+    # It may have been heard of since.
+    backends = node_store.backends(connection)
+    if status_of(target.pool, backends, now_ms) is not PoolStatus.OFFLINE:
+        return ()
+    why = offline_reason(target.pool.backend, backends, now_ms)
+    return (f"Pool {target.name} is OFFLINE; the workflow waits until it is back. {why}",)
 
 
 # What is kept
@@ -225,7 +174,17 @@ def _keep(
 ) -> None:
     subpool = None if target.subpool is None else target.subpool.subpool
     queue = site.leaf_queue(target.pool.name, subpool)
-    workflow_store.insert(connection, workflow, spec.text, spec.template)
+    subject = f"workflow/{workflow.workflow_id}"
+    summary = {"pool": workflow.pool, "priority": workflow.priority, "queue": queue}
+    entry = audit_entry(site, actor, Action.WORKFLOW_CREATE, subject, after=summary)
+    event = StoredEvent(
+        EventKind.WORKFLOW_SUBMITTED,
+        workflow.submitted_ms,
+        workflow.workflow_id,
+        target.pool.name,
+        data=entry.after,
+    )
+    submission_store.add(connection, workflow, spec.text, spec.template, entry, event)
     groups = [
         draft_group(site, workflow, group, position, queue)
         for position, group in enumerate(spec.groups)
@@ -233,11 +192,6 @@ def _keep(
     task_store.insert_groups(connection, groups)
     tasks = [task for each in groups for task in draft_tasks(site, each)]
     task_store.insert_tasks(connection, tasks)
-    subject = f"workflow/{workflow.workflow_id}"
-    summary = {"pool": workflow.pool, "priority": workflow.priority, "queue": queue}
-    audit(connection, site, actor, Action.WORKFLOW_CREATE, subject, after=summary)
-    kind = EventKind.WORKFLOW_SUBMITTED
-    happen(connection, site, kind, workflow.workflow_id, pool=target.pool.name, data=summary)
 
 
 def _keep_refusal(
@@ -256,17 +210,16 @@ def _keep_refusal(
         ended_ms=workflow.submitted_ms,
         failure_message=fault,
     )
-    workflow_store.insert(connection, refused, spec.text, spec.template)
     subject = f"workflow/{workflow.workflow_id}"
-    audit(connection, site, actor, "workflow:Refused", subject, after={"message": fault})
-    happen(
-        connection,
-        site,
+    entry = audit_entry(site, actor, "workflow:Refused", subject, after={"message": fault})
+    event = StoredEvent(
         EventKind.WORKFLOW_REFUSED,
+        workflow.submitted_ms,
         workflow.workflow_id,
-        pool=target.pool.name,
-        message=fault,
+        target.pool.name,
+        fault,
     )
+    submission_store.add(connection, refused, spec.text, spec.template, entry, event)
 
 
 def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None) -> Accepted:

@@ -1,0 +1,157 @@
+"""What requests ask of the database again and again, kept for as long as a counter stays the same.
+
+A counter is raised in the transaction of every change (`store.settings`). It is read at the same
+moment as what is kept by it, so only in reading transactions: what is kept under a number is what
+every transaction sees that sees this number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+import sqlalchemy as sa
+
+from bough.model.access import Actor
+from bough.model.cluster import Resources
+from bough.model.pool import BackendRecord, DefaultLimits, OfferedNode, Pool
+from bough.model.settings import WorkflowSettings
+from bough.model.subpool import Subpool
+from bough.store import Store
+from bough.store import nodes as node_store
+from bough.store import pools as pool_store
+from bough.store import settings as setting_store
+
+#: Actors that are kept; with more, all are forgotten.
+ACTORS = 10_000
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """All that a submission is checked against, at one moment."""
+
+    #: The counter `SETUP`.
+    version: int
+    #: Pools and subpools by name, archived ones too.
+    pools: Mapping[str, Pool | Subpool]
+    settings: WorkflowSettings
+    #: One node of each size that there is.
+    sizes: tuple[OfferedNode, ...]
+    #: A heartbeat does not raise the counter, so each may be later than here.
+    backends: Mapping[str, BackendRecord]
+
+    def pool_of(self, name: str) -> Pool | None:
+        """The pool of a name; for a subpool the one above it."""
+        found = self.pools.get(name)
+        if isinstance(found, Subpool):
+            found = self.pools.get(found.parent)
+        return found if isinstance(found, Pool) else None
+
+    def subpools_of(self, pool: str) -> list[Subpool]:
+        """The subpools of a pool."""
+        found = self.pools.values()
+        return [each for each in found if isinstance(each, Subpool) and each.parent == pool]
+
+    def largest(self, backend: str, needs: Resources) -> Resources | None:
+        """The most that any one node of a backend has, of each resource.
+
+        `None`: there is no node, or one is large enough for what is needed.
+        """
+        sizes = [each for each in self.sizes if each.backend == backend]
+        if not sizes or any(_has_room(each, needs) for each in sizes):
+            return None
+        return Resources(
+            gpus=max(each.gpus for each in sizes),
+            cpu_milli=max(each.cpu_milli for each in sizes),
+            memory_bytes=max(each.memory_bytes for each in sizes),
+        )
+
+    def default_limits(self, backend: str) -> DefaultLimits | None:
+        """What bounds a task with one GPU on the node that gives the least."""
+        found = [each.default_limits(1) for each in self.sizes if each.backend == backend]
+        if not found:
+            return None
+        return DefaultLimits(
+            min(each.memory_bytes for each in found), min(each.storage_bytes for each in found)
+        )
+
+
+def read_setup(connection: sa.Connection) -> Setup:
+    """Read it all."""
+    version = setting_store.counter(connection, setting_store.SETUP)
+    every: Iterable[Pool | Subpool] = (
+        *pool_store.list_pools(connection),
+        *pool_store.list_subpools(connection),
+    )
+    return Setup(
+        version,
+        {each.name: each for each in every},
+        setting_store.workflow_settings(connection),
+        tuple(node_store.sizes(connection)),
+        node_store.backends(connection),
+    )
+
+
+class Kept:
+    """What one server has read. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._setup: Setup | None = None
+        #: The latest `SETUP` that was seen.
+        self._seen = -1
+        #: Actors with the end of their rights, by key, and the counter `ACCESS` that they are of.
+        self._actors: tuple[int, dict[str, tuple[int, Actor]]] = (-1, {})
+
+    def actor(
+        self, connection: sa.Connection, key: str, find: Callable[[], tuple[int, Actor]]
+    ) -> tuple[int, Actor]:
+        """When the rights behind a key end, and the actor that has it, whom `find` reads.
+
+        In a reading transaction. An actor that is not found, which is an error, is not kept.
+        """
+        counted = self.look(connection)
+        access, actors = self._actors
+        if counted.access > access or len(actors) >= ACTORS:
+            access, actors = self._actors = (counted.access, {})
+        if counted.access != access:
+            # A transaction of before a change that another thread has seen.
+            return find()
+        found = actors.get(key)
+        if found is None:
+            found = actors[key] = find()
+        return found
+
+    def look(self, connection: sa.Connection) -> setting_store.Counted:
+        """See whether anything changed, for those who ask for the latest setup afterwards."""
+        counted = setting_store.counted(connection)
+        self.expect(counted.setup)
+        return counted
+
+    def expect(self, version: int) -> None:
+        """The setup has changed: those who ask for the latest get it of this version or later."""
+        self._seen = max(self._seen, version)
+
+    def latest_setup(self, store: Store) -> Setup:
+        """The setup at the latest moment that was seen, or a later one."""
+        found = self._setup
+        if found is None or found.version < self._seen:
+            with store.read() as connection:
+                found = self.setup(connection)
+        return found
+
+    def setup(self, connection: sa.Connection) -> Setup:
+        """The setup of this moment, in a reading transaction."""
+        version = self.look(connection).setup
+        found = self._setup
+        if found is None or found.version != version:
+            found = read_setup(connection)
+            if self._setup is None or self._setup.version < found.version:
+                self._setup = found
+        return found
+
+
+def _has_room(node: OfferedNode, needs: Resources) -> bool:
+    return (
+        node.gpus >= needs.gpus
+        and node.cpu_milli >= needs.cpu_milli
+        and node.memory_bytes >= needs.memory_bytes
+    )
