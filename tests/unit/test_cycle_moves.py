@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bough.core.cycle.plan import plan
+from bough.model.gang import PodState
 from bough.model.plan import EvictionRule, Plan
-from bough.model.policy import KAI_FAIR
-from bough.model.snapshot import Snapshot
+from bough.model.policy import KAI_FAIR, OSMO
+from bough.model.snapshot import Progress, Snapshot
 from tests.cycle_gangs import LOW, cluster, gang, node, queue
-from tests.simulation import replace
+from tests.simulation import Simulation, replace
 
 
 def decide(snapshot: Snapshot, **rules: object) -> Plan:
@@ -99,3 +100,34 @@ def test_a_gang_that_stays_after_all_is_waited_for_by_none() -> None:
     assert {"has": {"has-1": "y"}} == moved(one)
     assert ({}, ()) == (moved(two), two.evictions)
     assert {"p": (), "q": ()} == waits_for(two)
+
+
+def test_what_moves_keeps_its_quota_until_it_runs_again() -> None:
+    world = scattered()
+    world = replace(world, nodes=(*world.nodes, node("o", 1)))
+    story = Simulation(world, KAI_FAIR)
+    first = story.step()
+    story.submit(gang("late", "a", LOW, at=3))
+
+    second = story.step()
+
+    assert first.evictions
+    assert moved(first) == {name: places for name, places in nominated(second) if name == "young"}
+    assert () == second.binds
+
+
+def nominated(decided: Plan) -> list[tuple[str, dict[str, str]]]:
+    return [(each.workload, each.pods) for each in decided.nominations]
+
+
+def test_growth_that_was_promised_to_a_gang_with_an_ending_pod_is_decided_anew() -> None:
+    """It is no move: another gang, which needs the room to start, comes before it."""
+    has = gang("has", "a", pods=3, minimum=1, on=("m", "m"))
+    going = replace(has.pods[1], state=PodState.RELEASING)
+    has = replace(has, pods=(has.pods[0], going, has.pods[2]))
+    world = cluster([node("m", 3)], [queue("a", 2)], [has, gang("new", "a", at=1)], root=0)
+    world = replace(world, progress={"has": Progress(nominated=True, places={"has-2": "m"})})
+
+    decided = plan(world, OSMO)
+
+    assert [("new", {"new-0": "m"})] == nominated(decided)

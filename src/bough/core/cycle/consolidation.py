@@ -93,17 +93,25 @@ def move_victims(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move]:
 
 
 def keep_places(cycle: Cycle) -> None:
-    """What moves, and has not ended yet where it was, keeps the places that it goes to."""
+    """What moves, and has not ended yet where it was, keeps the places that it goes to.
+
+    And their quota, as far as it still has any. What else the gang was promised, for growth, is
+    decided anew.
+    """
     copy = cycle.copy
     for claim in copy.ending.values():
         known = copy.progress(claim.name)
-        if not known.nominated:
+        moved = [pod for pod in claim.ending if known.nominated and pod.name in known.places]
+        if not moved or claim.leaf is None:
             continue
-        for pod in claim.ending:
-            node = known.places.get(pod.name)
-            if node is not None:
-                copy.placer.take(_moved(claim), pod, node, waits=True)
-        cycle.outcome.nominate(claim, known.places, (claim.name,))
+        usage = copy.costs_of(claim, moved)
+        if not copy.ledgers.total.admits(claim.queue, usage):
+            continue
+        copy.use(claim, usage, waits=True)
+        for pod in moved:
+            copy.placer.take(_moved(claim), pod, known.places[pod.name], waits=True)
+        places = {pod.name: known.places[pod.name] for pod in moved}
+        cycle.outcome.nominate(claim, places, (claim.name,))
 
 
 def relocate(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move] | None:
