@@ -48,12 +48,15 @@ class Ledgers:
         self.guaranteed = GuaranteedTree.like(self.total)
 
     def refusal(self, queue: str, request: Amounts, *, guaranteed: bool) -> Refusal | None:
-        """Why a queue cannot take a request, once what was told to end has ended."""
-        if guaranteed:
-            refused = self.guaranteed.refusal(queue, request)
-            if refused is not None:
-                return refused
-        return self.total.refusal(queue, request)
+        """Why a queue cannot take a request, once what was told to end has ended.
+
+        What could not be taken even if nothing ran is the reason before what others use.
+        """
+        refused = self.guaranteed.refusal(queue, request) if guaranteed else None
+        if refused is not None and refused.never:
+            return refused
+        limited = self.total.refusal(queue, request)
+        return limited if refused is None or (limited and limited.never) else refused
 
     def admits(self, queue: str, request: Amounts, *, guaranteed: bool) -> bool:
         """Whether there is no refusal."""
