@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
+from bough.core.cycle.waits import Waits
 from bough.core.gang.release import surplus_pods
 from bough.core.gang.tree import GangTree
 from bough.model.gang import Gang, PodState
@@ -183,7 +184,7 @@ def check_blocked(random: Random, cycles: int) -> None:
         decided = history.plan()
         blocked = {
             wait.workload
-            for wait in decided.waits
+            for wait in Waits(history.snapshot, OSMO, decided).every()
             if wait.reason in {WaitReason.QUOTA, WaitReason.BEHIND, WaitReason.PODS}
             and not history.gangs[wait.workload].preemptible
         }
