@@ -1,7 +1,8 @@
 """Every scenarios/schedule-*.yaml is lived through as it is written.
 
 `pools` have `quota`, `maximum`, `weight`, `cohort`, `subpools`; `cohorts` stand above them; `nodes`
-have `gpus` each. Workflows are of one group: `pods` of `gpus` each, of which `minimum` are needed.
+have `gpus` and `cpu` each. Workflows are of one group: `pods` of `gpus` and `cpu` each, of which
+`minimum` are needed. `rules` are those of the policy about gangs.
 
 A step says what happens: `submit` workflows, `end` some that run, let `seconds` go by, set the
 `quota` of pools; what was evicted is `gone`. If it says what is decided, then a cycle is planned
@@ -123,7 +124,7 @@ class Site:
         priority = fields.optional_text("priority") or "NORMAL"
         pods = fields.optional_integer("pods") or 1
         together = fields.boolean("rack", default=False)
-        requests = Resources(gpus=fields.optional_integer("gpus") or 1, pods=1)
+        requests = read_resources(fields, fields.optional_integer("gpus") or 1, pods=1)
         gang = Gang(
             name,
             self.forest.leaves[fields.text("pool")],
@@ -192,7 +193,10 @@ def read_policy(fields: Fields) -> Policy:
     if "rules" not in fields:
         return OSMO
     said = fields.child("rules")
-    rules = {name: said.integer(name) for name in said.names()}
+    rules = {
+        name: said.text(name) if name == "share_idle_by" else said.integer(name)
+        for name in said.names()
+    }
     return replace(OSMO, gangs=msgspec.convert(rules, GangRules))
 
 
@@ -200,11 +204,15 @@ def read_nodes(fields: list[Fields]) -> list[Node]:
     nodes: list[Node] = []
     for each in fields:
         rack = each.optional_text("rack")
-        capacity = Resources(gpus=each.integer("gpus"), pods=1000)
+        capacity = read_resources(each, each.integer("gpus"), pods=1000)
         for _ in range(each.optional_integer("count") or 1):
             labels = {"rack": rack} if rack else {}
             nodes.append(Node(f"node-{len(nodes) + 1:03}", capacity, labels, flavor="default"))
     return nodes
+
+
+def read_resources(fields: Fields, gpus: int, pods: int) -> Resources:
+    return Resources(gpus, 1000 * (fields.optional_integer("cpu") or 0), pods=pods)
 
 
 def read_pool(fields: Fields) -> Pool:

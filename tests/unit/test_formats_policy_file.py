@@ -20,7 +20,7 @@ from bough.formats.policy_file import (
 )
 from bough.formats.yaml.composer import compose
 from bough.formats.yaml.documents import Document
-from bough.model.gangrules import GrowthTurn, LineOrder, VictimAge, VictimSearch
+from bough.model.gangrules import GrowthTurn, IdleShare, LineOrder, VictimAge, VictimSearch
 from bough.model.placement import Packing, PlacePolicy
 from bough.model.policy import (
     KAI,
@@ -221,7 +221,7 @@ def test_every_field_is_documented():
 def test_every_choice_of_a_field_is_documented():
     text = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
 
-    gangs = [*LineOrder, *GrowthTurn, *VictimAge, *VictimSearch, *Packing]
+    gangs = [*LineOrder, *IdleShare, *GrowthTurn, *VictimAge, *VictimSearch, *Packing]
     choices = [*Judging, *Heads, *OrderKey, *ShareRule, *RequeuingTimestamp, *gangs]
 
     assert [] == [each.value for each in choices if f"`{each.value}`" not in text]

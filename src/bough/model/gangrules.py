@@ -20,6 +20,16 @@ class LineOrder(StrEnum):
     BY_FAIR_SHARE = "by_fair_share"
 
 
+class IdleShare(StrEnum):
+    """By what queues that borrow are compared while idle capacity is shared."""
+
+    #: What they would have beyond their quota of what is asked for, for their weight.
+    WEIGHT = "weight"
+    #: The largest of what they would have beyond their own part of GPUs, CPU and memory, for their
+    #: weight.
+    DOMINANT_SHARE = "dominant_share"
+
+
 class GrowthTurn(StrEnum):
     """When optional units of elastic gangs are started."""
 
@@ -60,6 +70,8 @@ class GangRules(msgspec.Struct, frozen=True):
     #: How nodes are chosen.
     placement: PlacePolicy = PlacePolicy()
     line: LineOrder = LineOrder.GUARANTEED_FIRST
+    #: By what idle capacity is shared in the first two lines, and to growth in all that comes last.
+    share_idle_by: IdleShare = IdleShare.WEIGHT
     growth: GrowthTurn = GrowthTurn.LAST
     #: What a gang has beyond its minimum is borrowed, whatever the gang's own rank: it may exceed
     #: the quota, and is given back for anything that is needed. Otherwise it has the gang's rank:

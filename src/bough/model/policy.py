@@ -15,7 +15,14 @@ from bough.model.admission import (
     ReclaimWithinCohort,
 )
 from bough.model.gang import Gang
-from bough.model.gangrules import GangRules, GrowthTurn, LineOrder, VictimAge, VictimSearch
+from bough.model.gangrules import (
+    GangRules,
+    GrowthTurn,
+    IdleShare,
+    LineOrder,
+    VictimAge,
+    VictimSearch,
+)
 from bough.model.placement import KAI_PLACEMENT
 
 
@@ -152,6 +159,12 @@ class Policy(msgspec.Struct, frozen=True):
         """Whether it is asked what is fair of what all ask for."""
         by_share = self.gangs.line is LineOrder.BY_FAIR_SHARE
         return by_share or any(rule in DIVIDING for rule in self.take_by_share)
+
+    @property
+    def compares_dominant(self) -> bool:
+        """Whether the largest share of GPUs, CPU and memory decides who gets what is idle."""
+        by_fair_share = self.gangs.line is LineOrder.BY_FAIR_SHARE
+        return self.gangs.share_idle_by is IdleShare.DOMINANT_SHARE and not by_fair_share
 
     @property
     def nominated_first(self) -> bool:

@@ -48,7 +48,8 @@ The state
 - queue_order: which gang goes first, in line and as a victim
 - idle_lines: the next gang of each queue while idle capacity is shared
 - contest: whose turn it is, at every level of the tree: by weight then, by shares elsewhere
-- fair_order: the order of turns where fair shares of what all ask for decide
+- fair_order: the order of turns where shares decide
+- dominant: the largest share of GPUs, CPU and memory, where that decides who gets what is idle
 - forest: the quota tree as a cycle walks it, with the gangs that hold quota
 - ledgers: what is guaranteed, what everything takes, what still holds
 - quota_cost: what a pod counts against the quota of its queue

@@ -41,6 +41,7 @@ class Contender(msgspec.Struct, frozen=True, gc=False):
     request: Amounts
     #: Whether others were told to end for something in its line.
     nominated: bool = False
+    queue: str = ""
 
 
 Next = TypeVar("Next")

@@ -1,8 +1,10 @@
-"""In which order queues are served where fair shares decide.
+"""In which order queues are served where shares decide.
 
-First goes the node for which others were told to end; then `fairness.rank` compares: whether it has
-more than its share, whether it stays within what it deserves, its priority, and how much of what it
-may have it would use.
+First goes the node for which others were told to end. Where fair shares decide, `fairness.rank`
+compares: whether it has more than its share, whether it stays within what it deserves, its
+priority, and how much of what it may have it would use. Where the largest of all shares decides:
+whether it would take anything beyond its own part, its priority, how much for its weight, and what
+the order by weight says of equals.
 """
 
 from __future__ import annotations
@@ -18,6 +20,15 @@ from bough.model.quota import Amounts, TreeNode
 
 def ranking(copy: WorkingCopy) -> Callable[[Seat[Contender], Contender], Rank]:
     """How a node ranks with what it would start next, by the policy."""
+    dominant = copy.dominant
+    if dominant is not None:
+
+        def by_dominant_share(seat: Seat[Contender], contender: Contender) -> Rank:
+            taken = dominant.rank(seat.node, contender.queue, contender.request)
+            first = (not contender.nominated, taken[1] > 0, -seat.priority, taken)
+            return *first, by_weight(seat, contender)
+
+        return by_dominant_share
     if copy.rules.line is not LineOrder.BY_FAIR_SHARE:
         return by_weight
 

@@ -63,7 +63,7 @@ class IdleLines:
         name = f"{standing.uid}\0{standing.name}"
         # Where what is preemptible takes victims, these may rank above it in its own queue: they
         # would come back before it, and end again, for ever.
-        first = nominated and copy.policy.divides
+        first = nominated and copy.rules.preemptible_takes_victims
         priority = FIRST if first else standing.negative_priority
         order = (priority, advance, standing.since_ms, name)
         heappush(self._lines.setdefault(claim.queue, []), (order, turn))
@@ -88,19 +88,26 @@ class IdleLines:
         if name not in self._requests:
             self._requests[name] = self._request(turn.claim)
         return Contender(
-            order, self._requests[name], bool(self._nominated and self._nominated[queue])
+            order, self._requests[name], bool(self._nominated and self._nominated[queue]), queue
         )
 
     def _request(self, claim: Claim) -> dict[FlavorResource, int]:
         if claim.counted:
             return {} if claim.leaf is None else claim.leaf.first_choice(claim.gang)
-        wants = wants_of_shape(self._copy, claim)
+        copy = self._copy
+        wants = wants_of_shape(copy, claim)
         if wants.offers:
-            return wants.offers[0].request
-        unit = next(growth(claim.tree, self._copy.held(claim)), None)
+            offer = wants.offers[0]
+            if copy.dominant is None:
+                return offer.request
+            return copy.dominant.amounts(claim.queue, first_choice(offer.demand), offer.choice)
+        unit = next(growth(claim.tree, copy.held(claim)), None)
         if unit is None:
             return {}
-        return self._copy.costs[claim.queue].total(first_choice(unit.demand), 0)
+        pods = first_choice(unit.demand)
+        if copy.dominant is None:
+            return copy.costs[claim.queue].total(pods, 0)
+        return copy.dominant.amounts(claim.queue, pods, 0)
 
 
 def lack(copy: WorkingCopy, claim: Claim) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.dominant import DominantShares
 from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.line import Line
@@ -61,6 +62,8 @@ class WorkingCopy:
         self.shares = Shares(self.ledgers.total)
         #: What is fair of what all ask for, as it was when the cycle began.
         self.fair = FairShares(self.ledgers.total)
+        #: Those of everything that gangs use, where they decide who gets what is idle.
+        self.dominant = DominantShares(snapshot, self.log) if policy.compares_dominant else None
         self.forest = Forest(self.ledgers, snapshot.queues, policy)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
         declared = (*snapshot.cohorts, *snapshot.queues)
@@ -234,6 +237,8 @@ class WorkingCopy:
         else:
             count = ledgers.add if add else ledgers.remove
             count(claim.queue, claim.usage, claim.charges, guaranteed=not claim.preemptible)
+            if self.dominant is not None:
+                self.dominant.count(claim.queue, claim.usage, add=add)
 
     def _count_pods(self, claim: Claim, *, add: bool) -> None:
         core = set[str]()
@@ -250,11 +255,20 @@ class WorkingCopy:
             for what, amount in cost.items():
                 usage[what] = usage.get(what, 0) + amount
         claim.usage = usage
+        self._weigh(claim, claim.running, add=add)
         if not ledgers.apart:
             return
         count_present = ledgers.present.add_usage if add else ledgers.present.remove_usage
         for pod in claim.ending:
             count_present(claim.queue, self.cost(claim, pod))
+
+    def _weigh(self, claim: Claim, pods: Iterable[Pod], *, add: bool) -> None:
+        """Count pods that have a place where the largest of all shares decides."""
+        if self.dominant is None:
+            return
+        for pod in pods:
+            amounts = self.dominant.amounts(claim.queue, (pod,), self.choice_of(claim, pod))
+            self.dominant.count(claim.queue, amounts, add=add)
 
     # What things count and where they may be
 
@@ -328,6 +342,8 @@ class WorkingCopy:
     ) -> None:
         """Count pods that were given places."""
         self.use(claim, amounts, guaranteed=guaranteed, waits=placement.waits)
+        if self.dominant is not None:
+            self._weigh(claim, claim.tree.named(placement.pods), add=True)
         self.hold(claim, claim.tree.with_pods(self.held(claim), placement.pods))
 
     def use(
@@ -341,6 +357,8 @@ class WorkingCopy:
     ) -> None:
         """Count what a gang gets, or what is kept for it."""
         self.ledgers.add(claim.queue, amounts, charges, guaranteed=guaranteed, waits=waits)
+        if claim.counted and self.dominant is not None:
+            self.dominant.count(claim.queue, amounts, add=True)
         self.forest.changed()
 
     def more_guaranteed(self, claim: Claim, added: Iterable[str]) -> dict[FlavorResource, int]:
@@ -377,6 +395,7 @@ class WorkingCopy:
         for pod in pods:
             if counts:
                 self.ledgers.end(claim.queue, self.cost(claim, pod))
+                self._weigh(claim, (pod,), add=False)
             self.placer.release(claim.name, pod.name)
 
     def end(self, claim: Claim, pods: tuple[Pod, ...]) -> None:
@@ -390,11 +409,14 @@ class WorkingCopy:
         for pod in pods:
             self.placer.keep(claim.name, pod.name)
             self.ledgers.spare(claim.queue, self.cost(claim, pod))
+            self._weigh(claim, (pod,), add=True)
 
     def evict_counted(self, claim: Claim) -> None:
         """Count the pod sets of a gang no more."""
         if not claim.evicted or self.policy.ending_counts:
             self.ledgers.end(claim.queue, claim.usage, claim.charges)
+            if self.dominant is not None:
+                self.dominant.count(claim.queue, claim.usage, add=False)
         self.hold(claim, ())
 
     def firm(self, claim: Claim, pods: Iterable[Pod]) -> tuple[Pod, ...]:

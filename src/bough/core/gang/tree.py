@@ -7,7 +7,7 @@ gang is one number for each leaf: a count where it is enough to count, a bit set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Self
 
@@ -139,6 +139,12 @@ class GangTree(msgspec.Struct, frozen=True, gc=False):
         if self.order.by_name:
             return sorted(node.children, key=lambda child: child.name)
         return node.children
+
+    def named(self, names: Iterable[str]) -> Iterator[Pod]:
+        """The pods of these names."""
+        for name in names:
+            leaf, bit = self.places[name]
+            yield self.leaves[leaf].pods[bit]
 
     def with_pods(self, held: Held, names: Iterable[str]) -> Held:
         """What is held once these pods have a place, too."""
