@@ -334,6 +334,12 @@ MUTATIONS = (
         "tests/unit/test_kubernetes_creation.py -k another_lease",
     ),
     Mutation(
+        "on Kubernetes what failed stays on the claim",
+        "return self.over and not self.sight.completed",
+        "return False",
+        "tests/unit/test_kubernetes_data.py",
+    ),
+    Mutation(
         "what does not start ends before that is stored",
         "        change.release(task, stuck_reason(observation.fault), observation.message)\n",
         "",

@@ -37,8 +37,11 @@ class Clustered(Local):
 
     def pods(self) -> list[dict[str, Any]]:
         """All pods of the server that are there, in the order of their workflows."""
-        found = self.bed.ask("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
-        return sorted(found, key=_submission)
+        return sorted((each for each in self.all_pods() if _is_task(each)), key=_submission)
+
+    def all_pods(self) -> list[dict[str, Any]]:
+        """The same, and those that are of no task."""
+        return self.bed.ask("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
 
     def processes(self, *names: str) -> list[Process]:
         """The pods that have not ended, as if each were a process."""
@@ -120,6 +123,10 @@ class ClusterHosting(Hosting):
         """Close the client of the apiserver."""
         if self._admin is not None:
             self._admin.close()
+
+
+def _is_task(pod: dict[str, Any]) -> bool:
+    return "osmo.task_uuid" in pod["metadata"].get("labels", {})
 
 
 def _submission(pod: dict[str, Any]) -> tuple[int, str]:

@@ -41,6 +41,8 @@ class Launch(msgspec.Struct, frozen=True):
     spec: TaskTemplate | None = None
     #: The credentials that the task names, by name; never stored with the outbox message.
     secrets: dict[str, dict[str, str]] = {}
+    #: For each input: the attempt that left it, where that is a task; empty: none completed.
+    sources: tuple[str, ...] = ()
     #: How long it may take to end, unless it is told otherwise.
     grace_s: int = 30
     #: What people look for it by, beside what is above: identities, pool, priority.
@@ -157,6 +159,8 @@ class BackendAbilities(msgspec.Struct, frozen=True):
     needs_images: bool = False
     #: Whether tasks can read what others wrote, and leave something behind.
     keeps_data: bool = True
+    #: Whether inputs are all that other tasks left, and nothing else: no URLs, no regex.
+    only_results: bool = False
     #: Whether paths of files must begin with a slash.
     absolute_files: bool = False
     #: How large the files of a task can be together; `None`: as large as a submission.

@@ -28,6 +28,7 @@ KUBERNETES = "kubernetes"
 KINDS = (LOCAL, VIRTUAL, KUBERNETES)
 #: The name of a single backend, to which pools refer by default.
 DEFAULT = "default"
+_CLAIM = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -52,6 +53,9 @@ class KubernetesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     namespace: str = "bough"
     #: After how many seconds a task that does not start is given up.
     start_timeout: int = 1_800
+    #: A claim that all nodes can mount, for data between tasks; and an image with a shell.
+    volume: str | None = None
+    volume_image: str | None = None
 
 
 _Options = VirtualSettings | LocalSettings | KubernetesSettings
@@ -74,11 +78,13 @@ class BackendSettings(msgspec.Struct, frozen=True):
 
     def abilities(self, settings: Settings) -> BackendAbilities:
         """What it can do for tasks, as far as a submitter must know."""
+        options = self.options
         if self.kind == KUBERNETES:
             return BackendAbilities(
                 reaches_stores=False,
                 needs_images=True,
-                keeps_data=False,
+                keeps_data=isinstance(options, KubernetesSettings) and options.volume is not None,
+                only_results=True,
                 absolute_files=True,
                 file_bytes=_SECRET_BYTES,
             )
@@ -100,7 +106,13 @@ def chosen_backends(settings: Settings) -> tuple[BackendSettings, ...]:
     if kind == LOCAL:
         return (BackendSettings(DEFAULT, kind, LocalSettings()),)
     if kind == KUBERNETES:
-        options = KubernetesSettings(settings.kubeconfig, settings.context, settings.kube_namespace)
+        options = KubernetesSettings(
+            settings.kubeconfig,
+            settings.context,
+            settings.kube_namespace,
+            volume=settings.kube_volume,
+            volume_image=settings.kube_volume_image,
+        )
         return (BackendSettings(DEFAULT, kind, _check_cluster("--kube-", options)),)
     return (BackendSettings(DEFAULT, kind, VirtualSettings(settings.gpus, settings.nodes)),)
 
@@ -170,6 +182,10 @@ def _check_cluster(where: str, options: KubernetesSettings) -> KubernetesSetting
         raise Invalid(
             f"{where}namespace: {options.namespace[:80]!r} cannot be the name of a namespace."
         )
+    if options.volume is not None and not _CLAIM.fullmatch(options.volume):
+        raise Invalid(f"{where}volume: {options.volume[:80]!r} cannot be the name of a claim.")
+    if options.volume_image is not None and not options.volume_image.strip():
+        raise Invalid(f"{where}volume_image: it is empty; it names an image with a shell.")
     if options.start_timeout < 1:
         raise Invalid(f"{where}start_timeout: {options.start_timeout} must be at least 1.")
     return options

@@ -121,15 +121,23 @@ def _kubernetes(
     site_id: str,
 ) -> Iterator[Host]:
     from bough.backends.kubernetes.backend import KubernetesBackend  # noqa: PLC0415
-    from bough.backends.kubernetes.options import KubernetesOptions  # noqa: PLC0415
+    from bough.backends.kubernetes.options import (  # noqa: PLC0415
+        VOLUME_IMAGE,
+        DataVolume,
+        KubernetesOptions,
+    )
     from bough.kube.client import KubeClient  # noqa: PLC0415
     from bough.kube.kubeconfig import find_access  # noqa: PLC0415
 
+    volume = None
+    if chosen.volume is not None:
+        volume = DataVolume(chosen.volume, chosen.volume_image or VOLUME_IMAGE)
     options = KubernetesOptions(
         folder=settings.data / POD_FOLDER / name,
         site=site_id,
         namespace=chosen.namespace,
         start_timeout_s=chosen.start_timeout,
+        volume=volume,
         log_bytes=settings.log_bytes,
         keep_days=settings.keep_days,
     )

@@ -56,6 +56,9 @@ class Settings(msgspec.Struct, frozen=True):
     kubeconfig: Path | None = None
     context: str | None = None
     kube_namespace: str = "bough"
+    #: A claim for data between tasks, and an image with a shell.
+    kube_volume: str | None = None
+    kube_volume_image: str | None = None
     #: A file with several backends, instead of one kind.
     backends: Path | None = None
     #: `None`: those that are found, or a few to try it out.

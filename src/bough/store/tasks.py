@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -201,6 +201,21 @@ def attempts(connection: sa.Connection, names: Sequence[str]) -> list[Task]:
     for start in range(0, len(uuids), 500):
         query = sa.select(TASKS).where(TASKS.c.uuid.in_(uuids[start : start + 500]))
         found += [task for task in _tasks(connection, query) if task.attempt in wanted]
+    return found
+
+
+def completed(
+    connection: sa.Connection, workflows: Sequence[str], names: Collection[str]
+) -> list[Task]:
+    """The attempts of tasks of these names that completed, the last of each task at the end."""
+    found: list[Task] = []
+    for start in range(0, len(workflows), 500):
+        query = sa.select(TASKS).where(
+            TASKS.c.workflow_uuid.in_(workflows[start : start + 500]),
+            TASKS.c.status == TaskStatus.COMPLETED.value,
+        )
+        tasks = _tasks(connection, query.order_by(TASKS.c.retry_id))
+        found += [each for each in tasks if each.name in names]
     return found
 
 

@@ -10,6 +10,8 @@ What is kept outside the server is what the apiserver has: a new server finds it
     group_services      the Services of groups: made, and deleted with the last attempt
     work_queue          which attempt has something to do, and who does it
     pod_manifest        the Pod, the Secrets and the Service of an attempt
+    data_folders        the folders of attempts on a claim, and the script that makes and drops them
+    data_cleaner        the pod that drops what did not complete
     template_merge      pod templates on top of each other
     pod_view            what a pod says of its attempt
     cluster_state       nodes as last heard of, and what pods of others hold on them

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 import msgspec
 
-from bough.backends.kubernetes.names import GROUP_UUID
+from bough.backends.kubernetes.names import DATA, GROUP_UUID
 from bough.backends.kubernetes.pod_manifest import AttemptObjects
 from bough.backends.kubernetes.pod_view import PodSight, is_over, see, see_gone
 from bough.kube.objects import KubePod
@@ -60,6 +60,8 @@ class PodAttempt:
     forgotten: bool = False
     #: Its log is read to the end, or cannot be read.
     log_done: bool = False
+    #: What it left on the claim is dropped, or stays for good.
+    data_dropped: bool = False
     #: Why it could not be created yet.
     trouble: str = ""
     sight: PodSight = field(default_factory=lambda: PodSight(Sight.STARTING))
@@ -79,7 +81,16 @@ class PodAttempt:
     @property
     def removable(self) -> bool:
         """Whether its pod is no longer needed."""
+        if self.leaves_data:
+            return False
         return self.forgotten and self.over and (self.log_done or not self.has_pod)
+
+    @property
+    def leaves_data(self) -> bool:
+        """Whether it ended otherwise than completed, and what it left is still to be dropped."""
+        if self.pod is None or self.data_dropped or DATA not in (self.pod.metadata.labels or {}):
+            return False
+        return self.over and not self.sight.completed
 
     @property
     def has_pod(self) -> bool:

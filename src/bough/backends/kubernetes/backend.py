@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from bough.backends.kubernetes.attempt_state import PodAttempt, Step, number_of
 from bough.backends.kubernetes.cluster_state import ClusterState
+from bough.backends.kubernetes.data_cleaner import DataCleaner
 from bough.backends.kubernetes.group_services import GroupServices
 from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_keeper import LogKeeper
@@ -46,6 +47,8 @@ LOG = logging.getLogger(__name__)
 _AWAY_S = 10.0
 #: In the queue: Services are to be looked at, and after how long again if that fails.
 _SWEEP = ""
+#: In the queue: what did not complete is to be dropped from the claim.
+_CLEAN = "-"
 _SWEEP_AGAIN_S = 10.0
 #: A pod is never taken away without its kubelet.
 _LEAST_GRACE_S = 1
@@ -79,6 +82,12 @@ class KubernetesBackend:
         self._folders = LogFolders(options.folder, options.keep_days)
         self._logs = LogKeeper(client, self._folders, options.log_bytes, now_ms, self._log_done)
         self._services = GroupServices(client, options, self._has_group)
+        volume = options.volume
+        self._cleaner = (
+            None
+            if volume is None
+            else DataCleaner(client, options, volume, self._any_node, self._note_dropped)
+        )
         self._writer = PodWriter(client, options, self._lock, now_ms, self._services)
         self._queue = WorkQueue(self._work, options.workers, "kube-pods")
         self._nodes = Follower(client, NODES, self._hear_node)
@@ -194,7 +203,10 @@ class KubernetesBackend:
                 if known is not None and known.over:
                     known.forgotten = True
                     self._queue.note(attempt)
-        self._folders.expire()
+        expired = self._folders.expire()
+        if expired and self._cleaner is not None:
+            self._cleaner.note(expired)
+            self._queue.note(_CLEAN)
 
     def read_log(
         self,
@@ -230,9 +242,14 @@ class KubernetesBackend:
     def _prepare(self, known: PodAttempt, start: Start, launch: Launch) -> None:
         options = self._options
         try:
-            known.objects = make_objects(options.site, options.namespace, start, launch)
+            known.objects = make_objects(
+                options.site, options.namespace, start, launch, options.volume
+            )
             known.name, known.group = known.objects.name, launch.about.get("group_uuid", "")
         except UnstartablePod as error:
+            if known.has_pod:
+                # It was made when nothing was missing.
+                return
             known.put(PodSight(Sight.UNSTARTABLE, str(error)), self._now_ms())
 
     def _look_at_times(self) -> None:
@@ -250,6 +267,9 @@ class KubernetesBackend:
         """Do the next step for an attempt; after how long to look again."""
         if attempt == _SWEEP:
             return self._sweep()
+        if attempt == _CLEAN:
+            return self._clean()
+        self._note_left(attempt)
         group = self._drop(attempt)
         if group is not None:
             # The Service of a group goes with the last of its attempts.
@@ -281,6 +301,36 @@ class KubernetesBackend:
                 return None
             del self._attempts[attempt]
             return known.group
+
+    def _note_left(self, attempt: str) -> None:
+        """Have dropped what an attempt left that did not complete, once its end is stored."""
+        with self._lock:
+            known = self._attempts.get(attempt)
+            if known is None or not known.forgotten or not known.leaves_data:
+                return
+            if self._cleaner is None:
+                known.data_dropped = True
+                return
+            self._cleaner.note((attempt,))
+        self._queue.note(_CLEAN)
+
+    def _clean(self) -> float | None:
+        if self._cleaner is None:
+            return None
+        return self._cleaner.work() if self._leads() else 1.0
+
+    def _note_dropped(self, attempts: tuple[str, ...]) -> None:
+        with self._lock:
+            for attempt in attempts:
+                known = self._attempts.get(attempt)
+                if known is not None:
+                    known.data_dropped = True
+        for attempt in attempts:
+            self._queue.note(attempt)
+
+    def _any_node(self) -> str | None:
+        with self._lock:
+            return self._cluster.any_open()
 
     def _has_group(self, group: str) -> bool:
         """Whether something is known of a group."""
@@ -317,6 +367,8 @@ class KubernetesBackend:
         if isinstance(heard, Relisted):
             with self._lock:
                 self._cluster.forget_pods()
+                if self._cleaner is not None:
+                    self._cleaner.relist()
                 there = {attempt for pod in heard.items if (attempt := self._take(pod)) is not None}
                 listed = number_of(heard.version)
                 for each in list(self._attempts.values()):
@@ -334,8 +386,7 @@ class KubernetesBackend:
     def _hear_event(self, event: WatchEvent[KubePod]) -> bool:
         attempt = self._own(event.object)
         if attempt is None:
-            gone = event.kind is WatchEventKind.DELETED
-            return self._cluster.hear_other(event.object, gone=gone)
+            return self._hear_other(event.object, gone=event.kind is WatchEventKind.DELETED)
         before = self._attempts.get(attempt)
         if before is None and event.kind is WatchEventKind.DELETED:
             return False
@@ -346,6 +397,12 @@ class KubernetesBackend:
             self._take_gone(known)
         return seen != known.observed()
 
+    def _hear_other(self, pod: KubePod, *, gone: bool) -> bool:
+        if self._cleaner is not None and self._cleaner.is_cleaner(pod):
+            self._cleaner.hear(pod, gone=gone)
+            self._queue.note(_CLEAN)
+        return self._cluster.hear_other(pod, gone=gone)
+
     def _own(self, pod: KubePod) -> str | None:
         if pod.metadata.namespace != self._options.namespace:
             return None
@@ -355,7 +412,7 @@ class KubernetesBackend:
         """Take in a pod; the attempt that it is of, if it is one of this site."""
         attempt = self._own(pod)
         if attempt is None:
-            self._cluster.hear_other(pod, gone=False)
+            self._hear_other(pod, gone=False)
             return None
         known = self._attempts.get(attempt)
         if known is None:

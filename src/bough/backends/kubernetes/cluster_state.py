@@ -38,6 +38,11 @@ class ClusterState:
         """Whether a node is there, and its kubelet answers."""
         return node in self._ready
 
+    def any_open(self) -> str | None:
+        """A node that takes pods, or at least one whose kubelet answers."""
+        opened = (each.name for each in self.offered() if not each.closed)
+        return next(opened, min(self._ready, default=None))
+
     def used(self) -> Mapping[str, Resources]:
         """What pods of others hold, by node; a new object whenever something changes."""
         if self._dirty:

@@ -58,18 +58,22 @@ class LogFolders:
             return reader.read_last(last_lines)
         return reader.read(position, PART_BYTES if limit_bytes is None else limit_bytes)
 
-    def expire(self) -> None:
-        """Every now and then, delete logs that are too old."""
+    def expire(self) -> tuple[str, ...]:
+        """Every now and then, delete logs that are too old; of which attempts."""
         now = time.monotonic()
         if now < self._expire_at:
-            return
+            return ()
+        deleted: list[str] = []
         self._expire_at = now + _EXPIRE_S
         oldest = time.time() - self._keep_s
         for count, folder in enumerate(sorted(self._attempts.iterdir())):
             with contextlib.suppress(OSError):
                 if (folder / "whole").stat().st_mtime < oldest:
                     shutil.rmtree(folder)
+                    # The name was made of the attempt, whose last part is a number.
+                    deleted.append("/".join(folder.name.rsplit("-", 1)))
             if count >= _AT_ONCE:
                 # The rest is looked at soon.
                 self._expire_at = now
                 break
+        return tuple(deleted)

@@ -9,6 +9,9 @@ from bough.kube.objects import KubePod
 
 #: The label with the identity of the site; what has another one is never touched.
 SITE = "bough.site"
+#: Of a pod that has a folder for data; of one that drops such folders.
+DATA = "bough.data"
+CLEANER = "bough.cleaner"
 TASK_UUID = "osmo.task_uuid"
 RETRY_ID = "osmo.retry_id"
 GROUP_UUID = "osmo.group_uuid"

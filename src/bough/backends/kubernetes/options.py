@@ -13,6 +13,18 @@ START_TIMEOUT_S = 1_800
 MOST_FILE_BYTES = 1 << 20
 
 
+VOLUME_IMAGE = "busybox:1.37"
+
+
+class DataVolume(msgspec.Struct, frozen=True):
+    """Where tasks leave data for each other."""
+
+    #: The name of a claim that all nodes can mount.
+    claim: str
+    #: An image with a shell, which makes folders and drops them.
+    image: str = VOLUME_IMAGE
+
+
 class KubernetesOptions(msgspec.Struct, frozen=True):
     """The settings of one cluster."""
 
@@ -26,6 +38,8 @@ class KubernetesOptions(msgspec.Struct, frozen=True):
     kubeconfig: Path | None = None
     context: str | None = None
     start_timeout_s: int = START_TIMEOUT_S
+    #: `None`: no data is kept between tasks.
+    volume: DataVolume | None = None
     #: Requests in flight.
     workers: int = 16
     #: How much of each attempt's log is kept, and for how long after its end.

@@ -8,7 +8,14 @@ from typing import Any
 
 import msgspec
 
+from bough.backends.kubernetes.data_folders import (
+    SEEN_OUTPUT,
+    MissingInput,
+    add_data,
+    seen_inputs,
+)
 from bough.backends.kubernetes.names import (
+    DATA,
     GROUP_UUID,
     SITE,
     dns_name,
@@ -16,6 +23,7 @@ from bough.backends.kubernetes.names import (
     pod_name,
     service_name,
 )
+from bough.backends.kubernetes.options import DataVolume
 from bough.backends.kubernetes.pod_view import TASK_CONTAINER
 from bough.backends.kubernetes.template_merge import merge, merge_all
 from bough.backends.placeholders import Meaning
@@ -70,10 +78,12 @@ class AttemptObjects(msgspec.Struct, frozen=True):
         }
 
 
-def make_objects(site: str, namespace: str, start: Start, launch: Launch) -> AttemptObjects:
+def make_objects(
+    site: str, namespace: str, start: Start, launch: Launch, volume: DataVolume | None = None
+) -> AttemptObjects:
     """Everything that an attempt needs; `UnstartablePod`: something is wrong with its spec."""
     name = pod_name(launch.name, launch.attempt)
-    spec = _filled(namespace, start, launch)
+    spec = _filled(namespace, start, launch, keeps_data=volume is not None)
     secrets: dict[str, dict[str, str]] = {}
     container: dict[str, Json] = {"name": TASK_CONTAINER, "volumeMounts": []}
     volumes: list[Json] = []
@@ -83,15 +93,17 @@ def make_objects(site: str, namespace: str, start: Start, launch: Launch) -> Att
         raise UnstartablePod("image: is missing, and tasks on Kubernetes run in images.")
     container |= {
         "image": spec.image,
-        "env": [*_environment(start, launch, spec), *variables],
+        "env": [*_environment(start, launch, spec, keeps_data=volume is not None), *variables],
         "resources": _resources(launch),
     }
     if spec.command:
         container["command"] = list(spec.command)
     if spec.args:
         container["args"] = list(spec.args)
-    template = merge_all(launch.pod_templates)
-    pod = merge(template, _pod(site, name, start, launch, container, volumes))
+    own = _pod(site, name, start, launch, container, volumes)
+    if volume is not None:
+        _add_data(volume, site, start, launch, own)
+    pod = merge(merge_all(launch.pod_templates), own)
     # A template can override these.
     for field in ("automountServiceAccountToken", "enableServiceLinks"):
         pod["spec"].setdefault(field, False)
@@ -134,6 +146,19 @@ def _pod(
     }
 
 
+def _add_data(
+    volume: DataVolume, site: str, start: Start, launch: Launch, pod: dict[str, Json]
+) -> None:
+    """Give a pod its folder on the claim, and what other tasks left there for it."""
+    (container,) = pod["spec"]["containers"]
+    try:
+        before = add_data(volume, site, start, launch, container, pod["spec"]["volumes"])
+    except MissingInput as error:
+        raise UnstartablePod(str(error)) from None
+    pod["spec"]["initContainers"] = [before]
+    pod["metadata"]["labels"][DATA] = "true"
+
+
 def _service_of(launch: Launch) -> str:
     return service_name(launch.about.get("group_uuid", ""))
 
@@ -151,23 +176,28 @@ def _service(site: str, start: Start) -> dict[str, Json]:
     }
 
 
-def _filled(namespace: str, start: Start, launch: Launch) -> TaskTemplate:
+def _filled(namespace: str, start: Start, launch: Launch, *, keeps_data: bool) -> TaskTemplate:
     hosts: dict[str, str] = {}
     if len(start.tasks) > 1:
         below = f"{_service_of(launch)}.{namespace}.svc"
         hosts = {task: f"{dns_name(task)}.{below}" for task in start.tasks}
     template = launch.spec or TaskTemplate()
     uuid = launch.about.get("workflow_uuid", "")
-    meaning = Meaning(start.workflow_id, output="", hosts=hosts, uuid=uuid)
+    output = SEEN_OUTPUT if keeps_data else ""
+    inputs = seen_inputs(len(template.inputs)) if keeps_data else ()
+    meaning = Meaning(start.workflow_id, output, inputs, hosts=hosts, uuid=uuid)
     return meaning.fill_template(template)
 
 
-def _environment(start: Start, launch: Launch, spec: TaskTemplate) -> list[Json]:
+def _environment(
+    start: Start, launch: Launch, spec: TaskTemplate, *, keeps_data: bool
+) -> list[Json]:
     own = {
         "BOUGH_ATTEMPT": launch.attempt,
         "BOUGH_RETRY_ID": str(launch.retry_id),
         "BOUGH_TASK": launch.name,
         "BOUGH_WORKFLOW_ID": start.workflow_id,
+        **({"BOUGH_OUTPUT": SEEN_OUTPUT} if keeps_data else {}),
     }
     # Kubernetes fills in $(NAME) by itself; people write what they mean.
     return [

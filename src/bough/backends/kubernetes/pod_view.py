@@ -51,6 +51,11 @@ class PodSight(msgspec.Struct, frozen=True):
         """Whether nothing more is seen after this."""
         return self.sight in (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
 
+    @property
+    def completed(self) -> bool:
+        """Whether it ended by itself, and well: what it left is kept."""
+        return self.sight is Sight.ENDED and self.exit_code == 0 and not self.told
+
     def observed(self, attempt: str, at_ms: int) -> Observation:
         """The same, as the scheduler is told."""
         return Observation(

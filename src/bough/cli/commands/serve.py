@@ -80,6 +80,16 @@ key_file_option = click.option(
     help="The namespace of the cluster in which pods are made.",
 )
 @click.option(
+    "--kube-volume",
+    metavar="CLAIM",
+    help="A claim that all nodes can mount, for data between tasks (default: none is kept).",
+)
+@click.option(
+    "--kube-volume-image",
+    metavar="IMAGE",
+    help="An image with a shell, which makes and drops folders there (default: busybox).",
+)
+@click.option(
     "--backends",
     metavar="FILE",
     type=click.Path(dir_okay=False),

@@ -19,6 +19,12 @@ from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.credentials import read_secret
 from bough.control.recording import happen
+from bough.control.scheduling.input_sources import (
+    NO_SOURCES,
+    Sources,
+    read_sources,
+    sources_of,
+)
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import is_victim
@@ -77,6 +83,8 @@ class _Files(NamedTuple):
     #: The configured pools of workflows, by the name that these were submitted to; pod templates.
     configured: Mapping[str, Pool] = {}
     templates: Mapping[str, Json] = {}
+    #: Which attempts left what they read.
+    sources: Sources = NO_SOURCES
 
 
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
@@ -298,6 +306,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
             }
             for group in groups
         }
+        sources = read_sources(connection, groups, workflows)
     return _Files(
         {task.attempt: task for task in tasks},
         {group.uuid: group for group in groups},
@@ -307,6 +316,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         termination_s,
         configured,
         templates,
+        sources,
     )
 
 
@@ -379,6 +389,7 @@ def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Laun
         storage_bytes=spec.storage_bytes,
         spec=spec.launch,
         secrets=seen,
+        sources=sources_of(files.sources, workflow, spec),
         grace_s=files.grace_s,
         about=_about(workflow, group, task, spec),
         labels=workflow.labels,

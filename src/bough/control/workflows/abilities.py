@@ -37,6 +37,8 @@ def _faults(task: TaskTemplate, able: BackendAbilities, backend: str) -> Iterato
         yield f"image: is missing, and backend {backend} runs tasks in images only."
     if not able.keeps_data:
         yield from _data_faults(task, backend)
+    elif able.only_results:
+        yield from _url_faults(task, backend)
     for number, file in enumerate(task.files):
         if able.absolute_files and not file.path.startswith("/"):
             yield f"files[{number}].path: {file.path!r} must begin with a slash."
@@ -46,15 +48,33 @@ def _faults(task: TaskTemplate, able: BackendAbilities, backend: str) -> Iterato
         yield f"files: they have {size:,} bytes together; backend {backend} takes {most:,}."
 
 
-def _data_faults(task: TaskTemplate, backend: str) -> Iterator[str]:
-    """What reads or leaves data, where none is kept."""
-    why = f"backend {backend} keeps no data of tasks."
+def _url_faults(task: TaskTemplate, backend: str) -> Iterator[str]:
+    """What is no folder of another task, where tasks only have these."""
+    why = f"backend {backend} reaches no URLs, only what other tasks left."
     for number, each in enumerate(task.inputs):
-        yield f"inputs[{number}]: {each.url or f'task {each.task}'} cannot be read: {why}"
+        if each.url is not None:
+            yield f"inputs[{number}]: {each.url} cannot be read: {why}"
+        elif each.regex is not None:
+            yield (
+                f"inputs[{number}].regex: {each.regex!r} cannot be used: backend {backend} gives "
+                "tasks all that another task left."
+            )
+    yield from _written_urls(task, why)
+
+
+def _written_urls(task: TaskTemplate, why: str) -> Iterator[str]:
     for number, each in enumerate(task.outputs):
         yield f"outputs[{number}].url: {each.url} cannot be written: {why}"
     for number, each in enumerate(task.checkpoints):
         yield f"checkpoint[{number}].url: {each.url} cannot be written: {why}"
+
+
+def _data_faults(task: TaskTemplate, backend: str) -> Iterator[str]:
+    """What reads or leaves data, where none is kept."""
+    why = f"backend {backend} keeps no data of tasks, as it has no volume."
+    for number, each in enumerate(task.inputs):
+        yield f"inputs[{number}]: {each.url or f'task {each.task}'} cannot be read: {why}"
+    yield from _written_urls(task, why)
     texts = (
         *(("command", each) for each in task.command),
         *(("args", each) for each in task.args),

@@ -1,0 +1,166 @@
+"""Drops what attempts left on the claim that did not complete, with a pod of its own.
+
+One such pod runs at a time and takes all that has come together. What it is to drop is remembered
+by the pods of the attempts themselves: these stay until it has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from bough.backends.kubernetes.data_folders import cleaner
+from bough.backends.kubernetes.names import CLEANER, SITE
+from bough.backends.kubernetes.options import DataVolume, KubernetesOptions
+from bough.backends.kubernetes.pod_view import is_over
+from bough.kube.client import KubeClient
+from bough.kube.failures import KubeConflict, KubeFailure, KubeNotFound, KubeRefused
+from bough.kube.objects import PODS, KubePod
+
+LOG = logging.getLogger(__name__)
+#: How many folders one pod drops.
+_AT_ONCE = 200
+#: After so many failures in a row folders stay, and the log says so.
+_TRIES = 3
+_AGAIN_S, _LOOK_S, _LONGEST_S = 5.0, 60.0, 900.0
+
+
+class DataCleaner:
+    """The folders to drop. Any thread can call it; `work` is called by one at a time."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        options: KubernetesOptions,
+        volume: DataVolume,
+        node: Callable[[], str | None],
+        dropped: Callable[[tuple[str, ...]], None],
+    ) -> None:
+        """Both are called without the lock.
+
+        node:     one that a pod can run on, if there is any
+        dropped:  nothing more is to be dropped of these attempts; they are not noted again
+        """
+        self._client = client
+        self._options = options
+        self._volume = volume
+        self._node = node
+        self._dropped = dropped
+        self._lock = threading.Lock()
+        self._waiting: dict[str, None] = {}
+        #: All such pods that are there, those of an earlier server too.
+        self._pods: dict[str, KubePod] = {}
+        #: The pod that runs for this server, what it drops, and until when it is waited for.
+        self._running: tuple[str, tuple[str, ...], float] | None = None
+        self._failures = 0
+
+    def is_cleaner(self, pod: KubePod) -> bool:
+        """Whether a pod is one that drops folders for this site."""
+        labels = pod.metadata.labels or {}
+        here = pod.metadata.namespace == self._options.namespace
+        return here and labels.get(SITE) == self._options.site and CLEANER in labels
+
+    def note(self, attempts: Iterable[str]) -> None:
+        """What these attempts left is to be dropped."""
+        with self._lock:
+            held = () if self._running is None else self._running[1]
+            self._waiting |= dict.fromkeys(each for each in attempts if each not in held)
+
+    def hear(self, pod: KubePod, *, gone: bool) -> None:
+        """Take in how such a pod is."""
+        with self._lock:
+            if gone:
+                self._pods.pop(pod.metadata.name, None)
+                self._end_one(pod.metadata.name)
+            else:
+                self._pods[pod.metadata.name] = pod
+
+    def relist(self) -> None:
+        """All such pods are about to be told again."""
+        with self._lock:
+            self._pods.clear()
+
+    def work(self) -> float | None:
+        """Do what is next; after how long to look again, `None`: nothing is left to do."""
+        try:
+            self._remove_over()
+        except KubeFailure as error:
+            LOG.info("a pod that dropped folders is deleted later: %s", error.message)
+            return _AGAIN_S
+        with self._lock:
+            given_up = tuple(self._waiting) if self._failures >= _TRIES else ()
+        if given_up:
+            text = "what %d attempts left stays on the claim %s: it could not be dropped"
+            LOG.warning(text, len(given_up), self._volume.claim)
+            self._dropped(given_up)
+        with self._lock:
+            for each in given_up:
+                self._waiting.pop(each, None)
+                self._failures = 0
+            if self._running is not None:
+                return _LOOK_S
+            if not self._waiting:
+                return None
+        return self._begin()
+
+    def _begin(self) -> float:
+        node = self._node()
+        if node is None:
+            return _LOOK_S
+        with self._lock:
+            attempts = tuple(self._waiting)[:_AT_ONCE]
+            name = f"bough-cleaner-{secrets.token_hex(6)}"
+            self._running = name, attempts, time.monotonic() + _LONGEST_S
+            for each in attempts:
+                del self._waiting[each]
+        body = cleaner(self._volume, self._options.site, name, node, attempts)
+        try:
+            self._client.create(PODS, body, self._options.namespace)
+        except KubeFailure as error:
+            LOG.info("folders are dropped later: %s", error.message)
+            with self._lock:
+                self._end_one(name, counts=isinstance(error, KubeRefused))
+            return _AGAIN_S
+        return _LOOK_S
+
+    def _remove_over(self) -> None:
+        """Delete the pods that have ended."""
+        with self._lock:
+            late = self._running is not None and time.monotonic() > self._running[2]
+            own = "" if self._running is None else self._running[0]
+            if late and own not in self._pods:
+                self._end_one(own)
+            over = [
+                pod for name, pod in self._pods.items() if is_over(pod) or (late and name == own)
+            ]
+            running = self._running
+        for pod in over:
+            name, uid = pod.metadata.name, pod.metadata.uid
+            if running is not None and running[0] == name:
+                self._judge(pod, running[1])
+            with contextlib.suppress(KubeNotFound, KubeConflict):
+                self._client.delete(PODS, name, self._options.namespace, uid=uid, grace_s=0)
+            with self._lock:
+                self._pods.pop(name, None)
+
+    def _judge(self, pod: KubePod, attempts: tuple[str, ...]) -> None:
+        """Read how the pod of this server has ended, before it is deleted."""
+        if pod.status.phase != "Succeeded":
+            LOG.warning("folders were not dropped: %s", pod.status.message or "it failed")
+            with self._lock:
+                self._end_one(pod.metadata.name)
+            return
+        self._dropped(attempts)
+        with self._lock:
+            self._running, self._failures = None, 0
+
+    def _end_one(self, name: str, *, counts: bool = True) -> None:
+        """A pod has ended before it was done: what it was to drop waits again. Under the lock."""
+        if self._running is not None and self._running[0] == name:
+            self._waiting |= dict.fromkeys(self._running[1])
+            self._running = None
+            self._failures += counts
