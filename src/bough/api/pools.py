@@ -258,12 +258,15 @@ class QueueUsage(msgspec.Struct, frozen=True):
     pool: str | None
     state: str | None
     #: What it uses beyond its own quota, of all that its parent could lend, for its weight; rounded
-    #: up. `infinite`: it has no weight and takes anything.
+    #: up. `infinite`: it has no weight and takes anything. By a policy with `dominant_share` the
+    #: largest of GPUs, CPU and memory; by one with fair shares, which part it uses of what it may
+    #: have.
     share: str = "0"
     #: Its own quota, and of all below it.
     deserved: int = 0
-    #: What it could have now, if idle capacity were divided by weight.
-    fair: int | float = 0
+    #: What it could have now, as the policy divides all that is asked for, else if idle capacity
+    #: were divided by weight. `null`: by `dominant_share`, where nothing is divided beforehand.
+    fair: int | float | None = 0
 
 
 # Subpools

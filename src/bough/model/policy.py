@@ -167,6 +167,11 @@ class Policy(msgspec.Struct, frozen=True):
         return self.gangs.share_idle_by is IdleShare.DOMINANT_SHARE and not by_fair_share
 
     @property
+    def works_out_shares(self) -> bool:
+        """Whether a cycle has shares of its own, which the quotas of nodes alone do not tell."""
+        return self.divides or self.compares_dominant
+
+    @property
     def nominated_first(self) -> bool:
         """Whether those go first for which room is being freed; they also keep what is free."""
         return OrderKey.NOMINATED in self.order

@@ -9,6 +9,7 @@ from time import perf_counter
 
 import msgspec
 
+from bough.control.pools.quotas import Standings
 from bough.control.records.event_stream import Recent
 from bough.control.scheduling.live_plan import Answers, Question
 from bough.control.scheduling.loop import TICK_S, Bell, CycleResult, Scheduler
@@ -83,6 +84,10 @@ class Engine:
     def ask(self, question: Question) -> Answers:
         """What the current plan says about gangs."""
         return self._scheduler.live.ask(question)
+
+    def standings(self, user: str) -> Standings:
+        """What the nodes of the quota tree take and could have, by what the loop decides by."""
+        return self._scheduler.live.standings(user)
 
     def count(self, cycle: CycleResult, seconds: float) -> None:
         """Add up what a cycle did."""

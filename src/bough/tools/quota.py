@@ -49,7 +49,7 @@ def show(paths: Iterable[str], *, lenient: bool = False) -> QuotaTreeAnswer:
         nodes += [
             _node_answer(fair.tree, node, depth, _share_of_kai(fair, node))
             for node, depth in _drawn(fair.tree)
-            if node in fair.portions
+            if node in fair.standings
         ]
         problems = fair.problems
     return QuotaTreeAnswer(nodes, problem_answers(problems))
@@ -111,11 +111,12 @@ def _share(tree: QuotaTree, node: TreeNode, portions: list[Portion]) -> QuotaSha
 
 
 def _share_of_kai(fair: FairQueues, node: TreeNode) -> QuotaShare:
-    part = fair.parts[node]
-    return QuotaShare(part.text, part.resource, _portion_answers(fair.portions[node]))
+    standing = fair.standings[node]
+    share = standing.share
+    return QuotaShare(share.text, share.resource, _portion_answers(standing.portions))
 
 
-def _portion_answers(portions: list[Portion]) -> list[QuotaPortion]:
+def _portion_answers(portions: Iterable[Portion]) -> list[QuotaPortion]:
     return [
         QuotaPortion(each.resource, each.deserved, each.used, each.asked, write_part(each.fair))
         for each in portions

@@ -5,11 +5,12 @@ Every answer is from one moment, so that what is left is always what there is mi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from bough.api.pools import DrainReport
+from bough.control.config.policy import PolicyReader
 from bough.control.people.access import authorise
 from bough.control.pools.pool_config import (
     PoolSetup,
@@ -24,6 +25,7 @@ from bough.control.pools.quota_tree import GPU, QueueRow, QuotaForest, derive
 from bough.control.pools.startable import CanStart, startable
 from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site
+from bough.core.explain.standings import Standing
 from bough.core.quota.fair_now import fair_now, write_part
 from bough.core.quota.share import Shares
 from bough.core.quota.tree import QuotaTree
@@ -37,6 +39,9 @@ from bough.model.workflow import TaskStatus
 from bough.store import nodes as node_store
 from bough.store import tasks as task_store
 from bough.store.tasks import Use
+
+#: What nodes of the quota tree take and could have.
+Standings = Mapping[TreeNode, Standing]
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -84,11 +89,13 @@ class QueueUse(msgspec.Struct, frozen=True):
     row: QueueRow
     used: int
     used_guaranteed: int
-    #: What it uses beyond its own quota of what its parent could lend, for its weight.
+    #: What it is compared by: what it uses beyond its own quota of what its parent could lend, for
+    #: its weight; or by the policy.
     share: str
-    #: What is its own, and what it could have now if idle capacity were divided by weight.
+    #: What is its own, and what it could have now: by the policy, or if idle capacity were divided
+    #: by weight. `None`: the policy divides nothing beforehand.
     deserved: int
-    fair: int | float
+    fair: int | float | None
 
 
 def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) -> QuotaReport:
@@ -118,13 +125,22 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
     return QuotaReport(tuple(sets), _total(sets))
 
 
-def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
-    """The whole quota tree, hidden leaves too, in order."""
+def list_queues(
+    site: Site, actor: Actor, decided_by: Callable[[str], Standings] | None = None
+) -> list[QueueUse]:
+    """The whole quota tree, hidden leaves too, in order.
+
+    decided_by:  for a user, what the loop decides by, where its policy works out shares.
+    """
     authorise(actor, Action.QUEUE_LIST, names=site.role_names)
     with site.store.read() as connection:
         config = read_pool_setup(connection)
         uses = task_store.uses(connection)
         asked = task_store.waiting_gpus(connection)
+        policy = PolicyReader().read(connection)
+    by_policy: Standings = {}
+    if decided_by is not None and policy.works_out_shares:
+        by_policy = decided_by(actor.name)
     forest = derive(config, site.namespace, site.prefix)
     used, guaranteed = _used_below(forest, uses)
     tree = _tree_with_use(forest, uses)
@@ -132,15 +148,18 @@ def list_queues(site: Site, actor: Actor) -> list[QueueUse]:
     found: list[QueueUse] = []
     for row in forest.rows:
         node = TreeNode(NodeKind.QUEUE if row.leaf else NodeKind.COHORT, row.name)
-        portion = next(iter(portions.get(node, ())), None)
+        standing = by_policy.get(node) or Standing(shares.of(node), tuple(portions.get(node, ())))
+        portion = next(iter(standing.portions), None)
+        own = next((each.deserved for each in portions.get(node, ())), 0)
+        none = None if node in by_policy else 0
         found.append(
             QueueUse(
                 row,
                 used.get(row.name, 0),
                 guaranteed.get(row.name, 0),
-                shares.of(node).text,
-                0 if portion is None else portion.deserved,
-                0 if portion is None else write_part(portion.fair),
+                standing.share.text,
+                own if portion is None else portion.deserved,
+                none if portion is None else write_part(portion.fair),
             )
         )
     return found

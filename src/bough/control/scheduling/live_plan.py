@@ -30,9 +30,11 @@ from bough.core.explain.certificate import ExplainedCycle
 from bough.core.explain.evictions import excess_texts
 from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies
+from bough.core.explain.standings import Standing, standings
 from bough.errors import Unavailable
 from bough.formats.certificates import certificate_answer, remedy_list
 from bough.model.plan import Plan
+from bough.model.quota import TreeNode
 from bough.model.reason import WaitReason
 from bough.model.words import OBJECT_WORDS, Words
 
@@ -152,6 +154,16 @@ class LivePlan:
             return seen.answers
         with self._searches.turn(question.user, TURN_S):
             return self._search(question, seen)
+
+    def standings(self, user: str) -> dict[TreeNode, Standing]:
+        """What the nodes of the quota tree take and could have, by what the loop decides by."""
+        with self._for_question(user):
+            if not self.followed or not self._is_current():
+                self._take_for_question()
+            self._close()
+            view = self._view or self._take()
+            with self._memo.dropped_on_error():
+                return standings(self._memo.refresh(view.snapshot, view.policy))
 
     def _is_current(self) -> bool:
         """Whether the last view is what the store says, or was just taken."""

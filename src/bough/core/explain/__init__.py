@@ -7,6 +7,7 @@ Modules in the order in which to read them:
 - waiting: the certificate of a gang that waits: its reason, and the facts behind it
 - flavor_options: why each flavor of a queue cannot be had
 - compared_shares: which shares of the tree stand against a gang
+- standings: what every node takes and could have, by the shares that a policy compares
 - holders: which gangs have what is missing, and whether it may be taken
 - evictions: `eviction_certificate()`: for which gang, at which level, by which rule
 - growth: `explain_growth()`: what a gang that runs still wants, and why it cannot grow

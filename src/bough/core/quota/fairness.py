@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple, Protocol
 
 from bough.core.quota.division import Amount
+from bough.core.quota.share import Share
 from bough.model.quota import FlavorResource
 
 #: Ratios are compared in so many parts of a whole: integers, and fast.
@@ -131,6 +132,20 @@ def rank(
         tuple([each.most for each in node]),
         created_ms,
     )
+
+
+def used_part(node: Entitlements) -> Share:
+    """Which part it uses of what it may have, of the resource of which that is most.
+
+    For people; `rank` compares the same in whole parts. Weights have counted when all was divided.
+    """
+    most, resource = Fraction(0), ""
+    for each in node:
+        used = Fraction(each.counted.usage)
+        part = used / Fraction(each.most) if each.most else used * WITHOUT_SHARE
+        if part > most:
+            most, resource = part, each.what.resource
+    return Share(resource, most * 1000, borrowing=not is_within_deserved(node))
 
 
 def frozen(node: Entitlements) -> Entitlements:

@@ -28,6 +28,7 @@ from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action
 from bough.model.pool import Platform, Pool
 from bough.server.declare import Visit, caller, route
+from bough.server.engine import Engine
 from bough.server.permissions import Scope
 from bough.server.pool_documents import (
     platform_config,
@@ -71,6 +72,7 @@ def pool_quotas(
 def list_queues(request: Visit) -> list[QueueUsage]:
     """The quota tree with its hidden leaves, for administrators."""
     site, actor = caller(request)
+    engine: Engine = request.app.state.engine
     return [
         QueueUsage(
             name=each.row.name,
@@ -87,7 +89,7 @@ def list_queues(request: Visit) -> list[QueueUsage]:
             deserved=each.deserved,
             fair=each.fair,
         )
-        for each in quotas.list_queues(site, actor)
+        for each in quotas.list_queues(site, actor, engine.standings)
     ]
 
 
