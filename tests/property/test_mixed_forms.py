@@ -109,6 +109,20 @@ def test_with_fair_shares_too_all_comes_to_rest(seed: int) -> None:
     raise AssertionError("there is no end of it")
 
 
+#: In the last three, something for which others had ended passed the first of a strict queue.
+@pytest.mark.parametrize("seed", [*range(5), 101, 190, 208])
+def test_with_fair_shares_too_nothing_passes_the_first_of_a_strict_queue(seed: int) -> None:
+    random = Random(seed)
+    history = MixedHistory(random, KAI_FAIR, Memo())
+    for _ in range(2 * CYCLES):
+        for _ in range(random.randint(0, 5)):
+            history.happen()
+        before = history.snapshot
+        check_rules(before, KAI_FAIR, history.step())
+        if history.ending and random.random() < 0.5:
+            history.end_evicted(history.ending[: random.randint(1, len(history.ending))])
+
+
 @every_preset
 @few
 @given(random=randoms())

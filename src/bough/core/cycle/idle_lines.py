@@ -14,6 +14,7 @@ import msgspec
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contender, Order
+from bough.core.cycle.gates import is_strict
 from bough.core.cycle.line import Placed
 from bough.core.cycle.offers import wants_of, wants_of_shape
 from bough.core.cycle.working_copy import WorkingCopy
@@ -62,8 +63,9 @@ class IdleLines:
         advance = 0 if freed else self._advance(copy, claim)
         name = f"{standing.uid}\0{standing.name}"
         # Where what is preemptible takes victims, these may rank above it in its own queue: they
-        # would come back before it, and end again, for ever.
-        first = nominated and copy.rules.preemptible_takes_victims
+        # would come back before it, and end again, for ever. A strict line stays as it is.
+        strict = claim.leaf is not None and is_strict(claim.leaf)
+        first = nominated and copy.rules.preemptible_takes_victims and not strict
         priority = FIRST if first else standing.negative_priority
         order = (priority, advance, standing.since_ms, name)
         heappush(self._lines.setdefault(claim.queue, []), (order, turn))
