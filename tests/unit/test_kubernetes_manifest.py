@@ -13,7 +13,7 @@ from bough.backends.kubernetes.names import attempt_of, dns_name, label_value, p
 from bough.backends.kubernetes.node_view import offered, used
 from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
 from bough.kube.objects import KubeNode, KubePod
-from bough.model.cluster import Resources
+from bough.model.cluster import Resources, Taint, TaintEffect
 from bough.model.task_template import CredentialUse, FileSpec, TaskTemplate
 from tests.kubernetes.pods import ATTEMPT, SITE, UUID, launch, start
 
@@ -204,16 +204,21 @@ def test_a_node_offers_what_pods_can_use():
         node(unschedulable=True),
         node(ready="False"),
         node(ready="Unknown"),
-        node(taints=[{"key": "a", "effect": "NoSchedule"}]),
-        node(taints=[{"key": "a", "effect": "NoExecute"}]),
     ],
 )
 def test_a_node_that_takes_no_pods_is_closed(closed):
     assert offered(closed, "east").closed
 
 
-def test_a_taint_that_is_a_wish_keeps_no_task_away():
-    assert not offered(node(taints=[{"key": "a", "effect": "PreferNoSchedule"}]), "east").closed
+def test_a_node_is_offered_with_its_taints_and_is_not_closed_by_them():
+    effects = ("NoSchedule", "NoExecute", "PreferNoSchedule", "Another")
+    seen = offered(
+        node(taints=[{"key": "a", "value": "b", "effect": each} for each in effects]), "east"
+    )
+
+    wanted = ("NoSchedule", "NoExecute", "PreferNoSchedule", "NoSchedule")
+    assert tuple(Taint("a", "b", TaintEffect(each)) for each in wanted) == seen.taints
+    assert "" == seen.closed
 
 
 def test_what_a_pod_of_others_holds_is_its_peak():

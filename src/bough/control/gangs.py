@@ -12,6 +12,7 @@ from bough.core.gang.tree import GangTree
 from bough.model.cluster import Match
 from bough.model.gang import Gang, Pod, PodState, SubGroupSet, TopologyConstraint
 from bough.model.names import NodeNames
+from bough.model.pod_placement import ANYWHERE, PodPlacement, PoolPlacement
 from bough.model.workflow import QUEUED, Group, GroupSpec, Task, TaskSpec, TaskStatus, Workflow
 
 #: Labels that nodes get in a snapshot: the platform, and the pools where not all may use a node.
@@ -31,7 +32,7 @@ def gang_of(
     group: Group,
     tasks: Iterable[Task],
     queue: str,
-    selector: dict[str, str],
+    placement: PoolPlacement,
     names: NodeNames,
     *,
     topology: str | None = None,
@@ -40,7 +41,9 @@ def gang_of(
     latest = {task.name: task for task in tasks}
     spec = remaining(group.spec, {task.name for task in latest.values() if task.status.finished})
     pods = tuple(
-        _pod(each, latest[each.name], selector, names) for each in spec.tasks if each.name in latest
+        _pod(each, latest[each.name], _placed(each, placement), names)
+        for each in spec.tasks
+        if each.name in latest
     )
     holding = [task for task in latest.values() if task.status.holds_node]
     started = min((task.started_ms or task.scheduled_ms or 0 for task in holding), default=None)
@@ -152,7 +155,12 @@ def _within(
     return msgspec.structs.replace(constraint, topology=topology)
 
 
-def _pod(spec: TaskSpec, task: Task, selector: dict[str, str], names: NodeNames) -> Pod:
+def _placed(spec: TaskSpec, placement: PoolPlacement) -> PodPlacement:
+    found = placement.get(spec.platform or "")
+    return placement.get("", ANYWHERE) if found is None else found
+
+
+def _pod(spec: TaskSpec, task: Task, placement: PodPlacement, names: NodeNames) -> Pod:
     node = task.node_id if task.status.holds_node else None
     return Pod(
         name=spec.name,
@@ -160,8 +168,9 @@ def _pod(spec: TaskSpec, task: Task, selector: dict[str, str], names: NodeNames)
         requests=spec.requests,
         state=_state(task),
         node=None if node is None else names.of(node),
-        node_selector=selector,
+        node_selector=placement.selector,
         affinity=_affinity(spec, names),
+        tolerations=placement.tolerations,
         rank=1 if spec.lead else None,
     )
 

@@ -35,6 +35,7 @@ What a server keeps
 - transitions: the statuses of tasks, groups and workflows
 - pool: pools and what is configured for them
 - subpool: subpools and their states
+- pod_placement: which nodes tasks select, and which taints they tolerate
 - names: names of pools, subpools and queues
 - access: users, roles and what they allow
 - record: audit, history and events

@@ -161,6 +161,8 @@ class BackendAbilities(msgspec.Struct, frozen=True):
     keeps_data: bool = True
     #: Whether inputs are all that other tasks left, and nothing else: no URLs, no regex.
     only_results: bool = False
+    #: Whether tasks are pods, which pod templates are merged into.
+    makes_pods: bool = False
     #: Whether paths of files must begin with a slash.
     absolute_files: bool = False
     #: How large the files of a task can be together; `None`: as large as a submission.

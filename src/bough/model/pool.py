@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bough.model.cluster import Taint
 from bough.model.names import NodeId
 
 #: JSON as it was sent.
@@ -156,6 +157,8 @@ class OfferedNode(msgspec.Struct, frozen=True):
     cordoned: bool = False
     #: Why its backend lets nothing start there now; empty: it does.
     closed: str = ""
+    #: What keeps tasks away that do not tolerate it.
+    taints: tuple[Taint, ...] = ()
 
     @property
     def id(self) -> NodeId:

@@ -85,6 +85,7 @@ class BackendSettings(msgspec.Struct, frozen=True):
                 needs_images=True,
                 keeps_data=isinstance(options, KubernetesSettings) and options.volume is not None,
                 only_results=True,
+                makes_pods=True,
                 absolute_files=True,
                 file_bytes=_SECRET_BYTES,
             )

@@ -92,6 +92,7 @@ NODES = sa.Table(
     sa.Column("platform", sa.Text),
     sa.Column("cordoned", sa.Boolean, nullable=False),
     sa.Column("closed", sa.Text, nullable=False, server_default=""),
+    sa.Column("taints", JSON, nullable=False, server_default="[]"),
 )
 
 WORKFLOWS = sa.Table(

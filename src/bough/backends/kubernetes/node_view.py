@@ -9,17 +9,17 @@ from bough.formats.kubernetes.pods import peak_requests
 from bough.formats.yaml.quantity import round_up_quantity
 from bough.kube.objects import Container, ContainerResources, KubeNode, KubePod
 from bough.model.cluster import Resources as Amounts
+from bough.model.cluster import Taint, TaintEffect
 from bough.model.pool import OfferedNode
 
 GPU = "nvidia.com/gpu"
 _CPU, _MEMORY, _STORAGE, _PODS = "cpu", "memory", "ephemeral-storage", "pods"
-#: Taints that keep pods off a node; other effects are only preferences.
-_KEEPS_OFF = ("NoSchedule", "NoExecute")
+_EFFECTS = {each.value: each for each in TaintEffect}
 _DEFAULT_PODS = 110
 
 
 def offered(node: KubeNode, backend: str) -> OfferedNode:
-    """A node as the scheduler is told of it: closed unless kubelet, owner and taints let it."""
+    """A node as the scheduler is told of it: closed unless kubelet and owner let it."""
     allocatable = node.status.allocatable or {}
     amounts = {name: amount(name, value) for name, value in allocatable.items()}
     return OfferedNode(
@@ -32,6 +32,7 @@ def offered(node: KubeNode, backend: str) -> OfferedNode:
         task_slots=amounts.get(_PODS, _DEFAULT_PODS),
         labels=node.metadata.labels or {},
         closed=_closed(node),
+        taints=_taints(node),
     )
 
 
@@ -41,10 +42,15 @@ def _closed(node: KubeNode) -> str:
         return "It is not ready."
     if node.spec.unschedulable:
         return "It is cordoned in its cluster."
-    for each in node.spec.taints:
-        if each.effect in _KEEPS_OFF:
-            return f"It has the taint {each.key}:{each.effect}."
     return ""
+
+
+def _taints(node: KubeNode) -> tuple[Taint, ...]:
+    """The taints of a node; one with an unknown effect keeps tasks away, too."""
+    return tuple(
+        Taint(each.key, each.value, _EFFECTS.get(each.effect, TaintEffect.NO_SCHEDULE))
+        for each in node.spec.taints
+    )
 
 
 def is_ready(node: KubeNode) -> bool:

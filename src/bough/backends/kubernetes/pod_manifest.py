@@ -25,7 +25,7 @@ from bough.backends.kubernetes.names import (
 )
 from bough.backends.kubernetes.options import DataVolume
 from bough.backends.kubernetes.pod_view import TASK_CONTAINER
-from bough.backends.kubernetes.template_merge import merge, merge_all
+from bough.backends.kubernetes.template_merge import merge, merge_all, without_missing
 from bough.backends.placeholders import Meaning
 from bough.kube.objects import KubePod
 from bough.model.backend import Launch, Start
@@ -103,7 +103,7 @@ def make_objects(
     own = _pod(site, name, start, launch, container, volumes)
     if volume is not None:
         _add_data(volume, site, start, launch, own)
-    pod = merge(merge_all(launch.pod_templates), own)
+    pod = merge(without_missing(merge_all(launch.pod_templates)), own)
     # A template can override these.
     for field in ("automountServiceAccountToken", "enableServiceLinks"):
         pod["spec"].setdefault(field, False)

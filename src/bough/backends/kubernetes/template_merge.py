@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Json = Any
+_CONTAINERS = ("containers", "initContainers")
+_OF_OSMO = ("osmo-ctrl", "osmo-init")
 
 
 def merge_all(templates: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
@@ -32,6 +34,23 @@ def merge(below: Mapping[str, Json], above: Mapping[str, Json]) -> dict[str, Jso
         else:
             merged[key] = value
     return merged
+
+
+def without_missing(template: Mapping[str, Json]) -> dict[str, Json]:
+    """A template without what it says of containers that only OSMO has in its pods."""
+    spec = template.get("spec")
+    if not isinstance(spec, Mapping):
+        return dict(template)
+    kept = {
+        key: [each for each in value if not _is_missing(each)] if key in _CONTAINERS else value
+        for key, value in spec.items()
+        if key not in _CONTAINERS or isinstance(value, list)
+    }
+    return {**template, "spec": kept}
+
+
+def _is_missing(container: Json) -> bool:
+    return isinstance(container, Mapping) and container.get("name") in _OF_OSMO
 
 
 def _merge_lists(below: list[Json], above: list[Json]) -> list[Json]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from bough.control.config.template_variables import faults
 from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
@@ -60,6 +61,8 @@ def put_templates(
             )
         _check_named(pool_store.list_pools(connection), set(before) - set(after))
         setting_store.put(connection, _SETTING, after)
+        # They say where tasks can run.
+        setting_store.raise_version(connection)
         revise(connection, site, actor, ConfigType.POD_TEMPLATE, _SETTING, after, note)
         audit(connection, site, actor, "config:Update", _WHERE, before, after)
     return after
@@ -90,6 +93,8 @@ def _check(name: str, template: Json) -> None:
         for key in value if allowed is not None else ():
             if key not in allowed:
                 raise Invalid(f"{where}{path}: there is no field {str(key)[:40]!r} here.")
+    for fault in faults(template):
+        raise Invalid(f"{where}{fault}")
     for key in _OWN:
         if key in _part(template, "spec"):
             raise Invalid(f"{where}.spec.{key}: is decided by Bough.")

@@ -85,7 +85,7 @@ def list_nodes(
             _view(node, config, wanted, platforms),
             used=used.get(node.id, Amounts()),
             tasks=tasks[node.id],
-            offline=config.faults.get(node.backend) or node.closed or None,
+            offline=config.faults.get(node.backend) or config.closed(node) or None,
         )
         for node in config.nodes
     ]

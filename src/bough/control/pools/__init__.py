@@ -5,6 +5,7 @@
 - cohorts: the same for cohorts above pools
 - pool_fields: pools as they are sent and shown: field names, old spellings, checks
 - pool_config: everything the quota tree is made of, read at one moment
+- pod_placement: what pod templates let tasks of a pool select and tolerate; pure
 - quota_tree: the quota tree that it makes; pure
 - quota_effects: a change, made or only planned, and the debts it makes or ends
 - waiting_work: what a new division does to work that waits

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.config.pod_templates import read_templates
+from bough.control.pools.pod_placement import keeping_off, placements
 from bough.model.names import NodeNames
+from bough.model.pod_placement import PoolPlacement
 from bough.model.pool import BackendRecord, OfferedNode, Pool, PoolCohort, PoolStatus
 from bough.model.subpool import Subpool
 from bough.store import nodes as node_store
@@ -26,10 +29,24 @@ class PoolSetup(msgspec.Struct, frozen=True):
     nodes: tuple[OfferedNode, ...] = ()
     #: By backend on whose nodes nothing can be started now: why.
     faults: dict[str, str] = {}
+    #: By pool whose pod templates say something about it: where its tasks can run.
+    placements: dict[str, PoolPlacement] = {}
 
     def takes_work(self, node: OfferedNode) -> bool:
         """Whether something new can start on a node."""
-        return not (node.cordoned or node.closed or node.backend in self.faults)
+        return not (node.cordoned or self.closed(node) or node.backend in self.faults)
+
+    def closed(self, node: OfferedNode) -> str:
+        """Why nothing can start on a node, whatever an administrator says; empty: it can."""
+        if node.closed or not node.taints:
+            return node.closed
+        allowed = (
+            self.placements[pool.name]
+            for pool in self.pools
+            if pool.name in self.placements and uses(pool, node)
+        )
+        taint = keeping_off(node, allowed)
+        return "" if taint is None else f"It has the taint {taint.key}:{taint.effect.value}."
 
     def subpools_of(self, pool: str) -> list[Subpool]:
         """The subpools of a pool, by name, archived ones too."""
@@ -42,8 +59,9 @@ class PoolSetup(msgspec.Struct, frozen=True):
 
 def read_pool_setup(connection: sa.Connection) -> PoolSetup:
     """Read it all."""
+    found = tuple(pools.list_pools(connection))
     return PoolSetup(
-        pools=tuple(pools.list_pools(connection)),
+        pools=found,
         subpools=tuple(pools.list_subpools(connection)),
         cohorts=tuple(pools.list_cohorts(connection)),
         nodes=tuple(node_store.list_all(connection)),
@@ -52,6 +70,7 @@ def read_pool_setup(connection: sa.Connection) -> PoolSetup:
             for name, record in node_store.backends(connection).items()
             if record.fault is not None
         },
+        placements=placements(found, read_templates(connection)),
     )
 
 

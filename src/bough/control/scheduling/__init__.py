@@ -8,6 +8,7 @@
 - live_workflows: unfinished workflows in memory, in step with the store
 - wait_causes: why groups wait, stored once for each cause
 - apply_plan: a plan becomes true in one transaction; a stale one is discarded
+- task_templates: the pod templates of a task, with its variables in them
 - input_sources: which attempts left what tasks read
 - outbox: sends decisions to the backends, again until they have them
 - after_restore: forgetting what was true before a restore; ending what runs without a record

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from bough.control.config.pod_templates import names_for, read_templates
+from bough.control.config.pod_templates import read_templates
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.credentials import read_secret
@@ -25,6 +25,7 @@ from bough.control.scheduling.input_sources import (
     read_sources,
     sources_of,
 )
+from bough.control.scheduling.task_templates import BadTemplate, templates_of
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import is_victim
@@ -393,21 +394,28 @@ def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Laun
         grace_s=files.grace_s,
         about=_about(workflow, group, task, spec),
         labels=workflow.labels,
-        pod_templates=_templates(files, workflow, task, spec),
+        pod_templates=_templates(files, workflow, group, task, spec),
     )
 
 
 def _templates(
-    files: _Files, workflow: Workflow, task: Task, spec: TaskSpec
+    files: _Files, workflow: Workflow, group: Group, task: Task, spec: TaskSpec
 ) -> tuple[dict[str, Json], ...]:
-    """The templates of its pool, and of its platform on top."""
-    if not files.templates:
-        return ()
-    names = names_for(files.configured.get(workflow.pool), spec.platform)
-    for name in names:
-        if name not in files.templates:
-            raise _Unstartable(task.attempt, f"Pod template {name} does not exist.")
-    return tuple(files.templates[name] for name in names)
+    """The templates of its pool, and of its platform on top, with its variables in them."""
+    labels = {
+        **_about(workflow, group, task, spec),
+        "workflow_id": workflow.workflow_id,
+        "group_name": group.name,
+        "submitted_by": workflow.submitted_by,
+        "task_name": task.name,
+        "task_uuid": task.uuid,
+        "retry_id": str(task.retry_id),
+    }
+    pool = files.configured.get(workflow.pool)
+    try:
+        return templates_of(files.templates, pool, task, spec, labels)
+    except BadTemplate as error:
+        raise _Unstartable(task.attempt, str(error)) from None
 
 
 def _about(workflow: Workflow, group: Group, task: Task, spec: TaskSpec) -> dict[str, str]:

@@ -14,6 +14,7 @@ import msgspec
 
 from bough.control.config.policy import PolicyReader
 from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, nodes_of
+from bough.control.pools.pod_placement import within
 from bough.control.pools.pool_config import PoolSetup, node_sets, read_pool_setup, uses
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.scheduling.live_workflows import LiveGroup, LiveWorkflows
@@ -23,6 +24,7 @@ from bough.control.site import Site
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang
 from bough.model.names import NodeId, NodeNames
+from bough.model.pod_placement import NOTHING_SAID, PoolPlacement
 from bough.model.policy import OSMO, Policy
 from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Progress, Snapshot
@@ -52,6 +54,8 @@ class GroupEntry(msgspec.Struct, frozen=True):
     topology: str | None = None
     #: What the snapshot calls the nodes that it is on, and those that it excludes.
     nodes: tuple[str, ...] = ()
+    #: What its pods select and tolerate.
+    placement: PoolPlacement = NOTHING_SAID
 
 
 class SnapshotView(msgspec.Struct, frozen=True):
@@ -87,8 +91,8 @@ class _Frame(msgspec.Struct, frozen=True):
     topologies: tuple[Topology, ...]
     #: By canonical name.
     subpools: dict[str, Subpool]
-    #: By top-level pool: what pods must select, the topology.
-    selectors: dict[str, dict[str, str]]
+    #: By top-level pool: what its pods select and tolerate, the topology.
+    placements: dict[str, PoolPlacement]
     topology_of: dict[str, str]
     #: By cohort: how many GPUs one user may hold.
     limits: dict[str, int]
@@ -255,17 +259,25 @@ class SnapshotBuilder:
         queue = frame.forest.leaves.get(workflow.pool, group.queue)
         topology = frame.topology_of.get(pool)
         nodes = nodes_of(group, tasks, frame.names)
-        return GroupEntry(workflow, group, tasks, pool, queue, topology, nodes)
+        return GroupEntry(
+            workflow,
+            group,
+            tasks,
+            pool,
+            queue,
+            topology,
+            nodes,
+            frame.placements.get(pool, NOTHING_SAID),
+        )
 
     def _put(self, uuid: str, entry: GroupEntry, dirty: set[str]) -> Gang:
         known = self._gangs.get(uuid)
-        selector = self._frame.selectors.get(entry.pool, {})
-        if known is not None and _same_gang(known[0], entry) and _selects(known[1], selector):
+        if known is not None and _same_gang(known[0], entry):
             gang = known[1]
         else:
             if known is not None:
                 self._forget(uuid, dirty, waits=False)
-            gang = _make(entry, selector, self._frame.names)
+            gang = _make(entry, self._frame.names)
             self._lines.setdefault(entry.queue, _QueueGangs()).put(uuid, gang)
             dirty.add(entry.queue)
         self._gangs[uuid] = (entry, gang)
@@ -288,13 +300,13 @@ class SnapshotBuilder:
             del self._lines[entry.queue]
 
 
-def _make(entry: GroupEntry, selector: dict[str, str], names: NodeNames) -> Gang:
+def _make(entry: GroupEntry, names: NodeNames) -> Gang:
     return gang_of(
         entry.workflow,
         entry.group,
         entry.tasks,
         entry.queue,
-        selector,
+        entry.placement,
         names,
         topology=entry.topology,
     )
@@ -307,6 +319,7 @@ def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
         and one.queue == other.queue
         and one.topology == other.topology
         and one.nodes == other.nodes
+        and one.placement == other.placement
         and one.workflow.workflow_id == other.workflow.workflow_id
         and one.workflow.priority == other.workflow.priority
     )
@@ -320,6 +333,11 @@ def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
     forest = derive(config, site.namespace, site.prefix)
     names = config.node_names()
     selectors, nodes = _nodes(config, forest, names)
+    said = {
+        pool.name: config.placements[pool.name]
+        for pool in config.pools
+        if pool.name in config.placements and site.abilities_of(pool.backend).makes_pods
+    }
     topologies = {
         pool.name: Topology(
             f"{site.pool_queue(pool.name)}-topology",
@@ -336,9 +354,13 @@ def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
         nodes=_kept(last.nodes, nodes),
         topologies=_kept(last.topologies, tuple(topologies.values())),
         subpools={each.name: each for each in config.subpools},
-        selectors=selectors,
         # Subpools use the topology of their pool.
         topology_of={name: topology.name for name, topology in topologies.items()},
+        placements={
+            pool.name: within(selectors.get(pool.name, {}), said.get(pool.name, NOTHING_SAID))
+            for pool in config.pools
+            if pool.name in selectors or pool.name in said
+        },
         limits={
             site.pool_queue(pool.name): pool.user_gpu_limit
             for pool in config.pools
@@ -375,6 +397,7 @@ def _nodes(
                 names.of(each.id),
                 Resources(each.gpus, each.cpu_milli, each.memory_bytes, each.task_slots),
                 {**each.labels, **own, **labels.get(each.id, {})},
+                taints=each.taints,
                 flavor=forest.flavor_of_node.get(each.id),
                 cordoned=not config.takes_work(each),
             )
@@ -387,7 +410,3 @@ def _nodes(
 
 def _kept(last: tuple[Item, ...], new: tuple[Item, ...]) -> tuple[Item, ...]:
     return last if last == new else new
-
-
-def _selects(gang: Gang, selector: dict[str, str]) -> bool:
-    return not gang.pods or gang.pods[0].node_selector == selector
