@@ -42,7 +42,8 @@ class IdleLines:
         self._copy = copy
         #: How far a gang is: of one priority, the smaller comes first.
         self._advance = advance
-        self._lines: dict[str, list[tuple[Order, Turn]]] = {}
+        #: What stands in line; whether others were told to end for it.
+        self._lines: dict[str, list[tuple[Order, Turn, bool]]] = {}
         self._requests: dict[str, dict[FlavorResource, int]] = {}
         #: By queue: how many stand in its line for which others were told to end.
         self._nominated: Counter[str] = Counter()
@@ -56,7 +57,7 @@ class IdleLines:
         """Stand in line."""
         copy, claim = self._copy, turn.claim
         standing = claim.standing
-        nominated = copy.progress(claim.name).nominated
+        nominated = self._is_promised(claim)
         # Newer ones of its priority may have been told to end so that it can grow: it stands as one
         # that lacks something, or they would come back before it, and end again, for ever.
         freed = nominated and not copy.has_changed(claim)
@@ -68,14 +69,14 @@ class IdleLines:
         first = nominated and copy.rules.preemptible_takes_victims and not strict
         priority = FIRST if first else standing.negative_priority
         order = (priority, advance, standing.since_ms, name)
-        heappush(self._lines.setdefault(claim.queue, []), (order, turn))
+        heappush(self._lines.setdefault(claim.queue, []), (order, turn, nominated))
         if nominated:
             self._nominated[claim.queue] += 1
 
     def leave(self, queue: str) -> Turn:
         """The first in line is served."""
-        turn = heappop(self._lines[queue])[1]
-        if self._copy.progress(turn.claim.name).nominated:
+        _, turn, nominated = heappop(self._lines[queue])
+        if nominated:
             self._nominated[queue] -= 1
         self._requests.pop(turn.claim.name, None)
         return turn
@@ -85,13 +86,26 @@ class IdleLines:
         line = self._lines[queue]
         if not line:
             return None
-        order, turn = line[0]
+        order, turn, _ = line[0]
         name = turn.claim.name
         if name not in self._requests:
             self._requests[name] = self._request(turn.claim)
         return Contender(
             order, self._requests[name], bool(self._nominated and self._nominated[queue]), queue
         )
+
+    def _is_promised(self, claim: Claim) -> bool:
+        """Whether others were told to end for it, and it has not got all that yet.
+
+        What it still wants then it wants as all others do.
+        """
+        copy = self._copy
+        known = copy.progress(claim.name)
+        if not known.nominated or not copy.has_changed(claim):
+            return known.nominated
+        waiting = claim.tree.waiting(copy.held(claim))
+        places = (claim.tree.places[name] for name in known.places if name in claim.tree.places)
+        return any(waiting[leaf] >> bit & 1 for leaf, bit in places)
 
     def _request(self, claim: Claim) -> dict[FlavorResource, int]:
         if claim.counted:
