@@ -112,6 +112,9 @@ def keep_places(cycle: Cycle) -> None:
             copy.placer.take(_moved(claim), pod, known.places[pod.name], waits=True)
         places = {pod.name: known.places[pod.name] for pod in moved}
         cycle.outcome.nominate(claim, places, (claim.name,))
+        copy.hold(claim, claim.tree.with_pods(copy.held(claim), places))
+        # It is told one thing at a time: until it has moved, nothing more is taken from it.
+        cycle.outcome.served.add(claim.name)
 
 
 def relocate(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move] | None:
