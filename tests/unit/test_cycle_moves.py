@@ -131,3 +131,24 @@ def test_growth_that_was_promised_to_a_gang_with_an_ending_pod_is_decided_anew()
     decided = plan(world, OSMO)
 
     assert [("new", {"new-0": "m"})] == nominated(decided)
+
+
+def test_a_gang_that_has_what_it_was_promised_grows_after_those_that_have_not() -> None:
+    """One was promised a pod, another two GPUs; with its next pod the first would leave one."""
+    world = cluster(
+        [node("m", 4), node("n", 4)],
+        [queue("a", 4), queue("b", 4)],
+        [
+            gang("grows", "a", LOW, pods=4, minimum=1, on=("m", "m")),
+            gang("old", "b", LOW, pods=3, on=("n", "n", "m")),
+            gang("first", "b", LOW, pods=2, at=1),
+        ],
+    )
+    promised = {
+        "grows": Progress(nominated=True, places={"grows-2": "m"}),
+        "first": Progress(nominated=True, places={"first-0": "n", "first-1": "n"}),
+    }
+
+    decided = decide(replace(world, progress=promised))
+
+    assert {"grows-2", "first-0", "first-1"} == {each.pod for each in decided.binds}
