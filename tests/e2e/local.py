@@ -167,6 +167,11 @@ class Local(Served):
         )
         return [line.rstrip("\n").split(" ", 2)[2] for line in lines]
 
+    def endings(self, name: str) -> list[str]:
+        """How the tasks of a workflow that hold GPUs ended, as they say it themselves."""
+        said = (line.partition("] ")[2] for line in self.log(name))
+        return [each for each in said if each in ("told to end", "finished", "failed")]
+
     def processes(self, *names: str) -> list[Process]:
         """The processes of all tasks, or of those of some workflows, by their number."""
         wanted = {attempt for name in names for attempt in self._attempts(name)}

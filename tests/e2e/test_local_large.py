@@ -112,7 +112,7 @@ def test_scenario_167_an_elastic_gang_gives_back_only_what_it_can_spare(large: L
     assert ["RESCHEDULED"] * 5 == [
         attempts[0].status for attempts in large.tasks(low).values() if len(attempts) == 2
     ]
-    assert 5 == sum(line.endswith("told to end") for line in large.log(low))
+    large.until(lambda: ["told to end"] * 5 == large.endings(low), lambda: large.endings(low))
 
     large.finish(high)
     large.until(lambda: 15 == len(large.ready(low)), lambda: large.shown(low))

@@ -108,7 +108,8 @@ def test_scenarios_030_090_and_179_a_subpool_pauses_and_its_history_stays(divide
     divided.until(lambda: "ARCHIVED" == state(divided, "a"))
     assert "ARCHIVED" in refusal(divided, "team--a", 1, "LOW")
 
-    assert "[main] finished" in divided.done("workflow", "logs", runs)
+    assert "[main] " in divided.done("workflow", "logs", runs)
+    assert ["finished"] == divided.endings(runs)
     assert runs in divided.done("workflow", "list", "--pool", "team--a")
     divided.done("pool", "subpool", "create", "team", "a", "--quota", "12")
     divided.run("team--a", 12, "HIGH")

@@ -19,11 +19,13 @@ from bough.kube.failures import KubeNotFound
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import PODS
 from tests.e2e.local import FAIL, FINISH, Hosting, Local, Process
+from tests.kubernetes.bed.audit import read_audit
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.bed.objects import GPU, namespace, node
 from tests.kubernetes.rights import kubeconfig_of_bough
 
 _CODES = {FINISH: "0", FAIL: "7"}
+_ENDINGS = {"Succeeded": "finished", "Failed": "failed"}
 #: For a machine that is busy with other tests.
 PATIENCE_S = 180
 
@@ -59,6 +61,23 @@ class Clustered(Local):
             about = {"CUDA_VISIBLE_DEVICES": held, "name": pod["metadata"]["name"]}
             found.append(Process(hash(pod["metadata"]["uid"]), 0, attempt, about))
         return found
+
+    def endings(self, name: str) -> list[str]:
+        """How pods ended, by the log of the apiserver: those of the bed say nothing of it."""
+        of = set(self._attempts(name))
+        found: dict[str, str] = {}
+        for each in read_audit(self.bed.audit_log):
+            pod = each.answered
+            if each.namespace != self.namespace or pod.get("kind") != "Pod" or not _is_task(pod):
+                continue
+            attempt, phase = attempt_of(pod), pod["status"]["phase"]
+            if attempt not in of or not each.succeeded:
+                continue
+            if each.verb == "delete" and each.user != "kwok" and phase == "Running":
+                found.setdefault(attempt, "told to end")
+            elif phase in _ENDINGS:
+                found.setdefault(attempt, _ENDINGS[phase])
+        return [found[each] for each in sorted(found, key=lambda each: each.rpartition("/")[2])]
 
     def mains(self, *names: str) -> list[Process]:
         """Each pod is one."""

@@ -1,7 +1,4 @@
-"""Scenarios 163 to 180 of a hundred GPUs and of subpools, as they are told of processes, with pods.
-
-Those that read what a task wrote are left out: pods of the bed all write the same line.
-"""
+"""Scenarios 163 to 180 of a hundred GPUs and of subpools, told of pods instead of processes."""
 
 from __future__ import annotations
 
@@ -14,6 +11,8 @@ from tests.e2e.test_local_large import (  # noqa: F401 - told here once more
     test_scenario_163_guaranteed_work_takes_back_just_what_it_needs,
     test_scenario_166_idle_gpus_are_shared_by_weight,
     test_scenario_167_a_subpools_guarantee_is_reclaimed_from_a_whole_gang,
+    test_scenario_167_an_elastic_gang_gives_back_only_what_it_can_spare,
+    test_scenario_175_any_number_of_low_never_delays_what_is_guaranteed,
     test_scenarios_164_and_165_low_waits_and_normal_preempts_its_own_pools_low,
 )
 from tests.e2e.test_local_subpools import (  # noqa: F401 - told here once more
@@ -21,6 +20,7 @@ from tests.e2e.test_local_subpools import (  # noqa: F401 - told here once more
     test_scenario_176_who_comes_first_no_longer_gets_all,
     test_scenario_177_who_is_in_no_group_has_what_is_shared_and_low_beyond,
     test_scenario_180_the_full_life_of_a_subpool,
+    test_scenarios_030_090_and_179_a_subpool_pauses_and_its_history_stays,
     test_scenarios_080_081_and_178_quotas_shrink_and_subpools_drain_while_work_goes_on,
 )
 from tests.kubernetes.bed.cluster import Bed

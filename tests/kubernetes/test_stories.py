@@ -22,4 +22,5 @@ from tests.e2e.test_local_priorities import (  # noqa: F401 - told here once mor
     test_scenarios_143_and_173_only_low_is_warned_that_it_may_be_preempted,
     test_scenarios_144_to_146_the_queue_is_by_priority_then_by_time,
     test_scenarios_147_and_148_quota_counts_although_gpus_are_idle_but_not_for_low,
+    test_scenarios_149_and_150_what_is_preempted_is_queued_in_its_old_place,
 )
