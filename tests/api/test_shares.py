@@ -59,6 +59,22 @@ def test_low_shares_what_is_idle_as_the_policy_says(market: House, policy, expec
     assert expected == (running(market, thin), running(market, wide))
 
 
+def test_a_wait_names_the_shares_that_stand_against_it(market: House):
+    decide_by(market, "gangs: {share_idle_by: dominant_share}")
+    submit(market, "wide", 4, 2 * CORES, 3)
+    *_, waiting = submit(market, "thin", 1, 6 * CORES, 3)
+    market.settle()
+
+    (why,) = market.get(f"/api/workflow/{waiting}/why")["groups"]
+
+    # With it, all cores; the other has as many GPUs as two thirds.
+    shares = "the share of pool thin is 1, that of pool wide is 0.667"
+    assert why["message"].endswith(f"; it may take no more from pool wide: with it {shares}")
+    assert [("cpu", "1"), ("gpu", "0.667")] == [
+        (each["resource"], each["share"]) for each in why["certificate"]["shares"]
+    ]
+
+
 def test_queues_show_the_largest_share_where_it_decides(market: House):
     submit(market, "thin", 1, 6 * CORES, 2)
     market.settle()

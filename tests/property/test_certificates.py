@@ -167,7 +167,9 @@ def test_a_bound_on_plans_is_kept_and_told(snapshot: Snapshot):
 def test_every_eviction_has_a_certificate_with_its_inequality(snapshot: Snapshot, policy: Policy):
     decided = plan(snapshot, policy)
     for eviction in decided.evictions:
-        found = eviction_certificate(snapshot, policy, eviction.workload, decided)
+        found = eviction_certificate(
+            snapshot, policy, eviction.workload, decided, eviction=eviction
+        )
 
         assert found is not None
         assert (eviction.rule, eviction.level) == (found.rule, found.level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from bough.core.cycle.plan import plan
 from bough.core.explain.evictions import eviction_certificate
 from bough.model.admission import (
     AdmissionRules,
@@ -56,6 +57,20 @@ def test_surplus_is_said_to_be_beyond_the_minimum():
 
     assert 1 == len(found.pods)
     assert found.sentence.startswith("1 of its pods, beyond its minimum, ends for new")
+
+
+def test_each_part_of_a_gang_names_the_one_that_it_ends_for():
+    low = gang("low", 8, on="n0 n0 n0 n0 n1 n1 n1 n1", queue="blue", preemptible=True, minimum=4)
+    both = world(low, gang("new", 2), gang("newer", 2))
+    decided = plan(both, OSMO)
+
+    found = [
+        eviction_certificate(both, OSMO, "low", decided, eviction=each)
+        for each in decided.evictions
+    ]
+
+    assert ["new", "newer"] == [each.preemptor for each in decided.evictions]
+    assert ["new", "newer"] == [None if each is None else each.preemptor for each in found]
 
 
 def test_a_preemption_compares_priorities():

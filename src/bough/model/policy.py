@@ -152,7 +152,7 @@ class Policy(msgspec.Struct, frozen=True):
         """Whether the weights of nodes can decide about a gang."""
         if self.judging is Judging.TOGETHER:
             return bool(self.take_by_share) or self.orders_by_level
-        return gang.preemptible or self.gangs.line is LineOrder.BY_WEIGHT
+        return gang.preemptible or self.gangs.line is not LineOrder.GUARANTEED_FIRST
 
     @property
     def divides(self) -> bool:

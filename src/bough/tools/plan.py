@@ -77,7 +77,9 @@ def _starts(decided: Plan, queues: dict[str, str]) -> Iterator[PlannedStart]:
 
 def _evictions(scene: Scene, decided: Plan) -> Iterator[PlannedEviction]:
     for each in decided.evictions:
-        why = eviction_certificate(scene.snapshot, scene.policy, each.workload, decided)
+        why = eviction_certificate(
+            scene.snapshot, scene.policy, each.workload, decided, eviction=each
+        )
         level = each.level
         yield PlannedEviction(
             workload=each.workload,

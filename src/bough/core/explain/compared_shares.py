@@ -1,17 +1,25 @@
 """Which shares keep a gang from what it wants: the two sides of the tree that were compared.
 
 Either another gang had its turn first, as its side would have less; or what others borrow may not
-be taken, as the gang's own side would have more than theirs.
+be taken, as the gang's own side would have more than theirs. Gangs that are judged together are
+compared as things were when the cycle began, those that have turns as the cycle left them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import NamedTuple
 
 from bough.core.cycle.claim import Claim, counts_of
+from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.forest import Leaf
+from bough.core.cycle.offers import wants_of
+from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.explain.standings import share_of_side
+from bough.core.gang.demand import first_choice
+from bough.core.quota.share import Share
 from bough.model.admission import ReclaimWithinCohort
 from bough.model.certificate import NodeShare
 from bough.model.plan import Admit
@@ -38,7 +46,7 @@ def compared_shares(
     copy:  as it was when the cycle began; `admits`: what the cycle gave to others.
     """
     leaf = claim.leaf
-    if leaf is None or leaf.cycle:
+    if leaf is None or leaf.cycle or copy.policy.works_out_shares:
         return None
     amounts = _asked(copy, claim, leaf, what.flavor)
     if copy.policy.orders_by_level:
@@ -51,6 +59,69 @@ def compared_shares(
     if leaf.preemption.reclaim_within_cohort is ReclaimWithinCohort.NEVER:
         return None
     return _may_not_take(copy, claim, amounts, what)
+
+
+def compared_in_turn(cycle: Cycle, claim: Claim, flavor: str = "") -> Compared | None:
+    """The same where gangs have turns by shares that the cycle works out.
+
+    cycle:  as it ended; `flavor`: as which pod sets are counted. Only where the gang's side would
+    have as much as the other, or more.
+    """
+    copy = cycle.copy
+    policy = copy.policy
+    if not policy.works_out_shares or not policy.weighs(claim.gang):
+        return None
+    if claim.leaf is None or claim.leaf.cycle:
+        return None
+    started = _started(cycle)
+    queues = [each for each in sorted({*copy.running, *started}) if each != claim.queue]
+    found = (_sides(copy, claim.queue, each) for each in queues if copy.takes_gangs(each))
+    others = [sides for sides in found if sides is not None]
+    mark = copy.mark()
+    _count(copy, claim, flavor)
+    shares = [(share_of_side(copy, sides[1]), sides) for sides in others]
+    most = max(shares, key=lambda each: _weight_of(each[0]), default=None)
+    compared: Compared | None = None
+    if most is not None:
+        own, other = most[1]
+        if _weight_of(most[0]) <= _weight_of(share_of_side(copy, own)):
+            below = copy.ledgers.total.subtree(other)
+            firsts = [started[node.name] for node in below if node.name in started]
+            first = min(firsts, key=_standing).name if firsts else ""
+            compared = Compared(_told(copy, own), _told(copy, other), first)
+    copy.undo(mark)
+    return compared
+
+
+def _started(cycle: Cycle) -> dict[str, Claim]:
+    """By queue, the first gang that was served in a cycle."""
+    served = sorted((cycle.copy.claims[name] for name in cycle.outcome.served), key=_standing)
+    return {claim.queue: claim for claim in reversed(served)}
+
+
+def _standing(claim: Claim) -> Standing:
+    return claim.standing
+
+
+def _count(copy: WorkingCopy, claim: Claim, flavor: str) -> None:
+    """Count what a gang asks for, wherever its shares are reckoned from."""
+    if claim.counted and claim.leaf is not None:
+        copy.use(claim, _asked(copy, claim, claim.leaf, flavor))
+        return
+    offers = wants_of(copy, claim).offers
+    if not offers:
+        return
+    copy.ledgers.total.add_usage(claim.queue, offers[0].request)
+    if copy.dominant is not None:
+        pods = first_choice(offers[0].demand)
+        amounts = copy.dominant.amounts(claim.queue, pods, offers[0].choice)
+        copy.dominant.count(claim.queue, amounts, add=True)
+
+
+def _weight_of(share: Share) -> tuple[bool, Fraction]:
+    """What shares are compared by; the one beyond all numbers is the largest."""
+    weighted = share.weighted
+    return weighted is None, Fraction(0) if weighted is None else weighted
 
 
 def _went_first(copy: WorkingCopy, claim: Claim, amounts: Amounts, admit: Admit) -> Compared | None:
@@ -140,5 +211,5 @@ def _requests(claim: Claim) -> Iterator[tuple[str, int]]:
 
 
 def _told(copy: WorkingCopy, node: TreeNode) -> NodeShare:
-    share = copy.shares.of(node)
+    share = share_of_side(copy, node)
     return NodeShare(node, share.text, str(share.weight), share.resource)

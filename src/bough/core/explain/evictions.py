@@ -17,6 +17,7 @@ from bough.core.cycle.plan import plan
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.sentences import say_excess, say_shares
+from bough.core.explain.standings import share_of_side
 from bough.model.certificate import EvictionCertificate, Excess, NodeShare
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import Policy
@@ -34,10 +35,17 @@ def eviction_certificate(
     workload: str,
     decided: Plan | None = None,
     words: Words = OBJECT_WORDS,
+    *,
+    eviction: Eviction | None = None,
 ) -> EvictionCertificate | None:
-    """Why a plan, the one for this snapshot, ends a workload; `None` where it does not."""
+    """Why a plan, the one for this snapshot, ends a workload; `None` where it does not.
+
+    eviction:  which one, where parts of a gang end for several others; else the first.
+    """
     decided = plan(snapshot, policy) if decided is None else decided
-    eviction = next((each for each in decided.evictions if each.workload == workload), None)
+    eviction = eviction or next(
+        (each for each in decided.evictions if each.workload == workload), None
+    )
     if eviction is None:
         return None
     copy = Memo().refresh(snapshot, policy)
@@ -162,8 +170,6 @@ def _shares(copy: WorkingCopy, eviction: Eviction) -> tuple[NodeShare, ...]:
     """What was compared where shares decided, as it was when the cycle began."""
     if eviction.rule is not EvictionRule.FAIR_SHARE or eviction.preemptor is None:
         return ()
-    if copy.policy.divides:
-        return ()
     found: list[NodeShare] = []
     for name in (eviction.workload, eviction.preemptor):
         path = copy.path(copy.claims[name].queue)
@@ -172,7 +178,7 @@ def _shares(copy: WorkingCopy, eviction: Eviction) -> tuple[NodeShare, ...]:
             if above == eviction.level:
                 break
             node = above
-        share = copy.shares.of(node)
+        share = share_of_side(copy, node)
         found.append(NodeShare(node, share.text, str(share.weight), share.resource))
     return tuple(found)
 
@@ -200,8 +206,6 @@ def _say(certificate: EvictionCertificate, words: Words) -> str:
             excess = "; ".join(say_excess(each, words) for each in certificate.excesses[:1])
             because = f": {excess}" if excess else ""
             return f"{gone} {cause}, which reclaims at {words.node(certificate.level)}{because}"
-        case EvictionRule.FAIR_SHARE if not certificate.shares:
-            return f"{gone} {cause}, which stays within its fair share; it has more than its own"
         case EvictionRule.FAIR_SHARE:
             return f"{gone} {cause}, which has less: {say_shares(certificate.shares, words)}"
         case EvictionRule.MOVE:

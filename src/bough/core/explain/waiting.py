@@ -12,7 +12,7 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.offers import Offer, wants_of
 from bough.core.cycle.waits import Waits
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.explain.compared_shares import compared_shares
+from bough.core.explain.compared_shares import compared_in_turn, compared_shares
 from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.holders import Holders
 from bough.core.explain.sentences import (
@@ -114,7 +114,10 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
         return begun
     holders = Holders(copy, copy.claims[claim.name], {what: refusal.requested})
     before = played.before
-    compared = compared_shares(before, before.claims[claim.name], what, played.cycle.outcome.admits)
+    admits = played.cycle.outcome.admits
+    compared = compared_in_turn(played.cycle, claim, what.flavor) or compared_shares(
+        before, before.claims[claim.name], what, admits
+    )
     sentence = say_refusal(refusal, Ledger.TOTAL, played.words)
     if compared is not None:
         sentence += f"; {say_compared(compared.own, compared.other, compared.first, played.words)}"
@@ -143,11 +146,15 @@ def _over_quota(played: Played, claim: Claim, wait: Wait) -> Certificate:
     kept_for = tuple(name for name in _kept_for(cycle, claim) if copy.claims[name].queue in below)
     if kept_for:
         sentence += f"; some is kept for {name_some(kept_for)}, ahead of it"
+    compared = None if ledger is Ledger.GUARANTEED else compared_in_turn(cycle, claim)
+    if compared is not None:
+        sentence += f"; {say_compared(compared.own, compared.other, compared.first, words)}"
     holders = Holders(copy, claim, {what: refusal.requested}).below(
         refusal.node, what, guaranteed=ledger is Ledger.GUARANTEED
     )
     return replace(
         begin(claim, Verdict.WAITS, sentence, str(wait.reason)),
+        shares=() if compared is None else (compared.own, compared.other),
         refusal=refusal,
         ledger=ledger,
         options=_options(copy, claim),
@@ -186,8 +193,12 @@ def _no_place(played: Played, claim: Claim, wait: Wait) -> Certificate:
         kept_for = _kept_for(cycle, claim)
         sentence = _say_kept(kept_for) if kept_for else wait.say(played.words)
     missing = _missing(why)
+    compared = None if missing is None else compared_in_turn(cycle, claim)
+    if compared is not None:
+        sentence += f"; {say_compared(compared.own, compared.other, compared.first, played.words)}"
     return replace(
         begin(claim, Verdict.WAITS, sentence, str(wait.reason)),
+        shares=() if compared is None else (compared.own, compared.other),
         lacks=why.lacks,
         short=why.short,
         unresolved=unresolved,
