@@ -57,6 +57,24 @@ MUTATIONS = (
         "tests/unit/test_quota_tree.py",
     ),
     Mutation(
+        "archive: what still holds a node is moved",
+        "        ~left.exists(),\n",
+        "",
+        "tests/store/test_archive.py",
+    ),
+    Mutation(
+        "archive: the GPU time of what is archived is forgotten",
+        "        (ARCHIVED_STRETCHES, ARCHIVE, archived),\n",
+        "",
+        "tests/store/test_archive.py",
+    ),
+    Mutation(
+        "archive: what is not over is dropped",
+        "        for each in past:\n            _check_over(each)\n",
+        "",
+        "tests/store/test_archive.py",
+    ),
+    Mutation(
         "fair shares: what gave way takes back",
         "frozenset(self.progress(name).gave_way_to) if self.policy.gives_way_once else _NONE",
         "_NONE",
@@ -112,7 +130,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the permission to cancel a workflow is not checked",
-        "    authorise(actor, action, resource_of(found or workflow.pool), site.role_names)\n",
+        "    authorise(actor, action, resource_of(found or pool), site.role_names)\n",
         "",
         "tests/store/test_scenarios_access.py -k 133",
     ),

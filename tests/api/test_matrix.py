@@ -123,6 +123,8 @@ LEAST = {
         POST /api/node/{node}/uncordon
         GET /api/queues
         PATCH /api/resources/{node}
+        GET /api/history
+        POST /api/history/drop
         GET /metrics
     """,
 }

@@ -280,6 +280,8 @@ def _configs(tour: Tour, house: House) -> None:
     tour.ask("GET", "/api/configs/diff", diff)
     tour.ask("POST", "/api/configs/history/rollback", body={"config_type": "POOL", "revision": 5})
     tour.ask("GET", "/api/audit")
+    tour.ask("GET", "/api/history", "?until=1d")
+    tour.ask("POST", "/api/history/drop", body={"workflows": []})
     house.engine.stopping.set()
     tour.ask("GET", "/api/events", "?after=0")
     house.engine.stopping.clear()

@@ -21,6 +21,7 @@ NAMES = (
     "kubernetes",
     "workflows",
     "usage",
+    "history",
 )
 
 

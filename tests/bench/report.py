@@ -1,4 +1,4 @@
-"""Measuring and printing for the benchmarks."""
+"""Measuring and printing for the benchmarks, and all figures that have a goal as a table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,44 @@ import gc
 import time
 from collections.abc import Callable
 
+import msgspec
+
+
+class Goal(msgspec.Struct, frozen=True):
+    """A figure that has a goal."""
+
+    benchmark: str
+    what: str
+    figure: str
+    goal: str
+    met: bool
+
 
 class Report:
-    """Prints one benchmark's lines as they are measured."""
+    """Prints one benchmark's lines as they are measured, and keeps the figures with a goal."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, quick: bool = False) -> None:
+        self.name = name
+        #: Measure less, so that all benchmarks together take some minutes.
+        self.quick = quick
+        self.goals: list[Goal] = []
         print(f"\n== {name} ==", flush=True)
 
     def line(self, text: str) -> None:
         print(f"  {text}", flush=True)
 
     def target(self, text: str, *, met: bool) -> None:
-        """A figure that has a target; the run itself never fails by it."""
-        print(f"  {text}  [{'met' if met else 'MISSED'}]", flush=True)
+        """A sentence with a figure and its goal; the run itself never fails by it."""
+        self._keep(Goal(self.name, text.strip(), "", "", met), text)
+
+    def goal(self, what: str, figure: str, goal: str, *, met: bool) -> None:
+        """A figure and its goal, told apart."""
+        found = Goal(self.name, what.strip(), figure, goal, met)
+        self._keep(found, f"{what}: {figure} ({goal})")
+
+    def _keep(self, goal: Goal, text: str) -> None:
+        self.goals.append(goal)
+        print(f"  {text}  [{'met' if goal.met else 'MISSED'}]", flush=True)
 
 
 def cpu_seconds(work: Callable[[], object], *, repeat: int = 3) -> float:

@@ -18,7 +18,17 @@ from bough.control.workflows.moving import move_workflow
 from bough.errors import BoughError, Conflict, Invalid
 from tests.store.locks import watching
 from tests.store.racers import at_once
-from tests.store.usecases import Bell, Store, node_cordon, policy, pools, profiles, query, settings
+from tests.store.usecases import (
+    Bell,
+    Store,
+    history_export,
+    node_cordon,
+    policy,
+    pools,
+    profiles,
+    query,
+    settings,
+)
 from tests.store.world import World, big_node
 
 pytestmark = pytest.mark.postgresql
@@ -125,5 +135,12 @@ def test_every_writer_locks_in_the_order_that_is_written_down(crowded):
         team.backend.offer((big_node(25, "node-9"),))
         team.time.pass_minutes(10)
         team.settle()
+        settings.patch_workflow_settings(site, admin, {"archive_after": "1d"})
+        team.time.pass_minutes(10 * 24 * 60)
+        team.settle()
+        page = history_export.read_page(site, admin, team.time.ms, None, 100)
+        history_export.drop(site, admin, [each["workflow"]["uuid"] for each in page.workflows])
+        pools.rename_pool(site, admin, "another", "other")
     assert {"pools", "the version", "nodes", "workflows", "task_groups"} <= watch.locked
+    assert {"workflow_specs", "archived_workflows"} <= watch.locked
     assert [] == sorted(set(watch.faults))

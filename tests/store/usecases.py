@@ -22,7 +22,7 @@ from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.site import Site
 from bough.control.startup import start
-from bough.control.workflows import observations, query, task_list
+from bough.control.workflows import archive, history_export, observations, query, task_list
 from bough.control.workflows.query import get_workflow
 from bough.control.workflows.submission import SubmitMode, restart, submit
 from bough.server.pool_documents import show_pool
@@ -50,12 +50,14 @@ __all__ = [
     "VirtualBackend",
     "Written",
     "access",
+    "archive",
     "authenticate",
     "cohorts",
     "credentials",
     "get_usage",
     "get_workflow",
     "history",
+    "history_export",
     "new_explainer",
     "node_cordon",
     "node_list",

@@ -139,6 +139,7 @@ CALLS = [
     (lambda c: c.users.create("ann"), "POST", "/api/auth/user"),
     (lambda c: c.users.update("ann", add=["r"]), "PATCH", "/api/auth/user/ann"),
     (lambda c: c.users.delete("ann"), "DELETE", "/api/auth/user/ann"),
+    (lambda c: c.history.page("1d"), "GET", "/api/history"),
     (lambda c: c.health(), "GET", "/health"),
 ]
 

@@ -12,6 +12,7 @@ from them as well.
     nodes        nodes, backends and GPU-hours
     people       users, roles, tokens, credentials, the profile, logging in
     configs      configuration as it is sent; settings, policy, history and audit
+    history      finished workflows to be kept elsewhere, and the file of an export
     system       version, health, key and events
     file_answers answers of the commands that read files and need no server
     quota_answers answers of `bough quota`, one of these commands

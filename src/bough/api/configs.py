@@ -45,6 +45,8 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
     termination_grace: str
     default_exec_timeout: str
     default_queue_timeout: str
+    #: `null`: nothing is archived.
+    archive_after: str | None = None
 
 
 class PatchPolicy(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -243,3 +243,5 @@ class WorkflowDocument(msgspec.Struct, frozen=True):
     app_owner: str | None = None
     app_name: str | None = None
     app_version: str | None = None
+    #: Since when it is in the archive.
+    archive_time: str | None = None

@@ -70,6 +70,7 @@ SECTIONS = {
         "admin": ("admin", "Repairs on the server's own machine."),
         "backup": ("backup", "Write a server's database to a new FILE."),
         "restore": ("backup", "Fill a server's database from a backup FILE."),
+        "history": ("history", "Finished workflows in a file, for administrators."),
         "config": ("config", "Configuration: show, change, compare, roll back."),
         "user": ("user", "Users and their roles, for administrators."),
         "token": ("token", "Personal access tokens."),

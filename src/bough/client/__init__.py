@@ -9,6 +9,7 @@ Answers are types of `bough.api`; errors are those of `bough.errors`.
 
     client       the client, with one attribute for each subject
     pools, nodes, workflows, people, configs   the subjects
+    history      finished workflows, into a file
     downloads    results of tasks, into a folder
     transport    requests, answers and streams, tried again where that is safe
     connection   HTTP/1.1 over a socket

@@ -15,6 +15,7 @@ from bough.client.transport import Transport
 if TYPE_CHECKING:
     from bough.api.nodes import UsageReport
     from bough.client.configs import Audit, Configs
+    from bough.client.history import History
     from bough.client.nodes import NodeResources, Nodes
     from bough.client.people import Credentials, OwnProfile, Tokens, Users
     from bough.client.pools import Cohorts, Pools, Queues, Subpools
@@ -128,6 +129,13 @@ class Client:
         from bough.client.configs import Audit  # noqa: PLC0415
 
         return Audit(self._transport)
+
+    @cached_property
+    def history(self) -> History:
+        """Finished workflows, to be kept elsewhere."""
+        from bough.client.history import History  # noqa: PLC0415
+
+        return History(self._transport)
 
     @cached_property
     def profile(self) -> OwnProfile:

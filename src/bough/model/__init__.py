@@ -31,6 +31,7 @@ As people write it
 What a server keeps
 
 - workflow: workflows, groups and tasks
+- past: finished workflows, everything about each in one value
 - task_template: what a task is made of where it runs
 - transitions: the statuses of tasks, groups and workflows
 - pool: pools and what is configured for them

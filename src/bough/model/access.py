@@ -51,6 +51,9 @@ class Action(StrEnum):
     EVENT_READ = "events:Read"
     AUDIT_READ = "audit:Read"
     METRICS_READ = "metrics:Read"
+    #: Finished workflows of all pools, to be kept elsewhere.
+    HISTORY_READ = "history:Read"
+    HISTORY_DROP = "history:Drop"
     #: Open to all, also without authentication.
     SYSTEM_VERSION = "system:Version"
     SYSTEM_HEALTH = "system:Health"

@@ -42,5 +42,7 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     vanished_node: VanishedNode = VanishedNode.RESCHEDULE
     default_exec_timeout_s: int = 60 * DAY_S
     default_queue_timeout_s: int = 60 * DAY_S
+    #: How long after their end workflows are archived; `None`: never.
+    archive_after_s: int | None = None
     #: The exit actions of tasks for which neither the task nor the pool says otherwise.
     default_exit_actions: dict[str, str] = msgspec.field(default_factory=_default_exit_actions)

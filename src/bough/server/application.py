@@ -21,6 +21,7 @@ from bough.server.permissions import Permit, admit, permit_of
 from bough.server.routes import (
     cohorts,
     configs,
+    history,
     nodes,
     people,
     personal,
@@ -45,6 +46,7 @@ DECLARED = tuple(
     for module in (
         cohorts,
         configs,
+        history,
         nodes,
         people,
         personal,

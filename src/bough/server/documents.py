@@ -115,6 +115,7 @@ def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowD
         priority=workflow.priority,
         labels=workflow.labels,
         warnings=list(workflow.warnings),
+        archive_time=time_text(view.archived_ms),
     )
 
 

@@ -21,6 +21,7 @@ Named queries, functions that take a connection and return model types:
 - submissions: all rows of a submission, in few statements
 - tasks: groups and tasks, in bulk
 - waits: why groups wait, once for each cause
+- archive: finished workflows, one row each
 - task_search: tasks with their workflows, filtered
 - records: audit, history, events, the outbox
 - settings: settings, and the counters of versions
@@ -29,8 +30,8 @@ Data enters through `Store.write` and leaves through `Store.read`; both give a c
 
 Rows are locked in one order: cohorts, pools, monitors, the counter of rights, people, settings,
 counters of revisions, the version, backends, nodes, counters of names, workflows, their groups and
-tasks; rows of one kind by name or uuid. docs/contributing/database.md has the reasons, and what is
-done where PostgreSQL still gives a transaction up.
+tasks, the archive; rows of one kind by name or uuid. docs/contributing/database.md has the
+reasons, and what is done where PostgreSQL still gives a transaction up.
 """
 
 from __future__ import annotations

@@ -126,6 +126,8 @@ WORKFLOWS = sa.Table(
     sa.Index("workflows_pool_submitted", "pool", "submitted_ms", "number", "uuid"),
     sa.Index("workflows_status_submitted", "status", "submitted_ms", "number", "uuid"),
     sa.Index("workflows_user", "submitted_by", "status"),
+    #: The order in which they are archived and exported.
+    sa.Index("workflows_ended", "ended_ms", "uuid"),
 )
 
 #: Apart from the record, as they may be large and are seldom read.
@@ -200,6 +202,38 @@ TASKS = sa.Table(
     sa.Index("tasks_group", "group_uuid"),
     #: All that usage is counted by, so that the rows themselves need not be read.
     sa.Index("tasks_ended", "ended_ms", "workflow_uuid", "scheduled_ms", "growth", "gpus"),
+)
+
+#: Finished workflows that are out of the way: no list and no cycle looks here.
+ARCHIVE = sa.Table(
+    "archived_workflows",
+    METADATA,
+    sa.Column("uuid", sa.Text, primary_key=True),
+    sa.Column("workflow_id", sa.Text, nullable=False, unique=True),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("submitted_by", sa.Text, nullable=False),
+    sa.Column("priority", sa.Text, nullable=False),
+    sa.Column("submitted_ms", BIG, nullable=False),
+    sa.Column("ended_ms", BIG, nullable=False),
+    sa.Column("archived_ms", BIG, nullable=False),
+    #: All of it, as JSON; nothing where it was exported and dropped.
+    sa.Column("document", sa.Text),
+    sa.Index("archived_workflows_ended", "ended_ms", "uuid"),
+    sa.Index("archived_workflows_pool", "pool"),
+)
+
+#: What archived attempts held: all that usage is counted by.
+ARCHIVED_STRETCHES = sa.Table(
+    "archived_stretches",
+    METADATA,
+    sa.Column("workflow_uuid", sa.Text, sa.ForeignKey("archived_workflows.uuid"), primary_key=True),
+    sa.Column("scheduled_ms", BIG, primary_key=True, autoincrement=False),
+    sa.Column("ended_ms", BIG, primary_key=True, autoincrement=False),
+    sa.Column("growth", sa.Boolean, primary_key=True),
+    sa.Column("gpus", BIG, nullable=False),
+    sa.Index(
+        "archived_stretches_ended", "ended_ms", "workflow_uuid", "scheduled_ms", "growth", "gpus"
+    ),
 )
 
 USERS = sa.Table(

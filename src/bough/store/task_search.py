@@ -18,7 +18,7 @@ from bough.model.workflow import (
     WorkflowStatus,
 )
 from bough.store.rows import read_all
-from bough.store.schema import BIG, GROUPS, TASKS, WORKFLOWS
+from bough.store.schema import ARCHIVE, ARCHIVED_STRETCHES, BIG, GROUPS, TASKS, WORKFLOWS
 
 
 class TaskFilter(msgspec.Struct, frozen=True):
@@ -158,33 +158,45 @@ def list_stretches(connection: sa.Connection, since_ms: int, until_ms: int) -> l
     What still has them counts up to the end of the time. Attempts of one workflow that had theirs
     from the same moment to the same moment are one, so a gang is mostly a few rows and not many.
     """
-    # Two queries, each with an index that has everything this needs of an ended attempt.
-    over = TASKS.c.ended_ms > since_ms
+    # Each by an index that has everything this needs of an ended attempt.
     still = TASKS.c.status.in_([status.value for status in HOLDING])
+    archived = ARCHIVED_STRETCHES.c.ended_ms > since_ms
     found: list[Stretch] = []
-    for condition in (over, still):
-        held = (
-            sa.select(*_SAME, sa.func.sum(TASKS.c.gpus).label("gpus"))
-            .where(TASKS.c.gpus > 0, TASKS.c.scheduled_ms < until_ms, condition)
-            .group_by(*_SAME)
-            .subquery()
-        )
-        guaranteed = sa.and_(WORKFLOWS.c.priority != Priority.LOW.value, held.c.growth.is_(False))
-        query = sa.select(
-            WORKFLOWS.c.pool,
-            WORKFLOWS.c.submitted_by,
-            sa.cast(held.c.gpus, BIG),
-            guaranteed,
-            WORKFLOWS.c.submitted_ms,
-            held.c.scheduled_ms,
-            sa.func.coalesce(held.c.ended_ms, until_ms),
-            WORKFLOWS.c.uuid,
-        ).join(WORKFLOWS, WORKFLOWS.c.uuid == held.c.workflow_uuid)
+    for held, workflows, condition in (
+        (TASKS, WORKFLOWS, TASKS.c.ended_ms > since_ms),
+        (TASKS, WORKFLOWS, still),
+        (ARCHIVED_STRETCHES, ARCHIVE, archived),
+    ):
+        query = _stretches(held, workflows, condition, until_ms)
         # As the database has them: a row object for each of very many takes its time.
         cursor: Any = connection.execute(query).cursor
         found += map(Stretch._make, cursor.fetchall())
     return found
 
 
+def _stretches(
+    attempts: sa.Table, workflows: sa.Table, condition: sa.ColumnElement[bool], until_ms: int
+) -> sa.Select[Any, Any, int, bool, Any, Any, Any, Any]:
+    """What attempts held, with what is needed of their workflows."""
+    same = [attempts.c[name] for name in _SAME]
+    held = (
+        sa.select(*same, sa.func.sum(attempts.c.gpus).label("gpus"))
+        .where(attempts.c.gpus > 0, attempts.c.scheduled_ms < until_ms, condition)
+        .group_by(*same)
+        .subquery()
+    )
+    guaranteed = sa.and_(workflows.c.priority != Priority.LOW.value, held.c.growth.is_(False))
+    return sa.select(
+        workflows.c.pool,
+        workflows.c.submitted_by,
+        sa.cast(held.c.gpus, BIG),
+        guaranteed,
+        workflows.c.submitted_ms,
+        held.c.scheduled_ms,
+        sa.func.coalesce(held.c.ended_ms, until_ms),
+        workflows.c.uuid,
+    ).join(workflows, workflows.c.uuid == held.c.workflow_uuid)
+
+
 #: What is the same of attempts that count as one.
-_SAME = (TASKS.c.ended_ms, TASKS.c.workflow_uuid, TASKS.c.scheduled_ms, TASKS.c.growth)
+_SAME = ("ended_ms", "workflow_uuid", "scheduled_ms", "growth")

@@ -94,6 +94,7 @@ def _query(answer: WorkflowDocument, verbose: bool) -> list[str]:
         ("Pool", answer.pool),
         ("Priority", answer.priority),
         ("Submitted", show_time(answer.submit_time)),
+        *((("Archived", show_time(answer.archive_time)),) if answer.archive_time else ()),
         *((("Labels", answer.labels),) if answer.labels else ()),
         ("Overview", answer.overview),
     ]

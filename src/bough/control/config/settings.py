@@ -17,7 +17,7 @@ from bough.errors import Invalid
 from bough.model.access import Action, Actor
 from bough.model.pool import Json
 from bough.model.record import ConfigType
-from bough.model.settings import WorkflowSettings
+from bough.model.settings import DAY_S, WorkflowSettings
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 from bough.store.rows import convert
@@ -88,6 +88,9 @@ def settings_answer(found: WorkflowSettings) -> SettingsAnswer:
         termination_grace=duration_text(found.termination_grace_s),
         default_exec_timeout=duration_text(found.default_exec_timeout_s),
         default_queue_timeout=duration_text(found.default_queue_timeout_s),
+        archive_after=(
+            None if found.archive_after_s is None else duration_text(found.archive_after_s)
+        ),
     )
 
 
@@ -104,7 +107,9 @@ def _changed(settings: WorkflowSettings, changes: Json) -> WorkflowSettings:
         raise Invalid("Workflow configuration: expected an object with the fields to change.")
     values: dict[str, Any] = msgspec.to_builtins(settings)
     for key, value in changes.items():
-        if key in _DURATIONS:
+        if key == "archive_after" and value is None:
+            values["archive_after_s"] = None
+        elif key in _DURATIONS:
             values[_DURATIONS[key]] = read_duration_s(f"Workflow configuration: {key}", value)
         elif key in values and key not in _DURATIONS.values():
             values[key] = value
@@ -121,6 +126,11 @@ def _changed(settings: WorkflowSettings, changes: Json) -> WorkflowSettings:
 def _check(settings: WorkflowSettings) -> None:
     if settings.subpool_drain_check_interval_s < 1:
         raise Invalid("Workflow configuration: subpool_drain_check_interval must be at least 1s.")
+    if settings.archive_after_s is not None and settings.archive_after_s < DAY_S:
+        raise Invalid(
+            "Workflow configuration: archive_after must be at least 1d, not "
+            f"{duration_text(settings.archive_after_s)}."
+        )
     for name in (
         "max_num_tasks",
         "max_num_workflows_per_user",

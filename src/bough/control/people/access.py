@@ -32,6 +32,7 @@ from bough.model.access import (
 )
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool
+from bough.store import archive as archive_store
 from bough.store import people, pools
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
@@ -117,10 +118,11 @@ def resource_of_workflow(site: Site, name: str) -> str | None:
     """The pool of the workflow of an identifier or a uuid."""
     with site.store.read() as connection:
         workflow = workflow_store.find(connection, name)
-        if workflow is None:
+        kept = workflow or archive_store.find(connection, name)
+        if kept is None:
             return None
-        found = pool_store.find(connection, workflow.pool)
-    return resource_of(found or workflow.pool)
+        found = pool_store.find(connection, kept.pool)
+    return resource_of(found or kept.pool)
 
 
 def require_pool(connection: sa.Connection, name: str) -> Pool | Subpool:

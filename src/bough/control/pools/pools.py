@@ -28,6 +28,7 @@ from bough.model.names import SHARED, QueueName, pool_name_fault, queue_name_fau
 from bough.model.pool import BackendRecord, Json, Pool, PoolStatus
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import Subpool
+from bough.store import archive as archive_store
 from bough.store import nodes as node_store
 from bough.store import people as people_store
 from bough.store import pools as pool_store
@@ -150,6 +151,7 @@ def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note =
         workflow_store.move(connection, name, new_name)
         task_store.move_queue(connection, site.leaf_queue(name), site.leaf_queue(new_name))
         task_store.move_queue(connection, site.pool_queue(name), site.pool_queue(new_name))
+        archive_store.move(connection, name, new_name)
     site.wake()
     return renamed
 
@@ -173,6 +175,7 @@ def delete_pool(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> bo
         setting_store.raise_version(connection)
         # A later pool of that name is another one, and its users may not read these.
         workflow_store.move(connection, name, f"{name} (deleted)")
+        archive_store.move(connection, name, f"{name} (deleted)")
     site.wake()
     return True
 

@@ -20,6 +20,7 @@ from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
 from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.machines import MachineWatch, OtherMachines
 from bough.control.site import Site
+from bough.control.workflows.archive import Archiver
 from bough.errors import BoughError, NotLeading
 from bough.model.backend import Backend
 from bough.model.cluster import Resources
@@ -100,6 +101,7 @@ class Scheduler:
         #: The last plan, if it changed nothing; and when it was made.
         self._idle: CycleResult | None = None
         self._planned_ms = 0
+        self._archiver = Archiver(site)
 
     def run(
         self,
@@ -157,6 +159,9 @@ class Scheduler:
             # What starts or ends at once is seen at once.
             for watch in self._watches:
                 watch.observe()
+        if leads:
+            # The last: whatever starts or ends does not wait for it.
+            self._archiver.work()
         return msgspec.structs.replace(done, told=told, archived=tuple(archived))
 
     def _recover(self, error: Exception) -> None:

@@ -21,6 +21,8 @@ Changing:
 - lifecycle: what follows when an attempt ends; pure
 - observations: what backends saw of attempts, and what follows
 - moving: waiting work to another pool or priority
+- archive: finished workflows into the archive, part by part, and found there
+- history_export: finished workflows page by page for a file, and dropped
 
 Showing:
 

@@ -17,6 +17,7 @@ from bough.control.recording import audit, happen
 from bough.control.site import Site
 from bough.control.workflows import admission
 from bough.control.workflows.admission import TargetPool
+from bough.control.workflows.archive import missing
 from bough.control.workflows.lifecycle import limit_of
 from bough.control.workflows.new_records import cut_timeouts
 from bough.control.workflows.target import enter, find_target, hold_setup
@@ -61,7 +62,7 @@ def _require(site: Site, connection: sa.Connection, actor: Actor, name: str) -> 
     authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
     workflow = workflow_store.find(connection, name)
     if workflow is None:
-        raise NotFound(f"Workflow {name} not found.")
+        raise missing(connection, name)
     found = pool_store.find(connection, workflow.pool)
     resource = resource_of(found or workflow.pool)
     authorise(actor, Action.WORKFLOW_UPDATE, resource, site.role_names)

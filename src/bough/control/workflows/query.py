@@ -15,6 +15,7 @@ from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import offline_reason
 from bough.control.recording import audit
 from bough.control.site import Site
+from bough.control.workflows.archive import Archived, missing, read_archived
 from bough.control.workflows.lifecycle import CANCEL
 from bough.control.workflows.load_changes import open_change, write_changes
 from bough.control.workflows.preemptions import PreemptionRecord, read_preemptions
@@ -63,6 +64,8 @@ class WorkflowView(msgspec.Struct, frozen=True):
     tasks: dict[str, tuple[Task, ...]]
     #: By group, in order: when it had to end for others.
     preemptions: dict[str, tuple[PreemptionRecord, ...]] = {}
+    #: Since when it is in the archive.
+    archived_ms: int | None = None
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -93,18 +96,24 @@ def get_workflow(
 ) -> WorkflowView:
     """One workflow with its groups and tasks; earlier attempts only if they are asked for."""
     with site.store.read() as connection:
-        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
-        groups = task_store.groups_of(connection, (workflow.uuid,))
-        tasks = task_store.tasks_of(connection, (workflow.uuid,))
+        workflow, archived = _look(site, connection, actor, name)
+        if archived is None:
+            groups = task_store.groups_of(connection, (workflow.uuid,))
+            tasks = task_store.tasks_of(connection, (workflow.uuid,))
+        else:
+            groups, tasks = list(archived.past.groups), list(archived.past.tasks)
         preempted = read_preemptions(connection, workflow, tasks)
     shown = {group.name: _tasks(group, tasks, every_attempt=every_attempt) for group in groups}
-    return WorkflowView(workflow, tuple(groups), shown, preempted)
+    archived_ms = None if archived is None else archived.at_ms
+    return WorkflowView(workflow, tuple(groups), shown, preempted, archived_ms)
 
 
 def get_spec(site: Site, actor: Actor, name: str, *, template: bool = False) -> str:
     """The spec as it was submitted, rendered or before that."""
     with site.store.read() as connection:
-        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
+        workflow, archived = _look(site, connection, actor, name)
+        if archived is not None:
+            return (archived.past.template if template else None) or archived.past.spec
         text = workflow_store.spec_text(connection, workflow.uuid, template=template)
         return text or workflow_store.spec_text(connection, workflow.uuid) or ""
 
@@ -112,14 +121,14 @@ def get_spec(site: Site, actor: Actor, name: str, *, template: bool = False) -> 
 def get_events(site: Site, actor: Actor, name: str, after: int = 0) -> list[StoredEvent]:
     """What happened to a workflow, in order."""
     with site.store.read() as connection:
-        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
+        workflow, _ = _look(site, connection, actor, name)
         return record_store.events_after(connection, after, subject=workflow.workflow_id)
 
 
 def why(site: Site, actor: Actor, name: str) -> list[Why]:
     """Why each waiting group waits."""
     with site.store.read() as connection:
-        workflow = _require(site, connection, actor, name, Action.WORKFLOW_READ)
+        workflow, _ = _look(site, connection, actor, name)
         return reasons_of(task_store.groups_of(connection, (workflow.uuid,)))
 
 
@@ -237,14 +246,37 @@ def list_tags(site: Site, actor: Actor) -> list[str]:
 def _require(
     site: Site, connection: sa.Connection, actor: Actor, name: str, action: Action
 ) -> Workflow:
-    """Find a workflow; an actor who may not list workflows does not learn whether it exists."""
+    """Find a workflow that can be changed.
+
+    An actor who may not list workflows does not learn whether it exists.
+    """
     authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
     workflow = workflow_store.find(connection, name)
     if workflow is None:
-        raise NotFound(f"Workflow {name} not found.")
-    found = pool_store.find(connection, workflow.pool)
-    authorise(actor, action, resource_of(found or workflow.pool), site.role_names)
+        raise missing(connection, name)
+    _authorise(site, connection, actor, action, workflow.pool)
     return workflow
+
+
+def _look(
+    site: Site, connection: sa.Connection, actor: Actor, name: str
+) -> tuple[Workflow, Archived | None]:
+    """Find a workflow that can be read, and how it is archived, if it is."""
+    authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
+    workflow = workflow_store.find(connection, name)
+    archived = None
+    if workflow is None:
+        archived = read_archived(connection, name)
+        workflow = archived.past.workflow
+    _authorise(site, connection, actor, Action.WORKFLOW_READ, workflow.pool)
+    return workflow, archived
+
+
+def _authorise(
+    site: Site, connection: sa.Connection, actor: Actor, action: Action, pool: str
+) -> None:
+    found = pool_store.find(connection, pool)
+    authorise(actor, action, resource_of(found or pool), site.role_names)
 
 
 def _one_line(message: str) -> str:

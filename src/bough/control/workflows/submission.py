@@ -19,12 +19,13 @@ from bough.control.site import Site
 from bough.control.workflows import admission
 from bough.control.workflows.abilities import check_abilities
 from bough.control.workflows.admission import TargetPool
+from bough.control.workflows.archive import missing
 from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.read_submission import check_uses
 from bough.control.workflows.specs import image_warnings, store_warnings
 from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.control.workflows.target import authorise_target, draw_number, enter
-from bough.errors import Conflict, Invalid, NotFound, Refused, Unavailable
+from bough.errors import Conflict, Invalid, Refused, Unavailable
 from bough.model.access import Action, Actor
 from bough.model.pool import DefaultLimits, PoolStatus
 from bough.model.record import EventKind, StoredEvent
@@ -230,7 +231,7 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
     with site.store.read() as connection:
         workflow = workflow_store.find(connection, workflow_id)
         if workflow is None:
-            raise NotFound(f"Workflow {workflow_id} not found.")
+            raise missing(connection, workflow_id)
         found = pool_store.find(connection, workflow.pool)
         resource = resource_of(found or workflow.pool)
         authorise(actor, Action.WORKFLOW_READ, resource, site.role_names)
