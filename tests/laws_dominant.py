@@ -10,6 +10,7 @@ from fractions import Fraction
 from random import Random
 
 from bough.core.cycle.memo import Memo
+from bough.core.cycle.plan import run
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
@@ -65,6 +66,22 @@ def check_shares_from_scratch(random: Random, cycles: int, policy: Policy) -> No
         assert _told(fresh) == _told(kept)
         used = {name: _used(kept, name) for name in history.snapshot.gangs}
         assert {name: _sum(each) for name, each in history.snapshot.gangs.items()} == used
+
+
+def check_in_step_with_quota(random: Random, cycles: int, policy: Policy) -> None:
+    """At the end of a cycle, before it is undone, GPUs are counted as quota counts them."""
+    history = _HungryHistory(random, policy)
+    for _ in range(cycles):
+        history.live()
+        copy = Memo().refresh(history.snapshot, policy)
+        run(copy)
+        quota, dominant = copy.ledgers.total, copy.dominant
+        assert dominant is not None
+        for node in quota:
+            for what in quota.flavor_resources(node):
+                assert quota.usage(node, what) == dominant.tree.usage(node, what)
+        history.step()
+        history.end_some()
 
 
 def check_rest(random: Random, cycles: int, policy: Policy) -> None:

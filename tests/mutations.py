@@ -111,6 +111,24 @@ MUTATIONS = (
         "tests/unit/test_cycle_free_first.py",
     ),
     Mutation(
+        "fair shares: what ends in a cycle still counts for the largest share",
+        "                self._weigh(claim, (pod,), add=False)\n",
+        "",
+        "tests/property/test_dominant_share.py",
+    ),
+    Mutation(
+        "fair shares: the largest share is not asked for",
+        "taken = dominant.rank(seat.node, contender.queue, contender.request)",
+        "taken = (False, 0)",
+        "tests/scenarios/test_schedule_scenarios.py",
+    ),
+    Mutation(
+        "fair shares: the first of a strict queue is passed",
+        "copy.rules.preemptible_takes_victims and not strict",
+        "copy.rules.preemptible_takes_victims",
+        "tests/property/test_mixed_forms.py",
+    ),
+    Mutation(
         "a GPU is given twice",
         "for each in self._numbers.get(node, ()) if (node, each) not in self._holders]",
         "for each in self._numbers.get(node, ())]",

@@ -29,6 +29,15 @@ def test_shares_are_those_computed_from_scratch(random: Random, policy: Policy) 
 @policies
 @few
 @given(random=randoms())
+def test_whatever_a_cycle_does_is_counted_for_shares_as_for_quota(
+    random: Random, policy: Policy
+) -> None:
+    laws.check_in_step_with_quota(random, CYCLES, policy)
+
+
+@policies
+@few
+@given(random=randoms())
 def test_plans_keep_the_laws_and_come_to_rest(random: Random, policy: Policy) -> None:
     laws.check_rest(random, CYCLES, policy)
 

@@ -94,6 +94,20 @@ def test_it_says_nothing_of_shares_where_its_own_would_be_the_smaller():
     assert ("limit", ()) == (told.reason, told.shares)
 
 
+def test_it_says_nothing_of_what_has_nothing_of_what_is_scarce():
+    full = world(
+        gang("a1", "a", 8, runs=True),
+        gang("a2", "a", 8, at=5),
+        gang("b1", "b", 0, 6, runs=True),
+        capacity=Resources(8, 8, pods=10),
+    )
+
+    told = certificate(full, BY_DOMINANT_SHARE, "a2")
+
+    assert told is not None
+    assert ("limit", ()) == (told.reason, told.shares)
+
+
 def test_by_fair_shares_it_says_why_nothing_more_may_be_taken():
     """Each may have 4 of 8; `b` would have 6 with it."""
     full = world(

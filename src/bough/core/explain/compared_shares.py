@@ -16,6 +16,7 @@ from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.forest import Leaf
 from bough.core.cycle.offers import wants_of
 from bough.core.cycle.queue_order import Standing
+from bough.core.cycle.quota_cost import is_gpu
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.explain.standings import share_of_side
 from bough.core.gang.demand import first_choice
@@ -25,6 +26,8 @@ from bough.model.certificate import NodeShare
 from bough.model.plan import Admit
 from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
 
+#: How places call GPUs.
+GPUS = "gpus"
 #: The gang's own side of the tree, and the other.
 Sides = tuple[TreeNode, TreeNode]
 
@@ -61,11 +64,11 @@ def compared_shares(
     return _may_not_take(copy, claim, amounts, what)
 
 
-def compared_in_turn(cycle: Cycle, claim: Claim, flavor: str = "") -> Compared | None:
+def compared_in_turn(cycle: Cycle, claim: Claim, scarce: str, flavor: str = "") -> Compared | None:
     """The same where gangs have turns by shares that the cycle works out.
 
-    cycle:  as it ended; `flavor`: as which pod sets are counted. Only where the gang's side would
-    have as much as the other, or more.
+    cycle:  as it ended; `flavor`: as which pod sets are counted. Only those that have some of the
+    scarce resource stand against it, and where its side would have as much as they, or more.
     """
     copy = cycle.copy
     policy = copy.policy
@@ -75,7 +78,8 @@ def compared_in_turn(cycle: Cycle, claim: Claim, flavor: str = "") -> Compared |
         return None
     started = _started(cycle)
     queues = [each for each in sorted({*copy.running, *started}) if each != claim.queue]
-    found = (_sides(copy, claim.queue, each) for each in queues if copy.takes_gangs(each))
+    having = (each for each in queues if copy.takes_gangs(each) and _has(copy, each, scarce))
+    found = (_sides(copy, claim.queue, each) for each in having)
     others = [sides for sides in found if sides is not None]
     mark = copy.mark()
     _count(copy, claim, flavor)
@@ -91,6 +95,16 @@ def compared_in_turn(cycle: Cycle, claim: Claim, flavor: str = "") -> Compared |
             compared = Compared(_told(copy, own), _told(copy, other), first)
     copy.undo(mark)
     return compared
+
+
+def _has(copy: WorkingCopy, queue: str, resource: str) -> bool:
+    """Whether a queue uses some of a resource, as far as that is counted."""
+    tree = copy.ledgers.total if copy.dominant is None else copy.dominant.tree
+    gpus = resource == GPUS or is_gpu(resource)
+    return any(
+        account.usage > 0 and (is_gpu(what.resource) if gpus else what.resource == resource)
+        for what, account in tree.accounts(TreeNode(NodeKind.QUEUE, queue)).items()
+    )
 
 
 def _started(cycle: Cycle) -> dict[str, Claim]:

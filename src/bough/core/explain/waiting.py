@@ -115,7 +115,7 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     holders = Holders(copy, copy.claims[claim.name], {what: refusal.requested})
     before = played.before
     admits = played.cycle.outcome.admits
-    compared = compared_in_turn(played.cycle, claim, what.flavor) or compared_shares(
+    compared = compared_in_turn(played.cycle, claim, what.resource, what.flavor) or compared_shares(
         before, before.claims[claim.name], what, admits
     )
     sentence = say_refusal(refusal, Ledger.TOTAL, played.words)
@@ -146,7 +146,9 @@ def _over_quota(played: Played, claim: Claim, wait: Wait) -> Certificate:
     kept_for = tuple(name for name in _kept_for(cycle, claim) if copy.claims[name].queue in below)
     if kept_for:
         sentence += f"; some is kept for {name_some(kept_for)}, ahead of it"
-    compared = None if ledger is Ledger.GUARANTEED else compared_in_turn(cycle, claim)
+    compared = None
+    if ledger is Ledger.TOTAL:
+        compared = compared_in_turn(cycle, claim, what.resource)
     if compared is not None:
         sentence += f"; {say_compared(compared.own, compared.other, compared.first, words)}"
     holders = Holders(copy, claim, {what: refusal.requested}).below(
@@ -193,7 +195,7 @@ def _no_place(played: Played, claim: Claim, wait: Wait) -> Certificate:
         kept_for = _kept_for(cycle, claim)
         sentence = _say_kept(kept_for) if kept_for else wait.say(played.words)
     missing = _missing(why)
-    compared = None if missing is None else compared_in_turn(cycle, claim)
+    compared = None if missing is None else compared_in_turn(cycle, claim, missing.resource)
     if compared is not None:
         sentence += f"; {say_compared(compared.own, compared.other, compared.first, played.words)}"
     return replace(
