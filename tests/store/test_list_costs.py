@@ -6,14 +6,27 @@ The indexes are those of PostgreSQL, too, whose plans go by the sizes of tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy import event
 
 from bough.control.scheduling.snapshot import SnapshotBuilder
 from bough.model.workflow import ALIVE, TaskStatus, WorkflowStatus
-from tests.store.usecases import Filter, TaskFilter, get_usage, query, quotas, task_list
+from tests.bench import crowd
+from tests.bench import history as past
+from tests.store.usecases import (
+    Filter,
+    Site,
+    TaskFilter,
+    get_usage,
+    query,
+    quotas,
+    task_list,
+)
 from tests.store.world import World
 
 #: What grows for as long as a site is used.
@@ -108,3 +121,95 @@ def test_what_has_ended_is_not_looked_at(site_world, read):
 
     assert found
     assert [] == [each for steps in found for each in scans(steps)]
+
+
+#: The steps of SQLite's own machine between two calls of a counter.
+STRIDE = 20
+FINISHED = 3_000
+
+
+class Work(NamedTuple):
+    """What the database did: the same on every machine, however busy that is."""
+
+    statements: int
+    steps: int
+
+
+def work_of(site: Site, read: Callable[[], object]) -> Work:
+    statements, steps = count(), count()
+
+    def begin(connection: sa.Connection) -> None:
+        driver: Any = connection.connection.driver_connection
+        driver.set_progress_handler(lambda: next(steps) and 0, STRIDE)
+
+    def note(*_: Any) -> None:
+        next(statements)
+
+    engine = site.store.engine
+    listeners = (("begin", begin), ("before_cursor_execute", note))
+    for name, listener in listeners:
+        event.listen(engine, name, listener)
+    try:
+        read()
+    finally:
+        for name, listener in listeners:
+            event.remove(engine, name, listener)
+    return Work(next(statements), next(steps) * STRIDE)
+
+
+def reads(site: Site) -> dict[str, Callable[[], object]]:
+    """What people and the loop ask for, as commands ask for it."""
+    admin = crowd.ADMIN
+    current = (TaskStatus.RUNNING, TaskStatus.SCHEDULING, TaskStatus.PROCESSING)
+    mine = TaskFilter(statuses=current, users=("user-1",), pools=(crowd.WHOLE,))
+    week_ms = 7 * 24 * 3_600 * 1_000
+    listed = partial(query.list_workflows, site, admin)
+    return {
+        "pool list": lambda: quotas.pool_quotas(site, admin),
+        "queue list": lambda: quotas.list_queues(site, admin),
+        "workflow list": lambda: listed(Filter()),
+        "workflow list of a user": lambda: listed(Filter(users=("user-1",))),
+        "workflow list of a pool": lambda: listed(Filter(pools=(crowd.WHOLE,))),
+        "workflow list of what is alive": lambda: listed(Filter(statuses=ALIVE)),
+        "workflow list of a label": lambda: listed(Filter(no_labels=("team=a",))),
+        "task list": lambda: task_list.list_tasks(site, admin, TaskFilter(statuses=current)),
+        "task list of a user in a pool": lambda: task_list.list_tasks(site, admin, mine),
+        "usage": lambda: get_usage(site, admin, site.clock.now_ms() - week_ms),
+        "start-up": lambda: SnapshotBuilder(site).take(),
+    }
+
+
+@pytest.fixture(scope="module")
+def costs(sqlite_files) -> Iterator[dict[str, tuple[Work, Work]]]:
+    """By what is read: what it takes without finished workflows, and with many."""
+    address = sqlite_files.make(migrated=False)
+    crowd.fill(address, 100)
+    site = Site(sqlite_files.open(address), namespace=crowd.NAMESPACE)
+    # What is kept from before a first read is not what this is about.
+    few = {what: (read(), work_of(site, read))[1] for what, read in reads(site).items()}
+    past.fill(site, FINISHED)
+    many = {what: (read(), work_of(site, read))[1] for what, read in reads(site).items()}
+    yield {what: (few[what], many[what]) for what in few}
+    sqlite_files.give_back(address)
+
+
+def test_thousands_of_finished_workflows_cost_nothing_noticeable(costs):
+    assert [] == [what for what, (few, many) in costs.items() if few.statements != many.statements]
+    # A search in a larger index has a few steps more.
+    noticed = {
+        what: (few.steps, many.steps)
+        for what, (few, many) in costs.items()
+        if many.steps > 1.2 * few.steps + 1_000
+    }
+    assert {} == noticed
+
+
+def test_two_hundred_subpools_are_read_with_as_many_statements_as_one(site_world, costs):
+    site, admin = site_world.site, site_world.admin
+    for what, read in (
+        ("pool list", partial(quotas.pool_quotas, site, admin)),
+        ("queue list", partial(quotas.list_queues, site, admin)),
+        ("usage", partial(get_usage, site, admin, site.clock.now_ms() - 1_000)),
+    ):
+        read()
+        assert work_of(site, read).statements == costs[what][0].statements

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +18,8 @@ Kind = TypeVar("Kind")
 #: alone.
 _LEARNT: set[Any] = set()
 _LOCK = threading.Lock()
+#: How many rows are fetched together where not all are wanted.
+_AT_ONCE = 100
 
 
 def read_all(
@@ -30,6 +33,16 @@ def read_all(
     # The names of columns are a kind of text of their own.
     names = [str(name) for name in result.keys()]  # noqa: SIM118 - a result is no mapping
     return [convert(dict(zip(names, row, strict=True)), kind) for row in result.all()]
+
+
+def read_each(
+    connection: sa.Connection, query: sa.Select[Any], kind: type[Record]
+) -> Iterator[Record]:
+    """The rows of a query one after the other, for readers that stop before the last."""
+    with closing(connection.execute(query.execution_options(yield_per=_AT_ONCE))) as result:
+        names = [str(name) for name in result.keys()]  # noqa: SIM118 - a result is no mapping
+        for row in result:
+            yield convert(dict(zip(names, row, strict=True)), kind)
 
 
 def read_first(

@@ -101,9 +101,10 @@ def _in_parts(
 
 def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
     found: list[sa.ColumnElement[bool]] = []
+    user, pool = _of_user_and_pool(wanted)
     for column, values in (
         (TASKS.c.status, tuple(status.value for status in wanted.statuses)),
-        (WORKFLOWS.c.submitted_by, wanted.users),
+        (user, wanted.users),
         (WORKFLOWS.c.priority, tuple(priority.value for priority in wanted.priorities)),
     ):
         if values:
@@ -111,7 +112,7 @@ def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
     if wanted.nodes:
         found.append(sa.or_(*map(_on_node, wanted.nodes)))
     if wanted.pools is not None:
-        found.append(WORKFLOWS.c.pool.in_(wanted.pools))
+        found.append(pool.in_(wanted.pools))
     if wanted.workflow:
         named = (WORKFLOWS.c.workflow_id == wanted.workflow, WORKFLOWS.c.uuid == wanted.workflow)
         found.append(sa.or_(*named))
@@ -120,6 +121,19 @@ def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
     if wanted.started_before_ms is not None:
         found.append(TASKS.c.started_ms < wanted.started_before_ms)
     return found
+
+
+def _of_user_and_pool(wanted: TaskFilter) -> tuple[sa.ColumnElement[str], sa.ColumnElement[str]]:
+    """The user and the pool of a workflow, by which it is found or compared.
+
+    What waits or runs is found by the status of its tasks: by an index of users or pools, all
+    workflows that they ever had would be looked at.
+    """
+    user, pool = WORKFLOWS.c.submitted_by, WORKFLOWS.c.pool
+    if not wanted.statuses or any(status.finished for status in wanted.statuses):
+        return user, pool
+    # No index has the result of a function.
+    return sa.func.coalesce(user, ""), sa.func.coalesce(pool, "")
 
 
 def _on_node(name: str) -> sa.ColumnElement[bool]:

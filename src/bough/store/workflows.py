@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from bough.model.workflow import ALIVE, Priority, Workflow, WorkflowStatus
-from bough.store.rows import add, read_all
+from bough.store.rows import add, read_all, read_each
 from bough.store.schema import SPECS, WORKFLOWS
 from bough.store.settings import raise_seeing_setup
 
@@ -146,8 +147,9 @@ def search(connection: sa.Connection, wanted: Filter) -> list[Workflow]:
         query = query.limit(wanted.limit).offset(wanted.offset)
         return _records(connection, query)
     # Labels are JSON, which the two databases search in different ways; so they are searched here.
-    found = [each for each in _records(connection, query) if _labelled(each, wanted)]
-    return found[wanted.offset : wanted.offset + wanted.limit]
+    read = read_each(connection, query, Workflow)
+    found = (each for each in read if _labelled(each, wanted))
+    return list(islice(found, wanted.offset, wanted.offset + wanted.limit))
 
 
 def count_alive(connection: sa.Connection, pool: str) -> int:
