@@ -13,6 +13,7 @@ import msgspec
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
+from bough.core.cycle.requeue import GaveWay
 from bough.core.gang.predicate import is_stale
 from bough.core.gang.tree import GangTree
 from bough.model.gang import Gang, Pod, PodState
@@ -31,6 +32,7 @@ class Simulation:
         self.snapshot = snapshot
         self.policy = policy
         self.memo = memo
+        self._gave_way = GaveWay()
 
     # What is
 
@@ -94,11 +96,23 @@ class Simulation:
         self.snapshot = replace(
             self.snapshot,
             version=self.snapshot.version + 1,
-            progress={
-                each.workload: Progress(nominated=True, places=each.pods)
-                for each in decided.nominations
-            },
+            progress=self._progress(decided),
         )
+
+    def _progress(self, decided: Plan) -> dict[str, Progress]:
+        """What a plan leaves to the next one."""
+        found = {wait.workload: Progress(tried=wait.tried) for wait in decided.waits if wait.tried}
+        for each in decided.nominations:
+            before = found.get(each.workload, Progress())
+            found[each.workload] = replace(
+                before, nominated=True, places=each.pods, promised=each.promised
+            )
+        if self.policy.gives_way_once:
+            self._gave_way.note(decided)
+            for name in self._gave_way:
+                before = found.get(name, Progress())
+                found[name] = replace(before, gave_way_to=self._gave_way.to(name))
+        return found
 
     # What else happens
 
@@ -126,6 +140,7 @@ class Simulation:
         """A gang has ended and is gone."""
         queue = self.gangs[name].queue
         self._put(queue, tuple(g for g in self.snapshot.gangs[queue] if g.name != name))
+        self._gave_way.forget(name)
 
     def fail(self, name: str, pod_name: str) -> None:
         """One pod of a gang has failed and does not come back."""

@@ -6,7 +6,6 @@ from random import Random
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.requeue import GaveWay
 from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission import (
     AdmissionRules,
@@ -23,7 +22,7 @@ from bough.model.gang import Gang
 from bough.model.plan import Plan
 from bough.model.policy import Policy
 from bough.model.quota import Queue
-from bough.model.snapshot import Parked, Progress, Snapshot
+from bough.model.snapshot import Parked, Snapshot
 from bough.model.workload import Flavor, PodSet, PodTemplate, Workload, WorkloadCondition
 from tests.simulation import Simulation, replace
 from tests.strategies_cycle import LOW, NORMAL, Generator
@@ -90,7 +89,6 @@ class MixedHistory(Simulation):
     def __init__(self, random: Random, policy: Policy, memo: Memo | None = None) -> None:
         self.random = random
         self.generator = MixedGenerator(random, flavors=random.randint(1, 2))
-        self._gave_way = GaveWay()
         super().__init__(self.generator.world(), policy, memo)
         # What borrows comes first, so that others have something to take back.
         for _ in range(random.randint(0, 6)):
@@ -138,28 +136,8 @@ class MixedHistory(Simulation):
                 parked.setdefault(self.gangs[wait.workload].queue, set()).add(wait.workload)
         self.snapshot = replace(
             self.snapshot,
-            progress=self._progress(decided),
             parked={queue: Parked((), tuple(sorted(each))) for queue, each in parked.items()},
         )
-
-    def _progress(self, decided: Plan) -> dict[str, Progress]:
-        """What a plan leaves to the next one."""
-        found = {wait.workload: Progress(tried=wait.tried) for wait in decided.waits if wait.tried}
-        for each in decided.nominations:
-            before = found.get(each.workload, Progress())
-            found[each.workload] = replace(
-                before, nominated=True, places=each.pods, promised=each.promised
-            )
-        if self.policy.gives_way_once:
-            self._gave_way.note(decided)
-            for name in self._gave_way:
-                before = found.get(name, Progress())
-                found[name] = replace(before, gave_way_to=self._gave_way.to(name))
-        return found
-
-    def end(self, name: str) -> None:
-        super().end(name)
-        self._gave_way.forget(name)
 
     def end_evicted(self, names: list[str] | None = None) -> None:
         told = self.ending if names is None else names
