@@ -15,6 +15,7 @@ from bough.model.backend import Observation, Sight, StartFault
 
 #: After its grace period, and so much more, a pod on a node that is not ready counts as lost.
 _SLACK_MS = 60_000
+_STARTING, _RUNNING = Sight.STARTING, Sight.RUNNING
 
 
 class Step(Enum):
@@ -67,6 +68,11 @@ class PodAttempt:
     sight: PodSight = field(default_factory=lambda: PodSight(Sight.STARTING))
     since_ms: int = 0
     begun_ms: int = 0
+    #: What was last told of it, and of which sight: most attempts are as they were.
+    last_told: tuple[PodSight, int, Observation] | None = field(default=None, init=False)
+
+    #: What the scheduler was last told.
+    reported: Observation | None = field(default=None, init=False)
 
     @property
     def told(self) -> bool:
@@ -133,7 +139,22 @@ class PodAttempt:
         if given_up is not None and not self.over and not self.told:
             stuck = msgspec.structs.replace(given_up, sight=Sight.STUCK)
             return stuck.observed(self.attempt, self.since_ms)
-        return self.sight.observed(self.attempt, self.since_ms)
+        last = self.last_told
+        if last is None or last[0] is not self.sight or last[1] != self.since_ms:
+            seen = self.sight.observed(self.attempt, self.since_ms)
+            last = self.last_told = self.sight, self.since_ms, seen
+        return last[2]
+
+    def tell(self, *, later: bool) -> Observation:
+        """What the scheduler is told.
+
+        later:  that it runs now can be told when others are made
+        """
+        now, last = self.observed(), self.reported
+        if later and last is not None and (last.sight, now.sight) == (_STARTING, _RUNNING):
+            return last
+        self.reported = now
+        return now
 
     def take(self, pod: KubePod, now_ms: int) -> bool:
         """Take in the state of its pod; whether that is new."""

@@ -52,6 +52,10 @@ _CLEAN = "-"
 _SWEEP_AGAIN_S = 10.0
 #: A pod is never taken away without its kubelet.
 _LEAST_GRACE_S = 1
+#: How often it is looked for what takes too long.
+_LOOK_MS = 1_000
+#: How much later it is told that a task runs, while many others are being started.
+_LATER_S = 10.0
 
 
 def _nothing() -> None:
@@ -79,8 +83,13 @@ class KubernetesBackend:
         self._cluster = ClusterState(name)
         self._leadership = Leadership(0, 0)
         self._away_since: float | None = None
+        #: When the times of attempts were last looked at; since when many pods are being made.
+        self._looked_ms = -_LOOK_MS
+        self._many_since: float | None = None
         self._folders = LogFolders(options.folder, options.keep_days)
-        self._logs = LogKeeper(client, self._folders, options.log_bytes, now_ms, self._log_done)
+        self._logs = LogKeeper(
+            client, self._folders, options.log_bytes, now_ms, self._log_done, self._makes_many
+        )
         self._services = GroupServices(client, options, self._has_group)
         volume = options.volume
         self._cleaner = (
@@ -193,7 +202,9 @@ class KubernetesBackend:
         """All attempts, ended ones included, until they are forgotten."""
         with self._lock:
             self._look_at_times()
-            return tuple(each.observed() for each in self._attempts.values() if not each.forgotten)
+            later = self._tells_later()
+            known = self._attempts.values()
+            return tuple(each.tell(later=later) for each in known if not each.forgotten)
 
     def forget(self, attempts: tuple[str, ...]) -> None:
         """Their ends are stored: their pods are deleted when their logs are complete."""
@@ -255,6 +266,9 @@ class KubernetesBackend:
     def _look_at_times(self) -> None:
         """Give up what does not start in time; what does not end on a lost node is lost."""
         now_ms = self._now_ms()
+        if 0 <= now_ms - self._looked_ms < _LOOK_MS:
+            return
+        self._looked_ms = now_ms
         for each in self._attempts.values():
             if each.over or each.give_up(self._options.start_timeout_s * 1_000, now_ms):
                 continue
@@ -348,6 +362,19 @@ class KubernetesBackend:
             return _SWEEP_AGAIN_S
         return None
 
+    def _makes_many(self) -> bool:
+        """Whether more pods wait to be made than are being made: logs come after them."""
+        return self._queue.length > self._options.workers
+
+    def _tells_later(self) -> bool:
+        """Whether to start what waits for it comes before telling that others run."""
+        if not self._makes_many():
+            self._many_since = None
+            return False
+        now = time.monotonic()
+        self._many_since = now if self._many_since is None else self._many_since
+        return now - self._many_since < _LATER_S
+
     def _log_done(self, attempt: str) -> None:
         with self._lock:
             known = self._attempts.get(attempt)
@@ -395,6 +422,9 @@ class KubernetesBackend:
         known = self._attempts[attempt]
         if event.kind is WatchEventKind.DELETED:
             self._take_gone(known)
+        if known.sight.sight is Sight.RUNNING and self._makes_many():
+            # It is told with many others.
+            return False
         return seen != known.observed()
 
     def _hear_other(self, pod: KubePod, *, gone: bool) -> bool:

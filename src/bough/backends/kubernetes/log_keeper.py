@@ -21,6 +21,8 @@ LOG = logging.getLogger(__name__)
 MOST_STREAMS = 200
 _POLL_S = 10.0
 _WORKERS = 4
+#: How long a log waits for what is more urgent, and how often it looks.
+_PATIENT_S, _YIELD_S = 15.0, 1.0
 #: How long a stream may take to end after its container did.
 _END_S = 10.0
 #: How long to try to read the rest of the log of a pod that has ended.
@@ -36,6 +38,8 @@ class _Followed:
     thread: threading.Thread | None = None
     #: When its pod ended.
     over_at: float | None = None
+    #: From when on it is read, whatever else there is to do.
+    urgent_at: float = field(default_factory=lambda: monotonic() + _PATIENT_S)
     back_off: BackOff = field(default_factory=lambda: BackOff(0.5, 10.0))
 
 
@@ -49,13 +53,19 @@ class LogKeeper:
         limit_bytes: int,
         now_ms: Callable[[], int],
         done: Callable[[str], None],
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """done:  told of each attempt whose log is whole."""
+        """Both are called by any thread.
+
+        done:  told of each attempt whose log is whole
+        busy:  whether there is something more urgent to do
+        """
         self._client = client
         self._folders = folders
         self._limit_bytes = limit_bytes
         self._now_ms = now_ms
         self._done = done
+        self._busy = busy
         self._lock = threading.Lock()
         self._followed: dict[str, _Followed] = {}
         self._streams = 0
@@ -103,6 +113,8 @@ class LogKeeper:
             known = self._followed.get(attempt)
             if known is None or self._closed.is_set():
                 return None
+            if monotonic() < known.urgent_at and self._busy():
+                return _YIELD_S
             if known.thread is not None:
                 return self._await_stream(known)
             if known.over_at is None and self._streams < MOST_STREAMS:

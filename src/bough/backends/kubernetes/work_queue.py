@@ -56,6 +56,11 @@ class WorkQueue:
         with self._changed:
             self._note(name)
 
+    @property
+    def length(self) -> int:
+        """How much is there to be done now, beside what is being done."""
+        return len(self._ready)
+
     def note_later(self, name: str, delay_s: float) -> None:
         """There is something to do after a while."""
         with self._changed:

@@ -218,8 +218,9 @@ class _ObservationCache:
 
     def news(self, seen: Sequence[Observation]) -> list[Observation]:
         """What is not known yet."""
-        known = self._known
-        return [each for each in seen if known.get(each.attempt) != each]
+        known = self._known.get
+        # Most backends tell what has not changed with the same object.
+        return [each for each in seen if (last := known(each.attempt)) is not each and last != each]
 
     def keep(self, seen: Sequence[Observation]) -> None:
         """Remember what was just written."""

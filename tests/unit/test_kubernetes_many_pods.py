@@ -1,0 +1,70 @@
+"""While many pods are being made, what only tells of others comes later, and nothing is lost."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bough.backends.kubernetes.attempt_state import PodAttempt
+from bough.backends.kubernetes.log_folders import LogFolders
+from bough.backends.kubernetes.log_keeper import LogKeeper
+from bough.model.backend import Sight
+from tests.kubernetes.pods import ATTEMPT, ended, pod
+from tests.unit.test_kubernetes_creation import Cluster
+
+RUNNING = {"running": {"startedAt": "2026-01-31T23:59:59Z"}}
+
+
+def test_that_a_task_runs_is_told_later_and_its_end_at_once():
+    attempt = PodAttempt(ATTEMPT)
+    attempt.take(pod("Pending", version="1"), 1)
+    assert Sight.STARTING is attempt.tell(later=True).sight
+    attempt.take(pod("Running", version="2", state=RUNNING), 2)
+
+    assert Sight.STARTING is attempt.tell(later=True).sight
+    assert (Sight.RUNNING, 2) == (attempt.tell(later=False).sight, attempt.observed().at_ms)
+    assert Sight.RUNNING is attempt.tell(later=True).sight
+    attempt.take(pod("Succeeded", version="3", state=ended(0)), 3)
+    assert Sight.ENDED is attempt.tell(later=True).sight
+
+
+def test_what_ends_before_it_was_told_that_it_runs_is_told_as_ended():
+    attempt = PodAttempt(ATTEMPT)
+    attempt.take(pod("Pending", version="1"), 1)
+    attempt.tell(later=True)
+    attempt.take(pod("Running", version="2", state=RUNNING), 2)
+    attempt.tell(later=True)
+    attempt.take(pod("Failed", version="3", state=ended(1)), 3)
+
+    assert (Sight.ENDED, 1) == (attempt.tell(later=True).sight, attempt.tell(later=True).exit_code)
+
+
+@given(st.lists(st.booleans()))
+def test_what_is_told_in_the_end_is_what_is_seen(later):
+    attempt = PodAttempt(ATTEMPT)
+    for number, each in enumerate(later):
+        phase = ("Pending", "Running", "Succeeded")[min(2, number // 2)]
+        state = {"Pending": None, "Running": RUNNING, "Succeeded": ended(0)}[phase]
+        attempt.take(pod(phase, version=str(number + 1), state=state), number + 1)
+        attempt.tell(later=each)
+
+    assert attempt.observed() == attempt.tell(later=False)
+
+
+def test_a_log_is_not_read_while_there_is_something_more_urgent(tmp_path: Path):
+    cluster = Cluster(tmp_path)
+    busy = [True]
+    folders = LogFolders(tmp_path / "kept", 1)
+    keeper = LogKeeper(cluster.client, folders, 1 << 20, lambda: 1, lambda _: None, lambda: busy[0])
+    with cluster.server:
+        keeper.start()
+        keeper.follow(ATTEMPT, "bough", "p", "task")
+        time.sleep(0.2)
+        assert [] == cluster.server.asked
+        busy[0] = False
+        cluster.until(lambda: bool(cluster.server.asked))
+        keeper.close()
+    cluster.client.close()
