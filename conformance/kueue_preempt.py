@@ -100,16 +100,18 @@ def answer_givers(case: dict[str, Any]) -> dict[str, Any]:
         )
         for queue in data["candidate_cluster_queues"]
     }
-    contest = givers.contest(rows)
     actions = iter(data["actions"] or ())
     visited: list[str] = []
-    while (queue := contest.next()) is not None:
-        visited.append(queue)
+
+    def visit(row: Row[Victim]) -> None:
+        visited.extend(() if row.head is None else [row.head.claim.queue])
         if next(actions, "pop") == "drop":
-            rows[queue].close()
+            row.close()
         else:
-            rows[queue].pop()
-        givers.settle(contest, queue)
+            row.pop()
+
+    for _ in givers.in_turn(rows, visit):
+        raise AssertionError("nothing is taken")
     return {"actual": {"visit_order": visited}}
 
 

@@ -106,10 +106,11 @@ class Candidates:
 
     def _row(self, reach: Tier | None, *, leaving: bool, elastic: bool) -> Iterator[Claim]:
         if reach is None:
-            claims = self._same_queue(leaving=leaving, elastic=elastic)
-        else:
-            claims = (claim for _, claim, _ in self._at(reach, leaving=leaving))
-        for claim in claims:
+            for claim in self._same_queue(leaving=leaving, elastic=elastic):
+                if self._is_candidate(claim, reach, elastic=elastic):
+                    yield claim
+            return
+        for _, claim, _ in self._at(reach, leaving=leaving):
             ended = self._copy.is_evicted(claim)
             if not ended and self._is_candidate(claim, reach, elastic=elastic):
                 yield claim

@@ -145,7 +145,7 @@ def _put_back(copy: WorkingCopy, claim: Claim, pod: Pod) -> None:
 def _reclaims(copy: WorkingCopy, claim: Claim, offer: Offer) -> int:
     """How many gangs of other queues it may move for what its queue has a right to."""
     rules = copy.rules
-    if not rules.move_victims or not rules.reclaim or not copy.policy.divides:
+    if not rules.move_victims or not rules.reclaim or not copy.divides:
         return 0
     own = copy.fair.of(copy.path(claim.queue)[0])
     return MOST_MOVES if is_within_share(own, offer.request) else 0

@@ -12,16 +12,16 @@ borrow, the one whose excess is smallest for its weight; then the one that has w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from bough.core.quota.account import Account
 from bough.core.quota.tree import QuotaTree
-from bough.errors import Broken
-from bough.model.quota import Amounts, NodeKind, TreeNode
+from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
 
 #: What is compared is counted in so many parts of a whole: integers, and fast.
 PARTS = 10**12
@@ -44,6 +44,17 @@ class Contender(msgspec.Struct, frozen=True, gc=False):
     queue: str = ""
 
 
+class Declared(NamedTuple):
+    """What was declared for a node of the quota tree."""
+
+    accounts: Mapping[FlavorResource, Account]
+    priority: int
+    #: Its part of what is left over.
+    weight: Fraction
+    #: Since when there is a node of this name.
+    created_ms: int
+
+
 Next = TypeVar("Next")
 #: The rank of an only root: it is compared with none.
 _ALONE: Rank = ()
@@ -52,42 +63,38 @@ _ALONE: Rank = ()
 class Seat(Generic[Next]):
     """A node of the quota tree below which turns are given."""
 
-    __slots__ = (
-        "_tree",
-        "above",
-        "accounts",
-        "below",
-        "contender",
-        "node",
-        "rank",
-    )
+    __slots__ = ("_declared", "_tree", "above", "below", "contender", "node", "rank")
 
     def __init__(self, tree: QuotaTree, node: TreeNode, above: Seat[Next] | None) -> None:
         self.node = node
         #: `None`: it is a root.
         self.above = above
         self._tree = tree
-        self.accounts = tree.accounts(node)
+        #: What was declared for it, once that was asked for.
+        self._declared: Declared | None = None
         #: What it would start next, and the rank that this has; `None`: nothing wants a turn.
         self.contender: Next | None = None
         self.rank: Rank | None = None
         #: Children by rank. Entries that are out of date stay until met.
-        self.below: list[tuple[Rank, TreeNode]] = []
+        self.below: list[Ranked[Next]] = []
+
+    def __lt__(self, other: Seat[Next]) -> bool:
+        """Of equal rank, cohorts before queues, by name."""
+        return self.node < other.node
 
     @property
-    def priority(self) -> int:
-        """What was declared for the node, as below."""
-        return self._tree.priority(self.node)
+    def declared(self) -> Declared:
+        """What was declared for the node, with its accounts."""
+        if self._declared is None:
+            tree, node = self._tree, self.node
+            self._declared = Declared(
+                tree.accounts(node), tree.priority(node), tree.weight(node), tree.created_ms(node)
+            )
+        return self._declared
 
-    @property
-    def weight(self) -> Fraction:
-        """Its part of what is left over."""
-        return self._tree.weight(self.node)
 
-    @property
-    def created_ms(self) -> int:
-        """Since when there is a node of this name."""
-        return self._tree.created_ms(self.node)
+#: A child with the rank that it had when it was put in order.
+Ranked = tuple[Rank, Seat[Next]]
 
 
 class Contest(Generic[Next]):
@@ -108,9 +115,10 @@ class Contest(Generic[Next]):
         self._rank_of = rank
         self._seats: dict[TreeNode, Seat[Next]] = {}
         self._queues: dict[str, Seat[Next]] = {}
-        self._only_root = len(tree.roots()) == 1
+        #: The roots that have a seat; an only one is compared with none.
+        self._tops: list[Seat[Next]] = []
         #: Roots by rank.
-        self._roots: list[tuple[Rank, TreeNode]] = []
+        self._roots: list[Ranked[Next]] = []
         self._enter(queues)
 
     def next(self) -> str | None:
@@ -147,24 +155,25 @@ class Contest(Generic[Next]):
 
     def _seat(self, queue: str) -> Seat[Next]:
         """The seat of a queue that has none yet, with those above it."""
-        path = self._tree.path(TreeNode(NodeKind.QUEUE, queue))
-        seats = self._seats
-        # From the lowest node up to one that has its seat already: mostly the very next.
-        seat, missing = None, 0
-        while seat is None and missing < len(path):
-            seat = seats.get(path[missing])
-            missing += seat is None
-        for node in reversed(path[:missing]):
-            seat = self._sit(node, seat)
-        if seat is None:
-            raise Broken(f"queue {queue} is in no tree")
-        self._queues[queue] = seat
-        return seat
+        node = self._tree.node_of(queue)
+        parent = self._tree.parent(node)
+        above = None if parent is None else self._seats.get(parent)
+        if above is None and parent is not None:
+            # From the root down; those of one cohort find its seat when the first of them has sat.
+            for each in reversed(self._tree.path(parent)):
+                above = self._seats.get(each) or self._sit(each, above)
+        found = self._queues[queue] = self._sit(node, above)
+        return found
 
     def _sit(self, node: TreeNode, above: Seat[Next] | None) -> Seat[Next]:
         # Not `Seat[Next](...)`: that takes as long as all the rest.
         seat: Seat[Next] = Seat(self._tree, node, above)
         self._seats[node] = seat
+        if above is None:
+            self._tops.append(seat)
+            first = self._tops[0]
+            if len(self._tops) == 2 and first.contender is not None:
+                self._rank(first, first.contender)
         return seat
 
     def _rank(self, seat: Seat[Next], contender: Next | None) -> None:
@@ -173,14 +182,14 @@ class Contest(Generic[Next]):
             seat.rank = None
             return
         above = seat.above
-        seat.rank = _ALONE if above is None and self._only_root else self._rank_of(seat, contender)
+        alone = above is None and len(self._tops) == 1
+        seat.rank = _ALONE if alone else self._rank_of(seat, contender)
         if seat.rank is not None and seat.rank != before:
-            heappush(self._roots if above is None else above.below, (seat.rank, seat.node))
+            heappush(self._roots if above is None else above.below, (seat.rank, seat))
 
-    def _best(self, ranked: list[tuple[Rank, TreeNode]]) -> Seat[Next] | None:
+    def _best(self, ranked: list[Ranked[Next]]) -> Seat[Next] | None:
         while ranked:
-            rank, node = ranked[0]
-            seat = self._seats[node]
+            rank, seat = ranked[0]
             if seat.rank == rank:
                 return seat
             heappop(ranked)
@@ -190,8 +199,9 @@ class Contest(Generic[Next]):
 def by_weight(seat: Seat[Contender], contender: Contender) -> WeightRank:
     """How a node ranks where idle capacity is shared by weight."""
     excess = filled = before = 0
+    accounts, priority, weight, _ = seat.declared
     for what, amount in contender.request.items():
-        account = seat.accounts.get(what)
+        account = accounts.get(what)
         if account is None:
             continue
         quota, usage = account.subtree_quota, account.usage
@@ -202,14 +212,13 @@ def by_weight(seat: Seat[Contender], contender: Contender) -> WeightRank:
         elif amount > 0:
             filled = max(filled, PARTS * (usage + amount) // quota)
             before = max(before, PARTS * usage // quota)
-    weight = seat.weight
     relative = filled
     if excess:
         relative = excess * weight.denominator // weight.numerator if weight else excess
     return (
         not contender.nominated,
         excess > 0,
-        -seat.priority,
+        -priority,
         excess > 0 and not weight,
         relative,
         before,

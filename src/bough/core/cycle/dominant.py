@@ -26,7 +26,6 @@ from bough.model.quota import (
     Cohort,
     FlavorQuotas,
     FlavorResource,
-    NodeKind,
     Queue,
     Quota,
     ResourceGroup,
@@ -63,10 +62,8 @@ class DominantShares:
 
     def rank(self, node: TreeNode, queue: str, request: Amounts) -> ShareRank:
         """How a node compares with those beside it, if a queue at or below it had so much more."""
-        if node.kind is NodeKind.QUEUE:
-            return self._shares.rank(node, request)
-        # What nodes below keep to themselves does not show above them.
-        leaf = self.tree.accounts(TreeNode(NodeKind.QUEUE, queue))
+        # Counted at the queue: what nodes below keep to themselves does not show above them.
+        leaf = self.tree.accounts(self.tree.node_of(queue))
         charges = [(leaf[what], amount) for what, amount in request.items() if what in leaf]
         charge(charges)
         found = self._shares.rank(node)

@@ -53,7 +53,8 @@ def in_giving_order(copy: WorkingCopy, lines: Mapping[str, Iterator[AnyGift]]) -
         gone = dict(given.get(node, {}))
         if gift.claim not in seen:
             _add(gone, gift.claim)
-        found = rank(before[node], given=gone, priority=seat.priority, created_ms=seat.created_ms)
+        _, priority, _, created_ms = seat.declared
+        found = rank(before[node], given=gone, priority=priority, created_ms=created_ms)
         return *found.backwards, gift.claim.victim_order
 
     contest = Contest(copy.ledgers.total, sorted(rows), lambda queue: rows[queue].head, ranked)

@@ -25,7 +25,7 @@ def ranking(copy: WorkingCopy) -> Callable[[Seat[Contender], Contender], Rank]:
 
         def by_dominant_share(seat: Seat[Contender], contender: Contender) -> Rank:
             taken = dominant.rank(seat.node, contender.queue, contender.request)
-            first = (not contender.nominated, taken[1] > 0, -seat.priority, taken)
+            first = (not contender.nominated, taken[1] > 0, -seat.declared.priority, taken)
             return *first, by_weight(seat, contender)
 
         return by_dominant_share

@@ -95,6 +95,7 @@ class Leaf:
         "_counted",
         "_flavors",
         "_missing",
+        "_users",
         "accounts",
         "cycle",
         "groups",
@@ -145,6 +146,8 @@ class Leaf:
         #: Sorted: what was not told to end, and what was.
         self.running: list[Ranked] = []
         self.leaving: list[Ranked] = []
+        #: By what they use: those of them that were told to end, and the others.
+        self._users: dict[tuple[FlavorResource, ...], tuple[list[Ranked], list[Ranked]]] = {}
 
     def account(self, what: FlavorResource) -> Account:
         """The account of a resource on a flavor, empty where the queue does not list it."""
@@ -208,13 +211,22 @@ class Leaf:
         """Let a gang stand among those that may have to give something back."""
         if claim.victim_order is None:
             raise Broken(f"{claim.name} holds nothing that could be given back")
+        self._users.clear()
         row = self.leaving if claim.evicted else self.running
         insort(row, (claim.victim_order, claim))
 
     def drop(self, claim: Claim) -> None:
         """Undo `add`."""
+        self._users.clear()
         row = self.leaving if claim.evicted else self.running
         del row[bisect_left(row, (claim.victim_order,))]
+
+    def users(self, whats: tuple[FlavorResource, ...]) -> tuple[list[Ranked], list[Ranked]]:
+        """Those of its gangs that were assigned any of these: told to end, and not."""
+        found = self._users.get(whats)
+        if found is None:
+            found = self._users[whats] = using(self.leaving, whats), using(self.running, whats)
+        return found
 
 
 class Forest:
@@ -260,8 +272,9 @@ class Forest:
             leaving: list[Ranked] = []
             running: list[Ranked] = []
             for leaf in _borrowing_leaves(inner, whats):
-                leaving += using(leaf.leaving, whats) if only_users else leaf.leaving
-                running += using(leaf.running, whats) if only_users else leaf.running
+                rows = leaf.users(whats) if only_users else (leaf.leaving, leaf.running)
+                leaving += rows[0]
+                running += rows[1]
             leaving.sort()
             running.sort()
             found = self._reclaimable[key] = (leaving, running)

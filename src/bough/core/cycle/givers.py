@@ -6,8 +6,7 @@ gang asks for is counted on its side of the tree while shares are compared.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, Protocol
 
 from bough.core.cycle.contest import Contest, Next, Rank, Seat
@@ -15,6 +14,7 @@ from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import Charge, charge, credit
+from bough.core.quota.share import ShareRank
 from bough.errors import Broken
 from bough.model.plan import EvictionRule
 from bough.model.policy import ShareRule
@@ -63,6 +63,8 @@ class Givers:
         self._entitled = preemptor.guaranteed or within
         #: By queue, and the cohort below which it is taken from.
         self._known_sides: dict[tuple[str, TreeNode], Sides] = {}
+        #: How nodes on its side rank, with what it asks for.
+        self._own_ranks: dict[TreeNode, ShareRank] = {}
         #: What was named last.
         self._named: Victim | None = None
 
@@ -72,20 +74,35 @@ class Givers:
         rows = {queue: Row(line) for queue, line in lines.items() if self._may_give(queue)}
         # What fails the first rule is tried by the second one, in the same order: of each queue
         # the first.
-        left = {queue: deque[Victim]() for queue in rows}
-        contest = self.contest(rows)
-        while (queue := contest.next()) is not None:
-            self._named = self._next_of(queue, rows[queue], left[queue])
-            if self._named is not None:
-                yield self._named
-            self.settle(contest, queue)
+        left: dict[str, Victim] = {}
+        yield from self.in_turn(rows, lambda row: self._next_of(row, left))
         for rule in self._rules[1:]:
             yield from self._one_of_each(rule, left)
+
+    def in_turn(
+        self, rows: dict[str, Row[Victim]], choose: Callable[[Row[Victim]], Victim | None]
+    ) -> Iterator[Victim]:
+        """What is chosen of each row whose turn it is, as long as there is anything."""
+        total = self._copy.ledgers.total
+        self._own_ranks.clear()
+        charge(self._charges)
+        contest = Contest(total, sorted(rows), lambda queue: rows[queue].head, self._rank)
+        while (queue := contest.next()) is not None:
+            victim = choose(rows[queue])
+            if victim is not None:
+                self._named = victim
+                credit(self._charges)
+                yield victim
+                self._own_ranks.clear()
+                charge(self._charges)
+            contest.settle(queue)
+        credit(self._charges)
 
     def lets(self, victim: Victim, *_parts: Sequence[Charge]) -> bool:
         """Whether it may be taken as usage is now, by any rule; whatever part of it is surplus."""
         if victim is self._named:
             return True
+        self._own_ranks.clear()
         charge(self._charges)
         borrows = all(map(self._shares.is_borrowing, self._between(victim)))
         fair = borrows and (
@@ -95,62 +112,68 @@ class Givers:
         return fair
 
     def _may_give(self, queue: str) -> bool:
-        return queue == self._queue or self._shares.is_borrowing(self._copy.path(queue)[0])
+        """A queue that takes what promises leave may have too much, and borrow nothing."""
+        if queue == self._queue or self._copy.forest.leaves[queue].promises is None:
+            return True
+        return self._shares.is_borrowing(self._copy.path(queue)[0])
 
-    def _one_of_each(self, rule: ShareRule, left: dict[str, deque[Victim]]) -> Iterator[Victim]:
+    def _one_of_each(self, rule: ShareRule, left: dict[str, Victim]) -> Iterator[Victim]:
         """By another rule, the first of every queue."""
-        rows = {queue: Row(iter(line)) for queue, line in left.items()}
-        contest = self.contest(rows)
-        while (queue := contest.next()) is not None:
-            victim = rows[queue].pop()
-            rows[queue].close()
-            charge(self._charges)
-            fair = self._holds(rule, victim)
-            credit(self._charges)
-            if fair:
-                self._named = victim
-                yield victim
-            self.settle(contest, queue)
 
-    def _next_of(self, queue: str, row: Row[Victim], left: deque[Victim]) -> Victim | None:
-        """The first of a queue that may be taken; what may not is left for the next rule."""
-        if queue == self._queue:
-            return row.pop()
-        if self._entitled:
+        def choose(row: Row[Victim]) -> Victim | None:
             victim = row.pop()
-            victim.rule = EvictionRule.RECLAIM
-            return victim
-        charge(self._charges)
-        found = self._first_that_holds(row, left)
-        credit(self._charges)
-        return found
+            return victim if self._holds(rule, victim) else None
 
-    def _first_that_holds(self, row: Row[Victim], left: deque[Victim]) -> Victim | None:
-        sides = None if row.head is None else self._sides(row.head)
-        if sides is None or self._shares.rank(sides.own) > self._shares.rank(sides.other):
-            # What has less already may not be made to give anything, by any rule.
-            _leave(row, left)
+        if left:
+            rows = {queue: Row(iter((victim,))) for queue, victim in left.items()}
+            yield from self.in_turn(rows, choose)
+
+    def _next_of(self, row: Row[Victim], left: dict[str, Victim]) -> Victim | None:
+        """The first of a queue that may be taken; what may not is left for the next rule."""
+        head = row.head
+        if head is None:
+            return None
+        if head.own or self._entitled:
+            if not head.own:
+                head.rule = EvictionRule.RECLAIM
+            return row.pop()
+        sides = self._sides(head)
+        own = self._own_rank(sides.own)
+        if own > self._shares.rank(sides.other) or not self._rules:
+            # What has less already may not be made to give anything, by any rule; not later either
+            # where the preemptor's own queue stands beside it, which has given all it could by now.
+            if sides.own != self._path[0]:
+                left.setdefault(head.claim.queue, head)
             row.close()
             return None
         #: What the last one counts that may not be taken: then none may that counts the same.
         refused: Sequence[Charge] | None = None
-        while row.head is not None:
-            charges = row.head.charges
-            if charges != refused and any(self._holds(rule, row.head) for rule in self._rules[:1]):
+        while (head := row.head) is not None:
+            if head.charges != refused and self._gives(self._rules[0], own, sides.other, head):
                 return row.pop()
-            refused = charges
-            _leave(row, left)
+            refused = head.charges
+            left.setdefault(head.claim.queue, head)
             row.pop()
         return None
 
     def _holds(self, rule: ShareRule, victim: Victim) -> bool:
         """Whether a rule lets it be taken; what the preemptor asks for is counted."""
-        shares, sides = self._shares, self._sides(victim)
-        own = shares.rank(sides.own)
+        sides = self._sides(victim)
+        return self._gives(rule, self._own_rank(sides.own), sides.other, victim)
+
+    def _own_rank(self, node: TreeNode) -> ShareRank:
+        """How a node on the preemptor's side ranks; the same until something is taken."""
+        found = self._own_ranks.get(node)
+        if found is None:
+            found = self._own_ranks[node] = self._shares.rank(node)
+        return found
+
+    def _gives(self, rule: ShareRule, own: ShareRank, other: TreeNode, victim: Victim) -> bool:
+        """Whether the other side may be made to give a victim to one that has this share."""
         if rule is ShareRule.INITIAL_SHARE:
-            return own < shares.rank(sides.other)
+            return own < self._shares.rank(other)
         credit(victim.charges)
-        final = shares.rank(sides.other)
+        final = self._shares.rank(other)
         charge(victim.charges)
         return own <= final
 
@@ -168,43 +191,19 @@ class Givers:
         path = self._copy.path(victim.claim.queue)
         return path[: path.index(victim.level)]
 
-    def contest(self, rows: dict[str, Row[Victim]]) -> Contest[Victim]:
-        """Which queue gives next, of those that have anything to give."""
-        charge(self._charges)
-        contest = Contest(
-            self._copy.ledgers.total,
-            sorted(rows),
-            lambda queue: rows[queue].head,
-            self._rank,
-        )
-        credit(self._charges)
-        return contest
-
-    def settle(self, contest: Contest[Victim], queue: str) -> None:
-        """Put a queue in order again after its use, or what it would give next, has changed."""
-        charge(self._charges)
-        contest.settle(queue)
-        credit(self._charges)
-
     def _rank(self, seat: Seat[Victim], victim: Victim) -> Rank | None:
         """The largest share first, cohorts before queues; of queues, which has the first victim.
 
         What does not borrow gives nothing, unless the preemptor is below it.
         """
         node = seat.node
-        if node not in self._path and not self._shares.is_borrowing(node):
-            return None
         weightless, share = self._shares.rank(node)
+        if not share and node not in self._path and not self._shares.is_borrowing(node):
+            return None
         if node.kind is NodeKind.COHORT:
             return not weightless, -share, False
         claim = victim.claim
         return not weightless, -share, True, not claim.evicted, victim.own, claim.victim_order
-
-
-def _leave(row: Row[Victim], left: deque[Victim]) -> None:
-    """Keep the head of a row for the next rule, if it is the first."""
-    if row.head is not None and not left:
-        left.append(row.head)
 
 
 class Row(Generic[Next]):

@@ -65,6 +65,16 @@ class Judgement(msgspec.Struct, gc=False, eq=False):
     victims: Sequence[Victim] = ()
     outlook: Outlook = Outlook.NOTHING
 
+    @property
+    def not_nominated(self) -> bool:
+        """What gangs are sorted by: those first for which room is being freed."""
+        return not self.nominated
+
+    @property
+    def lacks_quota(self) -> bool:
+        """What gangs are sorted by: those first that hold quota and are looked at again."""
+        return not self.claim.gang.has("QuotaReserved")
+
 
 def judge(
     copy: WorkingCopy,

@@ -50,7 +50,8 @@ class Line:
         """Take a gang out of the line."""
         del self._known[claim.name]
         kind = self._kinds[claim.shape]
-        del kind[bisect_left(kind, (claim.standing,))]
+        # Most that leave were the first.
+        del kind[0 if kind[0][1] is claim else bisect_left(kind, (claim.standing,))]
         if not kind:
             del self._kinds[claim.shape]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from bough.core.cycle.forest import Inner, Leaf, Ranked, using
+from bough.core.cycle.forest import Inner, Leaf, Ranked
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import Account
@@ -92,7 +92,7 @@ def _borrowers_of(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
     while inner is not None:
         above.append(inner)
         inner = inner.parent
-    if copy.policy.divides:
+    if copy.divides:
         leaves = [
             copy.forest.leaves[name] for name in sorted(above[-1].names & copy.running.keys())
         ]
@@ -104,7 +104,7 @@ def _borrowers_of(copy: WorkingCopy, preemptor: Preemptor) -> Iterator[Tier]:
         common = next(inner for inner in above if leaf.queue.name in inner.names)
         leaving, running = leaf.leaving, leaf.running
         if not preemptor.needs_room:
-            leaving, running = using(leaving, preemptor.scarce), using(running, preemptor.scarce)
+            leaving, running = leaf.users(preemptor.scarce)
         if leaving or running:
             yield Tier(common, False, frozenset(), leaving, running)
 

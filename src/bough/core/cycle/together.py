@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter, itemgetter
 
 import msgspec
 
@@ -22,7 +23,6 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import charge, credit
 from bough.core.quota.share import is_borrowing
 from bough.model.policy import OrderKey, Policy
-from bough.model.quota import Amounts, NodeKind, TreeNode
 from bough.model.reason import WaitReason
 
 
@@ -49,8 +49,10 @@ def line_up(cycle: Cycle) -> Iterable[Judgement]:
         else:
             judgement.assignment = _wanted(copy, claim.leaf, claim)
         judgements.append(judgement)
+    if copy.policy.orders_by_level:
+        return LevelOrder(cycle, judgements)
     judgements.sort(key=decision_order(copy.policy))
-    return LevelOrder(cycle, judgements) if copy.policy.orders_by_level else judgements
+    return judgements
 
 
 def serve_judged(cycle: Cycle, judgement: Judgement) -> None:
@@ -68,14 +70,18 @@ def serve_judged(cycle: Cycle, judgement: Judgement) -> None:
         hold_up(cycle, claim)
 
 
-def decision_order(policy: Policy) -> Callable[[Judgement], list[object]]:
-    """What judgements are sorted by; what is equal stays in the order of queues and their lines."""
-    criteria = [*(_CRITERIA[key] for key in policy.order if key in _CRITERIA), _uid]
-    return lambda judgement: [criterion(judgement) for criterion in criteria]
+def decision_order(policy: Policy) -> Callable[[Judgement], tuple[object, ...]]:
+    """What judgements are sorted by, but for what depends on the level of the tree.
+
+    What is equal stays in the order of queues and their lines.
+    """
+    paths = [_CRITERIA[key] for key in policy.order if key in _CRITERIA]
+    # A getter of two attributes or more gives a tuple.
+    return attrgetter(*paths, "claim.gang.uid") if paths else _uid_alone
 
 
-def _uid(judgement: Judgement) -> object:
-    return judgement.claim.gang.uid
+def _uid_alone(judgement: Judgement) -> tuple[str]:
+    return (judgement.claim.gang.uid,)
 
 
 def _wanted(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> FlavorAssignment:
@@ -88,6 +94,10 @@ def _wanted(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> FlavorAssignment:
     return wanted
 
 
+#: A judgement with what it is compared by at every level.
+Entry = tuple[tuple[object, ...], Judgement]
+
+
 class LevelOrder:
     """Judgements in an order that is decided at each level of the tree, one after the other.
 
@@ -98,87 +108,70 @@ class LevelOrder:
     def __init__(self, cycle: Cycle, judgements: Iterable[Judgement]) -> None:
         self._cycle = cycle
         self._copy = cycle.copy
-        self._keys = self._copy.policy.order
+        order = self._copy.policy.order
         #: Those that depend on the level, each with its position.
-        self._by_level = [(at, key) for at, key in enumerate(self._keys) if key in _AT_A_ROOT]
-        #: What does not change from level to level.
-        self._fixed: dict[Judgement, Rank] = {}
+        self._by_level = [(at, key) for at, key in enumerate(order) if key not in _CRITERIA]
+        fix = decision_order(self._copy.policy)
         #: By queue, each in the order that does not depend on levels.
-        self._lines: dict[str, deque[Judgement]] = {}
-        for judgement in judgements:
-            self._lines.setdefault(judgement.claim.queue, deque()).append(judgement)
+        self._lines: dict[str, deque[Entry]] = {}
+        for each in judgements:
+            self._lines.setdefault(each.claim.queue, deque()).append((fix(each), each))
+        for queue, line in self._lines.items():
+            if len(line) > 1:
+                self._lines[queue] = deque(sorted(line, key=itemgetter(0)))
+        #: The queue that was last decided about; `None`: none yet.
+        self._decided: str | None = None
 
     def __iter__(self) -> Iterator[Judgement]:
         """The next one, after what was decided about those before it."""
         lines = self._lines
         contest = Contest(self._copy.ledgers.total, sorted(lines), self._head, self._rank)
         while (queue := contest.next()) is not None:
-            yield lines[queue].popleft()
-            ending = self._ending(queue)
-            for claim in ending:
-                charge(claim.charges)
+            yield lines[queue].popleft()[1]
+            self._decided = queue
             contest.settle(queue)
-            for claim in ending:
-                credit(claim.charges)
 
-    def _head(self, queue: str) -> Judgement | None:
+    def _head(self, queue: str) -> Entry | None:
         line = self._lines[queue]
         return line[0] if line else None
 
-    def _ending(self, queue: str) -> list[Claim]:
+    def _ending(self) -> list[Claim]:
         """What was told to end in this cycle, and counts until it has."""
         copy = self._copy
-        if not self._cycle.outcome.taken or not copy.policy.ending_counts:
+        if self._decided is None or not copy.policy.ending_counts:
             return []
-        root = copy.path(queue)[-1]
+        root = copy.path(self._decided)[-1]
         taken = self._cycle.outcome.taken.values()
         return [claim for claim in taken if claim.counted and copy.path(claim.queue)[-1] == root]
 
-    def _rank(self, seat: Seat[Judgement], judgement: Judgement) -> Rank:
-        fixed = self._fixed.get(judgement)
-        if fixed is None:
-            fixed = self._fixed[judgement] = self._fix(judgement)
+    def _rank(self, seat: Seat[Entry], entry: Entry) -> Rank:
+        fixed, judgement = entry
         if seat.above is None:
             # A root borrows from none: its share is the same as that of any other.
             return fixed
         rank = list(fixed)
-        if seat.node.kind is NodeKind.QUEUE:
-            for at, key in self._by_level:
-                rank[at] = self._criterion(key, seat.node, judgement.assignment.usage)
-            return tuple(rank)
         charges = charges_of(judgement)
+        asked = [what for what, amount in judgement.assignment.usage.items() if amount > 0]
+        ending = self._ending() if self._cycle.outcome.taken else ()
+        for claim in ending:
+            charge(claim.charges)
         charge(charges)
         for at, key in self._by_level:
-            rank[at] = self._criterion(key, seat.node, judgement.assignment.usage, counted=True)
+            if key is OrderKey.SHARE:
+                rank.insert(at, self._copy.shares.rank(seat.node))
+            else:
+                rank.insert(at, is_borrowing(self._copy.ledgers.total, seat.node, asked))
         credit(charges)
+        for claim in ending:
+            credit(claim.charges)
         return tuple(rank)
 
-    def _fix(self, judgement: Judgement) -> Rank:
-        """What a judgement is compared by at every level; what depends on that, as at a root."""
-        found = (
-            _CRITERIA[key](judgement) if key in _CRITERIA else _AT_A_ROOT[key] for key in self._keys
-        )
-        return (*found, judgement.claim.gang.uid)
 
-    def _criterion(
-        self, key: OrderKey, node: TreeNode, usage: Amounts, *, counted: bool = False
-    ) -> object:
-        """By what a node is compared with this use, which is `counted` already or not."""
-        extra = _NOTHING if counted else usage
-        if key is OrderKey.SHARE:
-            return self._copy.shares.rank(node, extra)
-        asked = [what for what, amount in usage.items() if amount > 0]
-        return is_borrowing(self._copy.ledgers.total, node, asked, extra)
-
-
-_NOTHING: Amounts = {}
-#: What those that depend on the level are where nothing is borrowed.
-_AT_A_ROOT: dict[OrderKey, object] = {OrderKey.SHARE: (False, 0), OrderKey.WITHIN_QUOTA: False}
 #: What each criterion that does not depend on a level sorts by; the smaller goes first.
-_CRITERIA: dict[OrderKey, Callable[[Judgement], object]] = {
-    OrderKey.HOLDS_QUOTA: lambda each: not each.claim.gang.has("QuotaReserved"),
-    OrderKey.NOMINATED: lambda each: not each.nominated,
-    OrderKey.BORROWING_HEIGHT: lambda each: each.assignment.height,
-    OrderKey.PRIORITY: lambda each: each.claim.standing.negative_priority,
-    OrderKey.TIMESTAMP: lambda each: each.claim.standing.since_ms,
+_CRITERIA: dict[OrderKey, str] = {
+    OrderKey.HOLDS_QUOTA: "lacks_quota",
+    OrderKey.NOMINATED: "not_nominated",
+    OrderKey.BORROWING_HEIGHT: "assignment.height",
+    OrderKey.PRIORITY: "claim.standing.negative_priority",
+    OrderKey.TIMESTAMP: "claim.standing.since_ms",
 }

@@ -48,6 +48,8 @@ class WorkingCopy:
         self.snapshot = snapshot
         self.policy = policy
         self.rules = policy.gangs
+        #: Whether what all ask for decides what is fair.
+        self.divides = policy.divides
         #: Whether any decision has looked at the clock.
         self.time_matters = False
         self.log = UndoLog()
@@ -128,7 +130,7 @@ class WorkingCopy:
         self.snapshot = snapshot
         self.time_matters = False
         self.forest.changed()
-        if self.policy.divides:
+        if self.divides:
             self.fair.begin()
 
     def take_nodes(self, before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
@@ -153,13 +155,14 @@ class WorkingCopy:
             if line is None:
                 line = self.lines[claim.queue] = Line()
             line.add(claim)
-            self._ask(claim, 1)
+            if self.divides:
+                self._ask(claim, 1)
         if claim.holds or claim.ending:
             self._enter_holder(claim)
 
     def _ask(self, claim: Claim, sign: int) -> None:
-        """Count what a gang waits for, where that decides what is fair."""
-        if claim.leaf is None or not self.policy.divides:
+        """Count what a gang waits for."""
+        if claim.leaf is None:
             return
         if claim.counted:
             wanted = claim.leaf.first_choice(claim.gang)
@@ -191,7 +194,8 @@ class WorkingCopy:
         if claim.waiting:
             line = self.lines[claim.queue]
             line.remove(claim)
-            self._ask(claim, -1)
+            if self.divides:
+                self._ask(claim, -1)
             if not len(line):
                 del self.lines[claim.queue]
 

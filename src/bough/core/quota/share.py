@@ -19,7 +19,7 @@ import msgspec
 
 from bough.core.quota.account import Account
 from bough.core.quota.tree import QuotaTree
-from bough.model.quota import Amounts, FlavorResource, TreeNode
+from bough.model.quota import FlavorResource, TreeNode
 
 #: What the shares of nodes beside each other are compared by; the larger takes more for its weight.
 #: Nodes without weight come last; among themselves what they take counts.
@@ -27,7 +27,6 @@ ShareRank = tuple[bool, int]
 #: The share of a node that borrows without weight.
 INFINITE = "infinite"
 _NONE: ShareRank = (False, 0)
-_NOTHING: Amounts = {}
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -62,7 +61,8 @@ class _Part(NamedTuple):
     """What a node has of one resource."""
 
     resource: str
-    accounts: tuple[tuple[FlavorResource, Account], ...]
+    #: Of each flavor.
+    accounts: tuple[Account, ...]
     #: The most that anything below the parent could use of it.
     lendable: int
     #: What one unit counts, so that all resources and all nodes beside each other are comparable.
@@ -82,6 +82,7 @@ class _Taker(NamedTuple):
     """A node with what its share is made of."""
 
     weight: Fraction
+    weightless: bool
     #: By name of the resource.
     parts: tuple[_Part, ...]
     #: Its accounts, and how many there were then: more may come.
@@ -98,15 +99,12 @@ class Shares:
         #: By parent.
         self._pots: dict[TreeNode, _Pot] = {}
 
-    def of(self, node: TreeNode, extra: Amounts = _NOTHING) -> Share:
-        """The node's share of what its parent could lend, if it used so much more.
-
-        A root borrows from none: it has none.
-        """
+    def of(self, node: TreeNode) -> Share:
+        """The node's share of what its parent could lend. A root borrows from none: it has none."""
         taker = self._taker(node)
         largest = Share(weight=taker.weight)
         for part in taker.parts:
-            borrowed = _borrowed(part, extra)
+            borrowed = _borrowed(part)
             if not borrowed:
                 continue
             ratio = Fraction(borrowed * 1000, part.lendable) if part.lendable > 0 else Fraction(0)
@@ -115,18 +113,18 @@ class Shares:
                 largest = Share(name, ratio, taker.weight, borrowing=True)
         return largest
 
-    def rank(self, node: TreeNode, extra: Amounts = _NOTHING) -> ShareRank:
+    def rank(self, node: TreeNode) -> ShareRank:
         """The same, to be compared with nodes of the same parent."""
         taker = self._taker(node)
         largest = 0
         for part in taker.parts:
-            counted = _borrowed(part, extra) * part.unit
+            counted = _borrowed(part) * part.unit
             largest = max(largest, counted)
-        return (not taker.weight, largest) if largest else _NONE
+        return (taker.weightless, largest) if largest else _NONE
 
     def is_borrowing(self, node: TreeNode) -> bool:
         """Whether the node uses anything beyond its own quota. A root cannot."""
-        return any(_borrowed(part, _NOTHING) for part in self._taker(node).parts)
+        return any(map(_borrowed, self._taker(node).parts))
 
     def _taker(self, node: TreeNode) -> _Taker:
         taker = self._takers.get(node)
@@ -138,22 +136,22 @@ class Shares:
         tree = self._tree
         parent, weight = tree.parent(node), tree.weight(node)
         if parent is None or tree.cycle(node):
-            return _Taker(weight, (), accounts, len(accounts))
+            return _Taker(weight, not weight, (), accounts, len(accounts))
         pot = self._pots.get(parent)
         if pot is None:
             pot = self._pots[parent] = _pot(tree, parent)
         whole = pot.whole
         if weight:
             whole = whole // weight.numerator * weight.denominator
-        by_resource: dict[str, list[tuple[FlavorResource, Account]]] = {}
+        by_resource: dict[str, list[Account]] = {}
         for what in sorted(accounts):
-            by_resource.setdefault(what.resource, []).append((what, accounts[what]))
+            by_resource.setdefault(what.resource, []).append(accounts[what])
         parts = tuple(
             _Part(resource, tuple(rows), most, whole // most if most > 0 else 0)
             for resource, rows in sorted(by_resource.items())
             for most in (pot.lendable.get(resource, 0),)
         )
-        return _Taker(weight, parts, accounts, len(accounts))
+        return _Taker(weight, not weight, parts, accounts, len(accounts))
 
 
 def share_of(tree: QuotaTree, node: TreeNode) -> Share:
@@ -161,28 +159,23 @@ def share_of(tree: QuotaTree, node: TreeNode) -> Share:
     return Shares(tree).of(node)
 
 
-def is_borrowing(
-    tree: QuotaTree,
-    node: TreeNode,
-    whats: Iterable[FlavorResource],
-    extra: Amounts = _NOTHING,
-) -> bool:
-    """Whether the node uses more than its own quota of any of these, with so much more.
-
-    A root cannot.
-    """
+def is_borrowing(tree: QuotaTree, node: TreeNode, whats: Iterable[FlavorResource]) -> bool:
+    """Whether the node uses more than its own quota of any of these. A root cannot."""
     if tree.parent(node) is None:
         return False
-    return any(tree.balance(node, what) < extra.get(what, 0) for what in whats)
+    accounts = tree.accounts(node)
+    for what in whats:
+        account = accounts.get(what)
+        if account is not None and account.usage > account.subtree_quota:
+            return True
+    return False
 
 
-def _borrowed(part: _Part, extra: Amounts) -> int:
+def _borrowed(part: _Part) -> int:
     """What is used of a resource beyond the node's quota, over all flavors."""
     borrowed = 0
-    for what, account in part.accounts:
+    for account in part.accounts:
         excess = account.usage - account.subtree_quota
-        if extra:
-            excess += extra.get(what, 0)
         if excess > 0:
             borrowed += excess
     return borrowed

@@ -132,6 +132,10 @@ class QuotaTree:
         """The node above; `None` for a root."""
         return self._edges.parent(node)
 
+    def node_of(self, queue: str) -> TreeNode:
+        """The node of a queue."""
+        return self._queues[queue].node
+
     def children(self, node: TreeNode) -> list[TreeNode]:
         """The nodes directly below, cohorts before queues, by name."""
         return self._edges.children(node)
