@@ -20,7 +20,7 @@ import pytest
 
 from bough.errors import BoughError
 from tests.e2e.local import gang, resources
-from tests.kubernetes.bed.audit import Asked, read_audit
+from tests.kubernetes.bed.audit import Asked, iterate_audit
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.served import ClusterHosting, attempt_of, clustered, gpus_of
 
@@ -44,8 +44,9 @@ class Load(NamedTuple):
 
 def live_and_judge(
     bed: Bed, folder: Path, database: str, load: Load, request: pytest.FixtureRequest
-) -> None:
-    """Play the load on one database; nothing is lost, made twice, or left in part."""
+) -> str:
+    """Play the load on one database; nothing is lost, made twice, or left in part. Its figures."""
+    begun = time.monotonic()
     address = None
     if database == "postgresql":
         address = request.getfixturevalue("postgres").make(migrated=False)
@@ -56,16 +57,22 @@ def live_and_judge(
 
         assert load.groups == len(names) == len(set(names))
         assert {"COMPLETED"} == set(server.statuses(*names)), server.shown(*names)
-        ends = {
+        ends = Counter(
             each.status
             for name in names
             for attempts in server.tasks(name).values()
             for each in attempts
-        }
-        assert set() == ends - {"COMPLETED", "FAILED_PREEMPTED", "RESCHEDULED"}
+        )
+        assert set() == set(ends) - {"COMPLETED", "FAILED_PREEMPTED", "RESCHEDULED"}
         server.until(lambda: not server.pods(), server.pods)
     capacity = {f"node-{number}": 8 for number in range(8)}
     assert [] == judge(bed, namespace, capacity)
+    attempts = ", ".join(f"{count} {status}" for status, count in sorted(ends.items()))
+    return (
+        f"{database}, seed {load.seed}: {load.kills} kills of the server, {load.restarts} of the "
+        f"apiserver and of etcd; {len(names)} groups of {SIZE}, attempts {attempts}, "
+        f"{time.monotonic() - begun:.0f} s: nothing lost, nothing twice"
+    )
 
 
 def spec(number: int, run_ms: int) -> dict[str, Any]:
@@ -169,14 +176,36 @@ class Life(NamedTuple):
 
 def judge(bed: Bed, namespace: str, capacity: dict[str, int]) -> list[str]:
     """All that must never happen and did, by the log of the apiserver."""
-    asked = [each for each in read_audit(bed.audit_log) if each.namespace == namespace]
+    asked = [_slim(each) for each in iterate_audit(bed.audit_log, namespace)]
     lives = read_lives(asked)
+    if not lives:
+        return ["the log tells of no pods"]
     return [
         *_twice(lives.values()),
         *_overcommitted(lives.values(), capacity),
         *_ownerless(asked, set(lives)),
         *_partial(lives.values()),
     ]
+
+
+def _slim(asked: Asked) -> Asked:
+    """Only what is judged: a long log would not fit into memory."""
+    answered, sent = asked.answered, asked.sent
+    if answered.get("kind") == "Pod":
+        metadata, spec = answered["metadata"], answered["spec"]
+        kept = ("uid", "name", "labels", "resourceVersion", "deletionTimestamp")
+        answered = {
+            "kind": "Pod",
+            "metadata": {key: metadata[key] for key in kept if key in metadata},
+            "spec": {
+                "nodeName": spec.get("nodeName", ""),
+                "containers": [{"resources": each["resources"]} for each in spec["containers"]],
+            },
+            "status": {"phase": answered["status"]["phase"]},
+        }
+    if asked.resource != "secrets":
+        sent = {}
+    return asked._replace(answered=answered, sent=sent)
 
 
 def read_lives(asked: Iterable[Asked]) -> dict[str, Life]:

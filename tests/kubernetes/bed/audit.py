@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,9 +31,20 @@ class Asked(NamedTuple):
 
 def read_audit(log: Path) -> list[Asked]:
     """All requests that changed something or tried to, in the order of their answers."""
+    return list(iterate_audit(log))
+
+
+def iterate_audit(log: Path, namespace: str = "") -> Iterator[Asked]:
+    """The same one after the other, or those of one namespace: a log can be long."""
     if not log.exists():
-        return []
-    return [_asked(json.loads(line)) for line in log.read_bytes().splitlines() if line]
+        return
+    named = f'"namespace":"{namespace}"'.encode() if namespace else b""
+    with log.open("rb") as lines:
+        for line in lines:
+            if named in line and line.strip():
+                asked = _asked(json.loads(line))
+                if not namespace or asked.namespace == namespace:
+                    yield asked
 
 
 def _asked(event: dict[str, Any]) -> Asked:

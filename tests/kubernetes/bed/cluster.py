@@ -176,6 +176,8 @@ class Bed:
             f"--audit-policy-file={self.folder / 'audit.yaml'}",
             f"--audit-log-path={self.audit_log}",
             "--audit-log-mode=blocking-strict",
+            # In MB; with its default of 100 the log would be several files.
+            "--audit-log-maxsize=100000",
         )
         self.apiserver.start()
         self.wait_until_ready()
