@@ -7,6 +7,7 @@ back first.
 from __future__ import annotations
 
 from bough.core.cycle.claim import Claim
+from bough.core.cycle.offers import Offer, request_placed
 from bough.core.cycle.outcome import Outcome
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand, first_choice, growth
@@ -38,31 +39,33 @@ class Grower:
         return False
 
     def _start(self, claim: Claim, demand: Demand) -> bool:
-        costs = self.copy.costs[claim.queue]
-        pods = list(first_choice(demand))
-        return any(
-            self._place(claim, demand, costs.total(pods, choice), choice)
-            for choice in range(max(1, len(costs.choices)))
-        )
-
-    def _place(
-        self, claim: Claim, demand: Demand, request: dict[FlavorResource, int], choice: int
-    ) -> bool:
         copy = self.copy
-        ledgers = copy.ledgers
+        costs = copy.costs[claim.queue]
+        pods = list(first_choice(demand))
+        for choice in range(max(1, len(costs.choices))):
+            nodes = copy.nodes_for(claim.queue, choice)
+            if self._place(claim, Offer(choice, nodes, demand, costs.total(pods, choice))):
+                return True
+        return False
+
+    def _place(self, claim: Claim, offer: Offer) -> bool:
+        copy, ledgers = self.copy, self.copy.ledgers
         guaranteed = not (claim.preemptible or copy.rules.growth_borrows)
-        if not ledgers.admits(claim.queue, request, guaranteed=guaranteed):
+        if not ledgers.admits(claim.queue, offer.request, guaranteed=guaranteed):
             return False
         mark = copy.mark()
         nominated = claim.name in self._outcome.nominations
-        waits = nominated or ledgers.must_wait(claim.queue, request)
-        within = copy.nodes_for(claim.queue, choice)
+        waits = nominated or ledgers.must_wait(claim.queue, offer.request)
+        within, demand = offer.nodes, offer.demand
         found = copy.place_again(claim, demand, within=within, waits=waits) or copy.placer.place(
             claim.tree, demand, copy.held(claim), later=True, within=within, waits=waits
         )
         if isinstance(found, Placement):
+            request = request_placed(copy, claim, found, offer)
             more = copy.more_guaranteed(claim, found.pods)
-            if ledgers.guaranteed.admits(claim.queue, more):
+            if self._has_quota(claim, offer, request, found) and ledgers.guaranteed.admits(
+                claim.queue, more
+            ):
                 ledgers.guaranteed.add_usage(claim.queue, more)
                 copy.start(claim, found, request, guaranteed=guaranteed)
                 copy.keep(mark)
@@ -70,3 +73,14 @@ class Grower:
                 return True
         copy.undo(mark)
         return False
+
+    def _has_quota(
+        self, claim: Claim, offer: Offer, request: dict[FlavorResource, int], found: Placement
+    ) -> bool:
+        """Whether what was placed may be had, too, where it is not what was asked for."""
+        if request == offer.request:
+            return True
+        ledgers = self.copy.ledgers
+        guaranteed = not (claim.preemptible or self.copy.rules.growth_borrows)
+        admits = ledgers.admits(claim.queue, request, guaranteed=guaranteed)
+        return admits and (found.waits or not ledgers.must_wait(claim.queue, request))

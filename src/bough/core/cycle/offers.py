@@ -15,6 +15,7 @@ from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand, cheapest, first_choice, needed
 from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.tree import GangNode, Held, counts_of
+from bough.core.place.result import Placement
 from bough.model.quota import FlavorResource
 
 
@@ -96,3 +97,15 @@ def offers_of(copy: WorkingCopy, claim: Claim, demand: Demand) -> Iterator[Offer
         least = first if smaller is demand else costs.total(first_choice(smaller), choice)
         if least != first:
             yield Offer(choice, nodes, smaller, least)
+
+
+def request_placed(
+    copy: WorkingCopy, claim: Claim, placement: Placement, offer: Offer
+) -> dict[FlavorResource, int]:
+    """What the pods that were really chosen count; candidates may differ in size."""
+    demand = offer.demand
+    if not demand.children and demand.count == len(demand.pods):
+        return offer.request
+    placed = {*placement.pods}
+    pods = [pod for leaf in claim.tree.leaves for pod in leaf.pods if pod.name in placed]
+    return copy.costs[claim.queue].total(pods, offer.choice)

@@ -107,7 +107,8 @@ class Outcome:
             if before:
                 self._stay(claim)
             if not after:
-                self._wait_no_more(claim.name)
+                if claim.name not in self.evicted:
+                    self._wait_no_more(claim.name)
                 continue
             level = next((node for node in copy.path(claim.queue) if node in above), above[-1])
             everything = {pod.name for pod in claim.running} <= after.keys()
@@ -118,11 +119,16 @@ class Outcome:
             self.nominate(claim, after, (claim.name,))
 
     def _stay(self, claim: Claim) -> None:
-        """Take back that a gang moves."""
+        """Take back that a gang moves; other pods of it may end all the same."""
         name = claim.name
         del self.moved[name], self.nominations[name]
-        self.evictions = [each for each in self.evictions if each.workload != name]
-        self.evicted.discard(name)
+        self.evictions = [
+            each
+            for each in self.evictions
+            if each.workload != name or each.rule is not EvictionRule.MOVE
+        ]
+        if all(each.workload != name for each in self.evictions):
+            self.evicted.discard(name)
         self.served.discard(name)
         self.endings += 1
 

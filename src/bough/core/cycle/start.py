@@ -12,7 +12,7 @@ from bough.core.cycle.cycle import Cycle
 from bough.core.cycle.decide import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
 from bough.core.cycle.judge import never_fits
-from bough.core.cycle.offers import Offer, offers_of, wants_of, wants_of_shape
+from bough.core.cycle.offers import Offer, offers_of, request_placed, wants_of, wants_of_shape
 from bough.core.cycle.preemption import PreemptionSearch, Seeker
 from bough.core.cycle.reasons import (
     wait_for_place,
@@ -222,7 +222,7 @@ def _place(cycle: Cycle, claim: Claim, offer: Offer, *, waits: bool = False) -> 
 def _take(cycle: Cycle, claim: Claim, offer: Offer, found: Placement, mark: int) -> bool:
     """Let a gang have the places that were found for it, if what it then counts has quota."""
     copy = cycle.copy
-    request = _request(cycle, claim, found, offer)
+    request = request_placed(copy, claim, found, offer)
     other = request is not offer.request
     too_early = other and not found.waits and copy.ledgers.must_wait(claim.queue, request)
     if too_early or (other and not _admits(cycle, claim, request)):
@@ -234,18 +234,6 @@ def _take(cycle: Cycle, claim: Claim, offer: Offer, found: Placement, mark: int)
     if cycle.owned is not None:
         count_owner(cycle, claim, found.pods)
     return True
-
-
-def _request(
-    cycle: Cycle, claim: Claim, placement: Placement, offer: Offer
-) -> dict[FlavorResource, int]:
-    """What the pods that were really chosen count; candidates may differ in size."""
-    demand = offer.demand
-    if not demand.children and demand.count == len(demand.pods):
-        return offer.request
-    placed = {*placement.pods}
-    pods = [pod for leaf in claim.tree.leaves for pod in leaf.pods if pod.name in placed]
-    return cycle.copy.costs[claim.queue].total(pods, offer.choice)
 
 
 def _free_room(cycle: Cycle, claim: Claim, offer: Offer, tried: _Tried) -> bool:
