@@ -56,8 +56,8 @@ format: $(STAMP) ## rewrite the sources in house style
 cases: $(STAMP) ## answer the recorded decisions of Kueue and KAI (of the folder CASES)
 	$(BIN)/python -m conformance.judge $(CASES)
 
-bench: $(STAMP) packages ## print the benchmarks' figures and ratios
-	$(BIN)/python -m tests.bench
+bench: $(STAMP) packages ## print the benchmarks' figures and ratios (QUICK=1: some, in about 3 minutes)
+	$(BIN)/python -m tests.bench --json bench.json $(if $(QUICK),--quick)
 
 mutations: $(STAMP) packages ## break the program in places that matter; the tests must notice
 	$(BIN)/python -m tests.mutations

@@ -1,12 +1,22 @@
-"""`python -m tests.bench [NAME...]`: print the figures of all benchmarks, or of those named."""
+"""`python -m tests.bench [--quick] [--json FILE] [NAME...]`: the figures of benchmarks.
+
+Without names, all of them; quickly, those of the server's own path, with less of everything. At
+the end stand all figures that have a goal, and FILE has them for programs.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import os
 import platform
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 
-from tests.bench.report import Report
+import msgspec
+
+from tests.bench.report import Goal, Report
 
 NAMES = (
     "quota",
@@ -23,18 +33,46 @@ NAMES = (
     "usage",
     "history",
 )
+#: What takes about three minutes together on a quiet machine of two cores.
+QUICK = ("startup", "server", "line", "history")
 
 
-def main(wanted: list[str]) -> int:
-    unknown = [name for name in wanted if name not in NAMES]
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser("python -m tests.bench", description="Print figures.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(NAMES)}")
+    parser.add_argument("--quick", action="store_true", help="the server's own path, in minutes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write figures with goals there")
+    asked = parser.parse_args(arguments)
+    unknown = [name for name in asked.names if name not in NAMES]
     if unknown:
         print(f"unknown benchmark {unknown[0]}; there are: {', '.join(NAMES)}", file=sys.stderr)
         return 2
-    print(f"Python {platform.python_version()}; CPU time, best of some; compare within one run")
-    for name in wanted or NAMES:
-        report = Report(name)
+    print(f"{_machine()}; CPU time, best of some; compare within one run")
+    goals: list[Goal] = []
+    for name in asked.names or (QUICK if asked.quick else NAMES):
+        report = Report(name, quick=asked.quick)
         importlib.import_module(f"tests.bench.{name}").run(report)
+        goals += report.goals
+    print(f"\n{table(goals)}")
+    if asked.json is not None:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        found = {"machine": _machine(), "at": at, "quick": asked.quick, "figures": goals}
+        asked.json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     return 0
+
+
+def table(goals: list[Goal]) -> str:
+    """All figures that have a goal, as Markdown."""
+    lines = ["| benchmark | what | figure | goal | |", "|---|---|---|---|---|"]
+    for each in goals:
+        met = "met" if each.met else "MISSED"
+        lines.append(f"| {each.benchmark} | {each.what} | {each.figure} | {each.goal} | {met} |")
+    return "\n".join(lines)
+
+
+def _machine() -> str:
+    load = os.getloadavg()[0]
+    return f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.0f}"
 
 
 if __name__ == "__main__":

@@ -70,8 +70,13 @@ def doors() -> list[str]:
 
 
 @contextmanager
-def databases(folder: Path) -> Iterator[dict[str, SqliteFiles | PostgresServer]]:
+def databases(
+    folder: Path, *, sqlite_only: bool = False
+) -> Iterator[dict[str, SqliteFiles | PostgresServer]]:
     """Both kinds, with everything switched on that makes them durable."""
+    if sqlite_only:
+        yield {"SQLite": SqliteFiles(folder)}
+        return
     with postgres_server(durable=True) as postgres:
         yield {"SQLite": SqliteFiles(folder), "PostgreSQL": postgres}
 

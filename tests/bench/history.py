@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +31,6 @@ from bough.store.task_search import TaskFilter
 from bough.store.workflows import Filter
 from tests.bench import crowd
 from tests.bench.report import Report, cpu_seconds
-from tests.store.databases import PostgresServer, SqliteFiles, postgres_server
 
 FINISHED = 1_000_000
 #: So many wait, and the pools have 200 subpools.
@@ -66,13 +64,13 @@ _KINDS = {
 
 
 def run(report: Report) -> None:
-    many = FINISHED // 10 if report.quick else FINISHED
-    with tempfile.TemporaryDirectory(prefix="bough-bench-") as name, ExitStack() as stack:
-        kinds: dict[str, SqliteFiles | PostgresServer] = {"SQLite": SqliteFiles(Path(name))}
-        if not report.quick:
-            kinds["PostgreSQL"] = stack.enter_context(postgres_server(durable=True))
-        for kind, made in kinds.items():
-            _measure(report, kind, made.make(migrated=False), many)
+    many = FINISHED // 20 if report.quick else FINISHED
+    with (
+        tempfile.TemporaryDirectory(prefix="bough-bench-") as folder,
+        crowd.databases(Path(folder), sqlite_only=report.quick) as kinds,
+    ):
+        for name, made in kinds.items():
+            _measure(report, name, made.make(migrated=False), many)
 
 
 def _measure(report: Report, name: str, url: str, many: int) -> None:

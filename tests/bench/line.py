@@ -34,10 +34,10 @@ GOAL_MS = 20.0
 def run(report: Report) -> None:
     found = {waiting: _measure(waiting) for waiting in WAITING}
     small, large = WAITING
-    report.target(
-        f"one end with {large} in one line: the next start decided and written after "
-        f"{found[large] * 1e3:.1f} ms of CPU, with {small} after {found[small] * 1e3:.1f} ms; "
-        f"goal {GOAL_MS:.0f} ms",
+    report.goal(
+        f"one end with {large} in one line, until the next start is decided and written",
+        f"{found[large] * 1e3:.1f} ms of CPU (with {small}: {found[small] * 1e3:.1f} ms)",
+        f"at most {GOAL_MS:.0f} ms",
         met=found[large] * 1e3 <= GOAL_MS,
     )
 

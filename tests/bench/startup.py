@@ -39,7 +39,7 @@ def run(report: Report) -> None:
         ("completion without a server", HELP, few),
     ):
         ratio = taken[name] / bare
-        report.target(f"{name}: {ratio:.2f} of its limit; at most {limit}", met=ratio <= limit)
+        report.goal(name, f"{ratio:.2f} of its floor", f"at most {limit}", met=ratio <= limit)
 
 
 def _measure() -> dict[str, float]:
