@@ -107,7 +107,7 @@ class Outcome:
             if before:
                 self._stay(claim)
             if not after:
-                if claim.name not in self.evicted:
+                if claim.name not in self.evicted and not claim.ending:
                     self._wait_no_more(claim.name)
                 continue
             level = next((node for node in copy.path(claim.queue) if node in above), above[-1])
