@@ -70,7 +70,7 @@ def test_a_refusal_says_gpus_of_a_pool(words):
         borrowing_limit=0,
     )
 
-    assert refusal.say(words) == "pool team--a is short of 2 GPUs: T = 1, 1 - 3 < 0"
+    assert refusal.say(words) == "pool team--a is short of 2 GPUs: 1 is left, 3 are asked for"
 
 
 def test_a_name_that_looks_like_the_mark_of_a_node_stays_as_it_is(words):

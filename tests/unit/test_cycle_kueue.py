@@ -349,9 +349,14 @@ def test_why_a_workload_waits_names_the_node_and_the_numbers() -> None:
         waits={"a": [waiting("never", 9)], "b": [waiting("now", 1)]},
     )
     assert WaitReason.TOO_LARGE == wait(decided, "never").reason
-    assert "cohort c is short of 7 f/gpu: T = 2, 2 - 9 < 0" == wait(decided, "never").message
+    assert (
+        "cohort c is short of 7 f/gpu: 2 are left, 9 are asked for"
+        == wait(decided, "never").message
+    )
     assert WaitReason.LIMIT == wait(decided, "now").reason
-    assert "queue b is short of 1 f/gpu: T = 0, 0 - 1 < 0" == wait(decided, "now").message
+    assert (
+        "queue b is short of 1 f/gpu: none is left, 1 is asked for" == wait(decided, "now").message
+    )
 
 
 def test_fewer_pods_are_admitted_where_not_all_fit() -> None:

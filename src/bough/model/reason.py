@@ -71,12 +71,19 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
             return f"{words.queue(self.queue)} is stopped: {cycle_text(self.cycle)}"
         if self.kind is RefusalKind.NOT_LISTED:
             return f"{words.queue(self.queue)} does not list {self.flavor_resource}"
-        limit = f"-{self.borrowing_limit}" if self.borrowing_limit else "0"
         short = words.amount(self.flavor_resource, str(self.deficit))
-        return (
-            f"{words.node(self.node)} is short of {short}: "
-            f"T = {self.balance}, {self.balance} - {self.passed} < {limit}"
+        left = (
+            f"{_are(self.balance)} left"
+            if self.balance >= 0
+            else f"{_are(-self.balance)} used too many"
         )
+        borrowed = f", and it may borrow {self.borrowing_limit}" if self.borrowing_limit else ""
+        asked = f"{_are(self.passed)} asked for{borrowed}"
+        return f"{words.node(self.node)} is short of {short}: {left}, {asked}"
+
+
+def _are(number: int) -> str:
+    return "none is" if number == 0 else "1 is" if number == 1 else f"{number} are"
 
 
 class WaitReason(StrEnum):
