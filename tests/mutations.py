@@ -100,8 +100,26 @@ MUTATIONS = (
     ),
     Mutation(
         "fair shares: what stays after all is waited for",
-        "                self._wait_no_more(claim.name)\n",
+        "                    self._wait_no_more(claim.name)\n",
+        "                    pass\n",
+        "tests/unit/test_cycle_moves.py",
+    ),
+    Mutation(
+        "moves: what moves loses its quota",
+        "        copy.use(claim, usage, waits=True)\n",
         "",
+        "tests/unit/test_cycle_moves.py",
+    ),
+    Mutation(
+        "moves: growth that was promised is taken for a move",
+        "[pod for pod in claim.ending if known.nominated and pod.name in known.places]",
+        "[pod for pod in claim.gang.pods if known.nominated and pod.name in known.places]",
+        "tests/unit/test_cycle_moves.py",
+    ),
+    Mutation(
+        "moves: a gang stands first for all that it may grow",
+        "if not known.nominated or not copy.has_changed(claim):",
+        "if True:",
         "tests/unit/test_cycle_moves.py",
     ),
     Mutation(
