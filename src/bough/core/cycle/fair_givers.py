@@ -40,6 +40,11 @@ AnyGift = TypeVar("AnyGift", bound=Gift)
 
 def in_giving_order(copy: WorkingCopy, lines: Mapping[str, Iterator[AnyGift]]) -> Iterator[AnyGift]:
     """What queues would give, from the one that is furthest above its share first."""
+    if len(lines) == 1:
+        # There is none to compare it with.
+        for line in lines.values():
+            yield from line
+        return
     rows = {queue: Row(line) for queue, line in lines.items()}
     #: What nodes had before anything was taken, and what they would have given back since.
     before: dict[TreeNode, Entitlements] = {}
