@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 
@@ -113,12 +112,19 @@ class LevelOrder:
         self._by_level = [(at, key) for at, key in enumerate(order) if key not in _CRITERIA]
         fix = decision_order(self._copy.policy)
         #: By queue, each in the order that does not depend on levels.
-        self._lines: dict[str, deque[Entry]] = {}
+        #: The last one is next.
+        self._lines: dict[str, list[Entry]] = {}
         for each in judgements:
-            self._lines.setdefault(each.claim.queue, deque()).append((fix(each), each))
-        for queue, line in self._lines.items():
+            queue = each.claim.queue
+            line = self._lines.get(queue)
+            if line is None:
+                self._lines[queue] = [(fix(each), each)]
+            else:
+                line.append((fix(each), each))
+        for line in self._lines.values():
             if len(line) > 1:
-                self._lines[queue] = deque(sorted(line, key=itemgetter(0)))
+                line.sort(key=itemgetter(0))
+                line.reverse()
         #: The queue that was last decided about; `None`: none yet.
         self._decided: str | None = None
 
@@ -127,13 +133,13 @@ class LevelOrder:
         lines = self._lines
         contest = Contest(self._copy.ledgers.total, sorted(lines), self._head, self._rank)
         while (queue := contest.next()) is not None:
-            yield lines[queue].popleft()[1]
+            yield lines[queue].pop()[1]
             self._decided = queue
             contest.settle(queue)
 
     def _head(self, queue: str) -> Entry | None:
         line = self._lines[queue]
-        return line[0] if line else None
+        return line[-1] if line else None
 
     def _ending(self) -> list[Claim]:
         """What was told to end in this cycle, and counts until it has."""
@@ -151,7 +157,6 @@ class LevelOrder:
             return fixed
         rank = list(fixed)
         charges = charges_of(judgement)
-        asked = [what for what, amount in judgement.assignment.usage.items() if amount > 0]
         ending = self._ending() if self._cycle.outcome.taken else ()
         for claim in ending:
             charge(claim.charges)
@@ -160,6 +165,7 @@ class LevelOrder:
             if key is OrderKey.SHARE:
                 rank.insert(at, self._copy.shares.rank(seat.node))
             else:
+                asked = (what for what, n in judgement.assignment.usage.items() if n > 0)
                 rank.insert(at, is_borrowing(self._copy.ledgers.total, seat.node, asked))
         credit(charges)
         for claim in ending:
