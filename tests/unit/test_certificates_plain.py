@@ -133,3 +133,16 @@ def test_a_node_of_the_tree_is_told_as_a_pool():
     assert {"kind": "pool", "name": "team--a"} == group["certificate"]["refusal"]["node"]
     raised = group["remedies"]["found"][-1]["steps"][0]
     assert {"kind": "pool", "name": "team--a"} == raised["node"]
+
+
+def test_cores_and_memory_are_written_as_people_write_them():
+    holder = Holder("w-0/g", LEAF.name, 2_500, 2_000)
+    certificate = Certificate(*BEGIN, "place", missing=Missing("cpu", 1_500), holders=(holder,))
+    answer = served(certificate)
+    for each in answer["groups"][0]["remedies"]["found"]:
+        del each["steps"]
+    found = msgspec.convert(complete("GET", "/api/workflow/w-1/why", answer), WhyAnswer)
+
+    (row,) = [line.split() for line in render_why("w-1", found).splitlines() if "w-0/g" in line]
+
+    assert ["w-0/g", "team--a", "2500m", "2"] == row[:4]

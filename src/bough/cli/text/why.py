@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bough.cli.file_commands import tool
 from bough.cli.output import printable, some_of
 from bough.cli.text.certificates import ExplainedCertificate, render_certificate
 from bough.cli.times import show_time
@@ -51,10 +52,15 @@ def _group_text(group: WhyGroup, title: str) -> str:
         text = f"{_who_waits(group, group.group)} waits ({reason}): {printable(message)}"
     else:
         shown = ExplainedCertificate(group.certificate, group.remedies)
-        text = render_certificate(shown, lambda _, amount: str(amount), queue=title)
+        text = render_certificate(shown, _write, queue=title)
         name = printable(group.certificate.workload)
         text = _who_waits(group, name) + text.removeprefix(name)
     return "\n".join([text, *([""] if preempted else []), *preempted])
+
+
+def _write(resource: str, amount: int) -> str:
+    """Most wait for GPUs: what it takes to write other amounts is read only for these."""
+    return str(amount) if resource == "gpu" else tool("answer").write_amount(resource, amount)
 
 
 def _who_waits(group: WhyGroup, name: str) -> str:
