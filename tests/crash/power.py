@@ -98,14 +98,18 @@ class Disk:
 def lose_power(find: Callable[[], Iterable[int]], disks: Iterable[Disk]) -> None:
     """Kill all processes at once; the disks stay as they were at that moment."""
     stopped: set[int] = set()
-    while found := set(find()) - stopped:
-        stopped |= found
-        _signal(found, signal.SIGSTOP)
-        # What waits for the disk is stopped when that is done.
-        while not all(map(_is_stopped, stopped)):
-            time.sleep(0.001)
-    for disk in disks:
-        disk.copy()
+    late = True
+    while late:
+        while found := set(find()) - stopped:
+            stopped |= found
+            _signal(found, signal.SIGSTOP)
+            # What waits for the disk is stopped when that is done.
+            while not all(map(_is_stopped, stopped)):
+                time.sleep(0.001)
+        for disk in disks:
+            disk.copy()
+        # What was just being started may not have been seen: it has gone on meanwhile.
+        late = bool(set(find()) - stopped)
     _signal(stopped, signal.SIGKILL)
 
 
