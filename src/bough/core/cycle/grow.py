@@ -12,7 +12,6 @@ from bough.core.cycle.outcome import Outcome
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand, first_choice, growth
 from bough.core.place.result import Placement
-from bough.model.quota import FlavorResource
 
 
 class Grower:
@@ -63,9 +62,12 @@ class Grower:
         if isinstance(found, Placement):
             request = request_placed(copy, claim, found, offer)
             more = copy.more_guaranteed(claim, found.pods)
-            if self._has_quota(claim, offer, request, found) and ledgers.guaranteed.admits(
-                claim.queue, more
-            ):
+            # What was placed may be more than what was asked for.
+            fits = request == offer.request or (
+                ledgers.admits(claim.queue, request, guaranteed=guaranteed)
+                and (found.waits or not ledgers.must_wait(claim.queue, request))
+            )
+            if fits and ledgers.guaranteed.admits(claim.queue, more):
                 ledgers.guaranteed.add_usage(claim.queue, more)
                 copy.start(claim, found, request, guaranteed=guaranteed)
                 copy.keep(mark)
@@ -73,14 +75,3 @@ class Grower:
                 return True
         copy.undo(mark)
         return False
-
-    def _has_quota(
-        self, claim: Claim, offer: Offer, request: dict[FlavorResource, int], found: Placement
-    ) -> bool:
-        """Whether what was placed may be had, too, where it is not what was asked for."""
-        if request == offer.request:
-            return True
-        ledgers = self.copy.ledgers
-        guaranteed = not (claim.preemptible or self.copy.rules.growth_borrows)
-        admits = ledgers.admits(claim.queue, request, guaranteed=guaranteed)
-        return admits and (found.waits or not ledgers.must_wait(claim.queue, request))

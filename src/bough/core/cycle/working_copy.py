@@ -16,7 +16,7 @@ from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.cycle.line import Line
 from bough.core.cycle.quota_cost import QuotaCost, first_gpus
-from bough.core.gang.demand import Demand, choice_of
+from bough.core.gang.demand import Demand, choice_among
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
@@ -390,7 +390,7 @@ class WorkingCopy:
         places = self.progress(claim.name).places
         if not places:
             return None
-        pods = choice_of(demand, places)
+        pods = choice_among(demand, places)
         if pods is None:
             return None
         return self.placer.place_at(claim.name, pods, places, within=within, waits=waits)

@@ -81,12 +81,12 @@ def first_choice(demand: Demand) -> Iterator[Pod]:
         yield from first_choice(child)
 
 
-def choice_of(demand: Demand, names: Container[str]) -> list[Pod] | None:
+def choice_among(demand: Demand, names: Container[str]) -> list[Pod] | None:
     """The first candidates that have these names alone; `None` where there are not enough."""
     if demand.node.is_leaf:
         found = [pod for pod in demand.pods if pod.name in names][: demand.count]
         return found if len(found) == demand.count else None
-    able = (choice_of(child, names) for child in demand.children)
+    able = (choice_among(child, names) for child in demand.children)
     parts = [each for each in able if each is not None][: demand.count]
     return [pod for each in parts for pod in each] if len(parts) == demand.count else None
 
