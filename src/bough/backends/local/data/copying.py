@@ -23,16 +23,17 @@ from bough.backends.local.command import Copy
 from bough.backends.local.data.matching import matching
 from bough.backends.local.data.paths import made, make_below, open_below, opened, shown
 from bough.backends.local.data.removal import remove_from
+from bough.backends.local.data.walking import (
+    READ_FILE,
+    READ_FOLDER,
+    REPLACED,
+    UNFINISHED,
+    Found,
+    Walk,
+)
 from bough.backends.local.errors import CopyFailed
 
-#: Prefix of files that are being written; these are never copied.
-UNFINISHED = ".bough-part-"
-_REPLACED = ".bough-old-"
-_DEEPEST = 100
 _CHUNK = 2**24
-_NOTED = 20
-_READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
 #: Errors of file systems without nameless files (O_TMPFILE).
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
@@ -74,7 +75,7 @@ def is_empty_move(copy: Copy) -> bool:
     if not copy.move:
         return False
     try:
-        folder = os.open(copy.source, _READ_FOLDER)
+        folder = os.open(copy.source, READ_FOLDER)
     except OSError:
         return True
     try:
@@ -90,22 +91,17 @@ def _copy_from(parent: int, copy: Copy, *, durably: bool) -> Copied:
     with made(Path(copy.target, *below)) as target:
         work = _CopyRun(copy, target, durably=durably)
         if stat.S_ISREG(kind):
-            work.found.append(_Found((name,), kind))
+            work.walk.found.append(Found((name,), kind))
             work.copy_all(os.dup(parent))
         elif stat.S_ISDIR(kind):
-            source = os.open(name, _READ_FOLDER, dir_fd=parent)
-            work.find(os.dup(source), ())
+            source = os.open(name, READ_FOLDER, dir_fd=parent)
+            work.walk.find(os.dup(source), ())
             work.copy_all(source)
         else:
             raise CopyFailed(f"{copy.source} is neither a file nor a folder")
         if durably and work.changed:
             _sync_file_system(target)
-        return Copied(work.files, work.bytes, tuple(work.skipped[:_NOTED]))
-
-
-class _Found(msgspec.Struct, frozen=True):
-    parts: tuple[str, ...]
-    mode: int
+        return Copied(work.files, work.bytes, tuple(work.walk.skipped))
 
 
 class _CopyRun:
@@ -117,66 +113,20 @@ class _CopyRun:
         self._durably = durably
         #: Whether anything was written.
         self.changed = False
-        self.found: list[_Found] = []
-        #: Everything below the source, copied or not.
-        self._seen = 0
+        self.walk = Walk(copy.source, copy.bounds)
         self.files = 0
         self.bytes = 0
-        self.skipped: list[str] = []
-
-    def find(self, folder: int, above: tuple[str, ...]) -> None:
-        """Find all files and links below a folder, in the order of their names; closes it."""
-        try:
-            if len(above) > _DEEPEST:
-                raise CopyFailed(f"{self._copy.source} has folders deeper than {_DEEPEST}")
-            for name in self._list(folder):
-                self._find_one(folder, above, name)
-        finally:
-            os.close(folder)
 
     def copy_all(self, source: int) -> None:
         """Copy what was found and matches; closes the source."""
         try:
-            chosen = matching(self._copy.regex, ["/".join(each.parts) for each in self.found])
+            chosen = matching(self._copy.regex, ["/".join(each.parts) for each in self.walk.found])
             for number in chosen:
-                self._copy_one(source, self.found[number])
+                self._copy_one(source, self.walk.found[number])
         finally:
             os.close(source)
 
-    def _list(self, folder: int) -> list[str]:
-        """The names in a folder, in order; too many are refused before all are in memory."""
-        names: list[str] = []
-        with os.scandir(folder) as entries:
-            for each in entries:
-                self._seen += 1
-                if self._seen > self._copy.bounds.files:
-                    raise CopyFailed(
-                        f"{self._copy.source} has more than {self._copy.bounds.files} files and "
-                        "folders, which is the most that is copied"
-                    )
-                names.append(each.name)
-        return sorted(names)
-
-    def _find_one(self, folder: int, above: tuple[str, ...], name: str) -> None:
-        try:
-            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode):
-                self.find(os.open(name, _READ_FOLDER, dir_fd=folder), (*above, name))
-                return
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                return
-            raise
-        if name.startswith((UNFINISHED, _REPLACED)):
-            return
-        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-            self._skip((*above, name), "it is neither a file nor a folder")
-            return
-        self.found.append(_Found((*above, name), mode))
-
-    def _copy_one(self, source: int, found: _Found) -> None:
+    def _copy_one(self, source: int, found: Found) -> None:
         *above, name = found.parts
         try:
             folder = open_below(source, tuple(above))
@@ -191,18 +141,18 @@ class _CopyRun:
         finally:
             os.close(folder)
 
-    def _copy_entry(self, folder: int, target: int, name: str, found: _Found) -> None:
+    def _copy_entry(self, folder: int, target: int, name: str, found: Found) -> None:
         try:
             if stat.S_ISLNK(found.mode):
                 self._copy_link(folder, target, name, found.parts)
                 return
-            file = os.open(name, _READ_FILE, dir_fd=folder)
+            file = os.open(name, READ_FILE, dir_fd=folder)
         except FileNotFoundError:
             return
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            self._skip(found.parts, "it has become a link")
+            self.walk.skip(found.parts, "it has become a link")
             return
         try:
             self._copy_file(file, target, name, found.parts)
@@ -212,7 +162,7 @@ class _CopyRun:
     def _copy_link(self, folder: int, target: int, name: str, parts: tuple[str, ...]) -> None:
         leads = os.readlink(name, dir_fd=folder)
         if leads.startswith("/") or ".." in leads.split("/"):
-            self._skip(parts, "it is a link that leads out of the folder")
+            self.walk.skip(parts, "it is a link that leads out of the folder")
             return
         unfinished = UNFINISHED + secrets.token_hex(8)
         os.symlink(leads, unfinished, dir_fd=target)
@@ -226,7 +176,7 @@ class _CopyRun:
     def _copy_file(self, file: int, target: int, name: str, parts: tuple[str, ...]) -> None:
         before = os.fstat(file)
         if not stat.S_ISREG(before.st_mode):
-            self._skip(parts, "it is neither a file nor a folder")
+            self.walk.skip(parts, "it is neither a file nor a folder")
             return
         if _is_same(before, target, name):
             return
@@ -243,7 +193,7 @@ class _CopyRun:
                 before.st_size,
                 before.st_mtime_ns,
             ):
-                self._skip(parts, "it was being written")
+                self.walk.skip(parts, "it was being written")
                 return
             os.fchmod(new.descriptor, 0o755 if before.st_mode & 0o111 else 0o644)
             os.utime(new.descriptor, ns=(before.st_mtime_ns, before.st_mtime_ns))
@@ -253,10 +203,6 @@ class _CopyRun:
         self.changed = True
         self.files += 1
         self.bytes += size
-
-    def _skip(self, parts: tuple[str, ...], why: str) -> None:
-        if len(self.skipped) < _NOTED:
-            self.skipped.append(f"{'/'.join(parts)}: {why}")
 
 
 class _NewFile:
@@ -346,7 +292,7 @@ def _move(source: Path, target: Path, *, durably: bool) -> Copied:
         if durably:
             # What is in it was written by the task, which need not have brought it to the disk.
             _sync_file_system(above)
-        replaced = _REPLACED + secrets.token_hex(8)
+        replaced = REPLACED + secrets.token_hex(8)
         with contextlib.suppress(FileNotFoundError):
             os.rename(target.name, replaced, src_dir_fd=below, dst_dir_fd=below)
         os.rename(source.name, target.name, src_dir_fd=above, dst_dir_fd=below)
@@ -385,7 +331,7 @@ def _sync_file_system(folder: int) -> None:
 @contextlib.contextmanager
 def _readable(folder: int) -> Iterator[int]:
     """The same folder, which may have been opened as a mere path."""
-    descriptor = os.open(".", _READ_FOLDER, dir_fd=folder)
+    descriptor = os.open(".", READ_FOLDER, dir_fd=folder)
     try:
         yield descriptor
     finally:

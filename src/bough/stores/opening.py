@@ -1,0 +1,148 @@
+"""A URL and a credential, as a store to speak to."""
+
+# Types are checked without the library as well, which only servers need.
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, closing, nullcontext
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from bough.model.object_store import AZURE, GS, StoreCredential, StoreUrl
+from bough.stores.failures import StoreFailed
+from bough.stores.s3_requests import S3Requests
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+#: What Amazon takes where none is named, and Google for keys of the same protocol.
+REGION, GS_REGION = "us-east-1", "auto"
+GS_URL = "https://storage.googleapis.com"
+#: Where requests are not signed; also a key of Azure has this form.
+_NO_KEY = "none"
+#: For one request with all that it brings, so it bounds how slow a store can be.
+_REQUEST_S = 300
+_RETRIES: RetryConfig = {
+    "max_retries": 5,
+    "retry_timeout": timedelta(seconds=120),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=200),
+        "max_backoff": timedelta(seconds=5),
+        "base": 2,
+    },
+}
+
+
+def open_store(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
+    """The bucket of a URL; nothing is asked of it yet."""
+    try:
+        if url.scheme == AZURE:
+            return _open_azure(url, credential)
+        if url.scheme == GS and not credential.access_key_id:
+            return _open_google(url, credential)
+        return _open_s3(url, credential)
+    except Exception:
+        # The library quotes the parts that it does not understand.
+        raise StoreFailed(
+            f"{url} could not be opened: a part of its credential is not what the store needs"
+        ) from None
+
+
+def s3_requests(url: StoreUrl, credential: StoreCredential) -> S3Requests | None:
+    """Signed requests, where the store speaks the protocol of S3 and there is a key."""
+    if url.scheme == AZURE or not credential.access_key_id:
+        return None
+    endpoint = _s3_endpoint(url, credential)
+    virtual = credential.addressing_style == "virtual"
+    return S3Requests(endpoint, url.container, credential, _region(url, credential), virtual)
+
+
+def closing_requests(requests: S3Requests | None) -> AbstractContextManager[object]:
+    """A block after which its connections are closed."""
+    return nullcontext() if requests is None else closing(requests)
+
+
+def _open_s3(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
+    from obstore.store import S3Store  # noqa: PLC0415  needed by few tasks
+
+    config: dict[str, Any] = {
+        "endpoint": _s3_endpoint(url, credential),
+        "region": _region(url, credential),
+        "virtual_hosted_style_request": False,
+    }
+    if credential.addressing_style == "virtual":
+        parts = urlsplit(config["endpoint"])
+        config["endpoint"] = f"{parts.scheme}://{url.container}.{parts.netloc}"
+        config["virtual_hosted_style_request"] = True
+    # The library is always given a key: it would ask this machine's own services for one.
+    config["access_key_id"] = credential.access_key_id or _NO_KEY
+    config["secret_access_key"] = credential.access_key or _NO_KEY
+    if credential.session_token:
+        config["session_token"] = credential.session_token
+    config["skip_signature"] = not credential.signs
+    return S3Store(
+        url.container,
+        config=config,  # pyright: ignore[reportArgumentType]
+        client_options=_client(credential),
+        retry_config=_RETRIES,
+    )
+
+
+def _open_google(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
+    """What everyone can read; with keys, Google speaks the protocol of S3."""
+    from obstore.store import GCSStore  # noqa: PLC0415  needed by few tasks
+
+    config: dict[str, Any] = {"skip_signature": True}
+    if credential.override_url:
+        config["base_url"] = credential.override_url.rstrip("/")
+    return GCSStore(
+        url.container,
+        config=config,  # pyright: ignore[reportArgumentType]
+        client_options=_client(credential),
+        retry_config=_RETRIES,
+        # Without this the library would ask this machine's own services for a token.
+        credential_provider=lambda: {"token": _NO_KEY, "expires_at": None},
+    )
+
+
+def _open_azure(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
+    from obstore.store import AzureStore  # noqa: PLC0415  needed by few tasks
+
+    account, _, container = url.container.partition("/")
+    config: dict[str, Any] = {"account_name": account}
+    if credential.override_url:
+        config["endpoint"] = credential.override_url.rstrip("/")
+    config["account_key"] = _account_key(credential.access_key or _NO_KEY)
+    config["skip_signature"] = not credential.signs
+    return AzureStore(
+        container,
+        config=config,  # pyright: ignore[reportArgumentType]
+        client_options=_client(credential),
+        retry_config=_RETRIES,
+    )
+
+
+def _account_key(given: str) -> str:
+    """The key of an account, also where all of its connection string was given."""
+    parts = dict(each.split("=", 1) for each in given.split(";") if "=" in each)
+    return parts.get("AccountKey", given)
+
+
+def _s3_endpoint(url: StoreUrl, credential: StoreCredential) -> str:
+    if credential.override_url:
+        return credential.override_url.rstrip("/")
+    return GS_URL if url.scheme == GS else f"https://s3.{_region(url, credential)}.amazonaws.com"
+
+
+def _region(url: StoreUrl, credential: StoreCredential) -> str:
+    return credential.region or (GS_REGION if url.scheme == GS else REGION)
+
+
+def _client(credential: StoreCredential) -> ClientConfig:
+    return {
+        "allow_http": credential.override_url.startswith("http://"),
+        "connect_timeout": "10s",
+        "timeout": f"{_REQUEST_S}s",
+    }
