@@ -7,5 +7,6 @@ readers of files decide it.
 objects     pods, nodes and the objects of KAI, as far as their fields matter
 pods        Pod
 nodes       Node and Namespace
-kai         PodGroup, Queue, Topology and PriorityClass
+owners      what owns pods (Jobs and the like), as far as it says how many of them there are
+kai         PodGroup (of KAI and of Kubernetes), Queue, Topology and PriorityClass
 """

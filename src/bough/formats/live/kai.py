@@ -12,12 +12,22 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from bough.errors import Invalid
+from bough.formats.kai.native import (
+    BOTH_POLICIES,
+    NO_POLICY,
+    DisruptionMode,
+    NativeSpec,
+    native_pod_group,
+)
+from bough.formats.kai.pod import PREEMPTIBILITY_LABEL, preemptibility_problem
 from bough.formats.kai.podgroup import LAST_START_ANNOTATION
 from bough.formats.kai.queue import DEFAULT_PRIORITY, MEMORY_UNIT, bound
 from bough.formats.live.objects import (
     LiveAmount,
     LiveConstraint,
     LiveConstraints,
+    LiveNativePodGroup,
+    LiveNativePodGroupSpec,
     LivePodGroup,
     LivePriorityClass,
     LiveQueue,
@@ -37,6 +47,7 @@ from bough.model.podgroup import (
     PriorityClass,
     SubGroupSetSpec,
     SubGroupSpec,
+    TemplateName,
     TopologyConstraints,
 )
 from bough.model.problem import FieldPath, Problem
@@ -92,7 +103,7 @@ def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
         scheduling_backoff=1 if spec.scheduling_backoff == 1 else None,
         created_ms=metadata.created_ms,
     )
-    problems = _Problems(f"PodGroup/{group.full_name}")
+    problems = _Problems(f"PodGroup/{group.key}")
     read = problems.read
     group = msgspec.structs.replace(
         group,
@@ -110,6 +121,52 @@ def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
         message = f"is {spec.scheduling_backoff}, but must be 1, or -1 to keep trying"
         problems.add(("spec", "schedulingBackoff"), message)
     return LiveRead(group, tuple(problems.found))
+
+
+def live_native_pod_group(written: LiveNativePodGroup) -> LiveRead[PodGroup]:
+    """A PodGroup of Kubernetes itself."""
+    metadata = live_metadata(written.metadata)
+    spec = written.spec
+    constraints = spec.scheduling_constraints
+    keys = [each.key for each in (constraints and constraints.topology) or ()]
+    gang = spec.scheduling_policy.gang
+    template = spec.pod_group_template_ref and spec.pod_group_template_ref.workload
+    group = native_pod_group(
+        metadata,
+        NativeSpec(
+            min_count=None if gang is None else max(gang.min_count, 1),
+            topology_key=keys[0] if keys else None,
+            priority_class=spec.priority_class_name or None,
+            priority=spec.priority,
+            disrupted_whole=spec.disruption_mode == DisruptionMode.POD_GROUP,
+            template=template
+            and TemplateName(template.workload_name, template.pod_group_template_name),
+        ),
+    )
+    problems = _Problems(f"PodGroup/{group.key}")
+    _check_native(spec, keys, problems)
+    wrong = preemptibility_problem(metadata)
+    if wrong is not None:
+        problems.add(("metadata", "labels", PREEMPTIBILITY_LABEL), wrong)
+    return LiveRead(group, tuple(problems.found))
+
+
+def _check_native(spec: LiveNativePodGroupSpec, keys: list[str], problems: _Problems) -> None:
+    """What an apiserver of this version would refuse, and another one may not."""
+    at, policy = ("spec", "schedulingPolicy"), spec.scheduling_policy
+    if policy.gang is not None and policy.gang.min_count < 1:
+        message = f"is {policy.gang.min_count}, but must be at least 1"
+        problems.add((*at, "gang", "minCount"), message)
+    if policy.gang is None and policy.basic is None:
+        problems.add(at, NO_POLICY)
+    elif policy.gang is not None and policy.basic is not None:
+        problems.add(at, BOTH_POLICIES)
+    if len(keys) > 1:
+        message = f"has {len(keys)} constraints, but must have one at most"
+        problems.add(("spec", "schedulingConstraints", "topology"), message)
+    if spec.disruption_mode and spec.disruption_mode not in set(DisruptionMode):
+        known = ", ".join(DisruptionMode)
+        problems.add(("spec", "disruptionMode"), f"is {spec.disruption_mode!r}, but not {known}")
 
 
 def live_queue(written: LiveQueue) -> LiveRead[FairQueue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,20 @@ class _Live(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Written as camelCase; fields that are not named here are not decoded."""
 
 
+class LiveAnything(_Live, frozen=True):
+    """Something of which it only matters whether it is there."""
+
+
+class LiveOwnerReference(_Live, frozen=True):
+    """What an object belongs to, and goes with."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
 class LiveMetadata(_Live, frozen=True):
     """What every object says of itself."""
 
@@ -26,6 +40,7 @@ class LiveMetadata(_Live, frozen=True):
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    owner_references: tuple[LiveOwnerReference, ...] | None = None
 
 
 class LiveResources(_Live, frozen=True):
@@ -75,7 +90,7 @@ class LiveNodeAffinity(_Live, frozen=True):
 class LivePodAffinity(_Live, frozen=True):
     """Near which pods a pod must be, or must not be."""
 
-    required: tuple[msgspec.Raw, ...] | None = msgspec.field(
+    required: tuple[LiveAnything, ...] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
 
@@ -109,6 +124,26 @@ class LiveGate(_Live, frozen=True):
     name: str = ""
 
 
+class LiveClaimVolume(_Live, frozen=True):
+    """A volume of a claim."""
+
+    claim_name: str = ""
+
+
+class LiveVolume(_Live, frozen=True):
+    """A volume, as far as it says where a pod can run."""
+
+    name: str = ""
+    persistent_volume_claim: LiveClaimVolume | None = None
+    ephemeral: LiveAnything | None = None
+
+
+class LiveSchedulingGroup(_Live, frozen=True):
+    """The PodGroup of Kubernetes itself that a pod belongs to."""
+
+    pod_group_name: str | None = None
+
+
 class LivePodSpec(_Live, frozen=True):
     """What a pod is to be."""
 
@@ -123,8 +158,19 @@ class LivePodSpec(_Live, frozen=True):
     affinity: LiveAffinity | None = None
     tolerations: tuple[LiveToleration, ...] | None = None
     topology_spread_constraints: tuple[LiveSpread, ...] | None = None
-    resource_claims: tuple[msgspec.Raw, ...] | None = None
+    resource_claims: tuple[LiveAnything, ...] | None = None
     scheduling_gates: tuple[LiveGate, ...] | None = None
+    volumes: tuple[LiveVolume, ...] | None = None
+    scheduling_group: LiveSchedulingGroup | None = None
+
+
+class LiveCondition(_Live, frozen=True):
+    """One thing that is so or is not."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
 
 
 class LivePodStatus(_Live, frozen=True):
@@ -132,6 +178,9 @@ class LivePodStatus(_Live, frozen=True):
 
     phase: str | None = None
     start_time: str | None = None
+    #: Where room is being freed for it.
+    nominated_node_name: str | None = None
+    conditions: tuple[LiveCondition, ...] | None = None
 
 
 class LivePod(_Live, frozen=True):
@@ -157,13 +206,6 @@ class LiveNodeSpec(_Live, frozen=True):
     taints: tuple[LiveTaint, ...] | None = None
 
 
-class LiveCondition(_Live, frozen=True):
-    """One thing that is so or is not."""
-
-    type: str = ""
-    status: str = ""
-
-
 class LiveNodeStatus(_Live, frozen=True):
     """How a node is."""
 
@@ -178,6 +220,33 @@ class LiveNode(_Live, frozen=True):
     metadata: LiveMetadata
     spec: LiveNodeSpec = LiveNodeSpec()
     status: LiveNodeStatus = LiveNodeStatus()
+
+
+class LiveClaimStatus(_Live, frozen=True):
+    """How a claim is."""
+
+    phase: str = ""
+
+
+class LiveClaim(_Live, frozen=True):
+    """A PersistentVolumeClaim, of which only counts whether it has its volume."""
+
+    metadata: LiveMetadata
+    status: LiveClaimStatus = LiveClaimStatus()
+
+
+class LiveKueueStatus(_Live, frozen=True):
+    """What was written about an object of Kueue."""
+
+    conditions: tuple[LiveCondition, ...] | None = None
+
+
+class LiveKueue(_Live, frozen=True):
+    """An object of Kueue; what it says is read as in files."""
+
+    metadata: LiveMetadata
+    spec: dict[str, Any] | None = None
+    status: LiveKueueStatus = LiveKueueStatus()
 
 
 class LiveNamespace(_Live, frozen=True):
@@ -236,11 +305,81 @@ class LivePodGroupSpec(_Live, frozen=True):
     staleness_grace_period: str | None = None
 
 
+class LivePodGroupStatus(_Live, frozen=True):
+    """What was written about a gang."""
+
+    phase: str | None = None
+    running: int = 0
+    pending: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    conditions: tuple[LiveCondition, ...] | None = None
+
+
 class LivePodGroup(_Live, frozen=True):
     """A PodGroup of KAI."""
 
     metadata: LiveMetadata
     spec: LivePodGroupSpec = LivePodGroupSpec()
+    status: LivePodGroupStatus = LivePodGroupStatus()
+
+
+class LiveGangPolicy(_Live, frozen=True):
+    """Pods that start together."""
+
+    min_count: int = 1
+
+
+class LivePolicy(_Live, frozen=True):
+    """How the pods of a native PodGroup are scheduled: one of these is there."""
+
+    basic: LiveAnything | None = None
+    gang: LiveGangPolicy | None = None
+
+
+class LiveTopologyKey(_Live, frozen=True):
+    """A label of nodes."""
+
+    key: str = ""
+
+
+class LiveSchedulingConstraints(_Live, frozen=True):
+    """Where the pods of a native PodGroup are together."""
+
+    topology: tuple[LiveTopologyKey, ...] | None = None
+
+
+class LiveWorkloadTemplate(_Live, frozen=True):
+    """A template of a Workload."""
+
+    workload_name: str = ""
+    pod_group_template_name: str = ""
+
+
+class LiveTemplateReference(_Live, frozen=True):
+    """What a native PodGroup was made from."""
+
+    workload: LiveWorkloadTemplate | None = None
+
+
+class LiveNativePodGroupSpec(_Live, frozen=True):
+    """What a native PodGroup is to be."""
+
+    scheduling_policy: LivePolicy = LivePolicy()
+    scheduling_constraints: LiveSchedulingConstraints | None = None
+    priority_class_name: str | None = None
+    priority: int | None = None
+    disruption_mode: str | None = None
+    pod_group_template_ref: LiveTemplateReference | None = None
+
+
+class LiveNativePodGroup(_Live, frozen=True):
+    """A PodGroup of Kubernetes itself."""
+
+    metadata: LiveMetadata
+    spec: LiveNativePodGroupSpec = LiveNativePodGroupSpec()
+    #: Of all that a PodGroup of KAI has it has conditions.
+    status: LivePodGroupStatus = LivePodGroupStatus()
 
 
 class LiveAmount(_Live, frozen=True):

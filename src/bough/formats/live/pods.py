@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from bough.errors import Invalid
-from bough.formats.kai.pod import PodStanding, label_problems, member_pod, state_of
+from bough.formats.kai.pod import PodStanding, member_pod, member_problems, state_of
 from bough.formats.kubernetes.metadata import Metadata
 from bough.formats.kubernetes.pods import (
     CLAIM_DEMAND,
@@ -63,6 +63,7 @@ def live_member(pod: LivePod) -> MemberPod:
         node=spec.node_name or None,
         started_ms=live_time_ms(pod.status.start_time),
         priority_class=spec.priority_class_name,
+        scheduling_group=spec.scheduling_group and spec.scheduling_group.pod_group_name,
     )
     return member_pod(metadata, template, standing)
 
@@ -140,7 +141,8 @@ def _not_understood(spec: LivePodSpec, metadata: Metadata) -> Iterator[str]:
         yield spread_demand(required=True)
     if spec.resource_claims:
         yield CLAIM_DEMAND
-    for path, (severity, message) in label_problems(metadata).items():
+    group = spec.scheduling_group and spec.scheduling_group.pod_group_name
+    for path, (severity, message) in member_problems(metadata, group).items():
         if severity is Severity.ERROR:
             yield f"something that is not understood, {dotted(path)}: {message}"
 

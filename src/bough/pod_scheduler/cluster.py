@@ -1,0 +1,494 @@
+"""What is watched, as a snapshot that is kept in step.
+
+Every event touches the gang that it is about and nothing else; gangs, rows of gangs and nodes that
+did not change stay the same objects from one snapshot to the next, so that the core sees at once
+what did.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bough.core.gang.normalisation import gang_of_one
+from bough.core.gang.topology import check_topology
+from bough.formats.live.kai import live_priority_class, live_topology
+from bough.formats.live.objects import (
+    LiveClaim,
+    LiveNativePodGroup,
+    LivePod,
+    LivePodGroup,
+    LivePriorityClass,
+    LiveTopology,
+)
+from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.objects import Kind
+from bough.kube.watching import Relisted
+from bough.model.cluster import Topology
+from bough.model.gang import Gang, PodState
+from bough.model.podgroup import (
+    NATIVE,
+    MemberPod,
+    PodGroup,
+    PriorityClass,
+    group_key,
+    is_native,
+    qualified,
+)
+from bough.model.problem import Severity
+from bough.model.snapshot import Progress, Snapshot
+from bough.pod_scheduler import kinds
+from bough.pod_scheduler.gang_maker import (
+    Declared,
+    SeenGroup,
+    gang_of_group,
+    read_group,
+    why_broken,
+)
+from bough.pod_scheduler.kueue_tree import DEFAULT_DOOR, KueueTree
+from bough.pod_scheduler.pod_view import PodView, SeenPod, holds_room
+from bough.pod_scheduler.quota_frame import NodeRow, QueueTree
+from bough.pod_scheduler.strangers import OTHERS, Strangers
+
+Heard = Relisted[Any] | WatchEvent[Any]
+
+
+class GangKey(NamedTuple):
+    """What a gang is made of: PodGroups come before pods on their own, both by name."""
+
+    alone: bool
+    name: str
+
+
+class _Reader(NamedTuple):
+    """How what is heard of a kind is taken in."""
+
+    put: Callable[[Any], object]
+    remove: Callable[[str], object]
+    #: What is known; of PodGroups those of both kinds.
+    known: Collection[str]
+    native: bool = False
+
+
+class ClusterView:
+    """All that was heard, and the snapshot that it makes."""
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        grace_ms: int | None = 60_000,
+        *,
+        grouped: bool = False,
+        kueue: bool = False,
+    ) -> None:
+        """grouped:  PodGroups are made of what pods belong to. kueue:  quota is Kueue's."""
+        self.pods = PodView(scheduler_name, grouped=grouped)
+        self.groups: dict[str, SeenGroup] = {}
+        self.nodes = NodeRow()
+        #: Quota, of KAI or of Kueue.
+        self.kueue = KueueTree(self._touch_all) if kueue else None
+        self.queues = self.kueue or QueueTree()
+        self._topologies: dict[str, Topology] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._declared = Declared(grace_ms=grace_ms)
+        self._grace_ms = grace_ms
+        #: By PodGroup, whether it exists or not: the pods that name it.
+        self._members: dict[str, dict[str, None]] = {}
+        #: By PodGroup that is no gang: why.
+        self.broken: dict[str, str] = {}
+        self._checked: dict[str, tuple[PodGroup, tuple[Topology, ...], str]] = {}
+        #: By PodGroup whose gang runs with less than it needs: since when.
+        self.stale_since_ms: dict[str, int] = {}
+        self.gangs: dict[GangKey, Gang] = {}
+        #: By the names that plans use.
+        self.by_name: dict[str, GangKey] = {}
+        self._rows: dict[str, _Row] = {}
+        self._strangers = Strangers()
+        self._touched: set[GangKey] = set()
+        self._version = 0
+        self._last: Snapshot | None = None
+        put_group, remove_group = self._put_group, self._remove_group
+        self._readers: dict[Kind[Any], _Reader] = {
+            kinds.PODS: _Reader(self._put_pod, self._remove_pod, self.pods.seen),
+            kinds.CLAIMS: _Reader(self._put_claim, self._remove_claim, self.pods.claims),
+            kinds.NODES: _Reader(self.nodes.put, self.nodes.remove, self.nodes.names),
+            kinds.POD_GROUPS: _Reader(put_group, remove_group, self.groups),
+            kinds.NATIVE_POD_GROUPS: _Reader(put_group, remove_group, self.groups, native=True),
+            kinds.TOPOLOGIES: _Reader(self._put_topology, self._remove_topology, self._topologies),
+            kinds.PRIORITY_CLASSES: _Reader(self._put_class, self._remove_class, self._classes),
+        }
+        if isinstance(self.queues, QueueTree):
+            reader = _Reader(self.queues.put, self.queues.remove, self.queues.queues)
+            self._readers[kinds.QUEUES] = reader
+        else:
+            self._readers |= self._kueue_readers(self.queues)
+
+    def _kueue_readers(self, tree: KueueTree) -> dict[Kind[Any], _Reader]:
+        put, remove = tree.put_namespace, tree.remove_namespace
+        found: dict[Kind[Any], _Reader] = {
+            kind: _Reader(
+                partial(tree.put, kind=name), partial(tree.remove, kind=name), tree.written[name]
+            )
+            for name, kind in kinds.KUEUES.items()
+        }
+        return {**found, kinds.NAMESPACES: _Reader(put, remove, tree.known_namespaces)}
+
+    # What is heard
+
+    def hear(self, kind: Kind[Any], heard: Heard) -> None:
+        """Take in what a watch says of a kind."""
+        reader = self._readers[kind]
+        if isinstance(heard, Relisted):
+            there = {_key(each, reader) for each in heard.items}
+            gone = [name for name in reader.known if name not in there]
+            for name in gone:
+                if is_native(name) == reader.native:
+                    reader.remove(name)
+            for each in heard.items:
+                reader.put(each)
+        elif heard.kind is WatchEventKind.DELETED:
+            reader.remove(_key(heard.object, reader))
+        elif heard.kind is not WatchEventKind.BOOKMARK:
+            reader.put(heard.object)
+
+    # What was decided
+
+    def bind(self, pod: str, uid: str, node: str) -> None:
+        """A pod counts as held by a node, until a watch says so."""
+        self.pods.bind(pod, uid, node)
+        self._touch_pod(self.pods.seen.get(pod))
+
+    def unbind(self, pod: str, uid: str) -> None:
+        """It was not bound."""
+        if self.pods.unbind(pod, uid):
+            self._touch_pod(self.pods.seen.get(pod))
+
+    def end(self, pod: str, uid: str) -> None:
+        """A pod counts as told to end, until a watch says so."""
+        self.pods.end(pod, uid)
+        self._touch_pod(self.pods.seen.get(pod))
+
+    def stay(self, pod: str, uid: str) -> None:
+        """It was not told to end."""
+        if self.pods.stay(pod, uid):
+            self._touch_pod(self.pods.seen.get(pod))
+
+    def leave_ungrouped(self, pod: str, uid: str, waits: str) -> None:
+        """A pod gets no PodGroup: it is a gang of one, or `waits`."""
+        if self.pods.leave_ungrouped(pod, uid, waits):
+            self._touch_pod(self.pods.seen.get(pod))
+
+    # The snapshot
+
+    def take(self, now_ms: int, progress: dict[str, Progress] | None = None) -> Snapshot:
+        """What there is now."""
+        self.queues.refresh(self.nodes.capacity)
+        dirty = {queue for key in sorted(self._touched) for queue in self._remake(key, now_ms)}
+        self._touched.clear()
+        others = self._strangers.gangs()
+        last = self._last
+        rows = {queue: self._rows[queue] for queue in sorted(self._rows)}
+        gangs = {queue: row.gangs() for queue, row in rows.items()}
+        if others:
+            gangs[OTHERS] = others
+        if last is not None and not dirty and last.gangs.get(OTHERS, ()) == others:
+            gangs = last.gangs
+        self._version += 1
+        self._last = Snapshot(
+            now_ms=now_ms,
+            version=self._version,
+            cohorts=self.queues.tree.cohorts,
+            queues=self.queues.tree.queues,
+            flavors=self.queues.flavors,
+            nodes=self.queues.on_nodes(self.nodes.row()),
+            topologies=self._declared.topologies,
+            local_queues=self.queues.local_queues,
+            namespaces=self.queues.namespaces,
+            closed=self.queues.closed,
+            gangs=gangs,
+            progress=progress or {},
+        )
+        return self._last
+
+    def promised(self) -> dict[str, Progress]:
+        """By gang: where a scheduler before this one was freeing room for it."""
+        found: dict[str, dict[str, str]] = {}
+        for name in sorted(self.pods.nominated):
+            pod = self.pods.seen[name]
+            group = pod.member.group
+            gang = self.gangs.get(GangKey(group is None, name if group is None else group))
+            if pod.ours and gang is not None and pod.expected_at in self.nodes.names:
+                found.setdefault(gang.name, {})[name] = pod.expected_at
+        return {gang: Progress(nominated=True, places=pods) for gang, pods in found.items()}
+
+    def without_group(self) -> Iterator[GangKey]:
+        """PodGroups that pods name and that there are not."""
+        return (GangKey(False, name) for name in self._members if name not in self.groups)
+
+    def members_of(self, key: GangKey) -> Iterator[SeenPod]:
+        """The pods of ours that a gang is made of."""
+        names = (key.name,) if key.alone else self._members.get(key.name, ())
+        for name in names:
+            seen = self.pods.seen.get(name)
+            if seen is not None and seen.ours:
+                yield seen
+
+    # Pods
+
+    def _put_pod(self, written: LivePod) -> None:
+        pod = self.pods.read(written)
+        before, changed = self.pods.put(pod)
+        if not changed:
+            return
+        if before is not None:
+            self._leave_group(before)
+        if pod.member.group is not None:
+            self._members.setdefault(pod.member.group, {})[pod.name] = None
+        for each in (before, pod):
+            self._touch_pod(each)
+
+    def _remove_pod(self, name: str) -> None:
+        before = self.pods.remove(name)
+        if before is not None:
+            self._leave_group(before)
+            self._touch_pod(before)
+
+    def _put_claim(self, written: LiveClaim) -> None:
+        name = _name(written)
+        if written.status.phase != "Bound":
+            self._remove_claim(name)
+        elif name not in self.pods.claims:
+            self.pods.claims.add(name)
+            self._touch_users(name)
+
+    def _remove_claim(self, name: str) -> None:
+        if name in self.pods.claims:
+            self.pods.claims.remove(name)
+            self._touch_users(name)
+
+    def _touch_users(self, claim: str) -> None:
+        """Look anew at the pods that have the volume of a claim; claims seldom change."""
+        for pod in self.pods.seen.values():
+            if claim in pod.claims:
+                self._touch_pod(pod)
+
+    def _leave_group(self, pod: SeenPod) -> None:
+        group = pod.member.group
+        if group is None:
+            return
+        members = self._members.get(group, {})
+        members.pop(pod.name, None)
+        if not members:
+            self._members.pop(group, None)
+
+    def _touch_pod(self, pod: SeenPod | None) -> None:
+        if pod is None:
+            return
+        group = pod.member.group
+        self._touched.add(GangKey(group is None, pod.name if group is None else group))
+        self._place_stranger(pod.name)
+
+    def _place_stranger(self, name: str) -> None:
+        """Count a pod where it is, if no gang has it; or count it no more."""
+        pod = self.pods.seen.get(name)
+        member = None if pod is None else self.pods.member(pod)
+        if pod is None or member is None or self._is_planned(pod):
+            self._strangers.remove(name)
+        elif holds_room(member.pod):
+            self._strangers.put(name, member.pod.node or "", member.pod.requests)
+        elif pod.expected_at and not pod.ours:
+            # Others evict for it: what they free is not ours to give.
+            self._strangers.put(name, pod.expected_at, member.pod.requests)
+        else:
+            self._strangers.remove(name)
+
+    def _is_planned(self, pod: SeenPod) -> bool:
+        group = pod.member.group
+        return pod.ours and (group is None or (group in self.groups and group not in self.broken))
+
+    # PodGroups, and what they refer to
+
+    def _put_group(self, written: LivePodGroup | LiveNativePodGroup) -> None:
+        seen = read_group(written)
+        name = seen.group.key
+        before = self.groups.get(name)
+        same = before is not None and before.group == seen.group
+        if before is not None and same:
+            seen = seen._replace(group=before.group)
+            same = (before.problems, before.door) == (seen.problems, seen.door)
+        self.groups[name] = seen
+        if not same:
+            self._touch_group(name)
+
+    def _remove_group(self, name: str) -> None:
+        if self.groups.pop(name, None) is not None:
+            self._touch_group(name)
+
+    def _touch_group(self, name: str) -> None:
+        full_name = name.removesuffix(NATIVE)
+        self._touched.add(GangKey(False, name))
+        # A pod on its own, or a native PodGroup, may have to change its name.
+        self._touched.add(GangKey(True, full_name))
+        self._touched.add(GangKey(False, group_key(full_name, native=True)))
+
+    def _put_topology(self, written: LiveTopology) -> None:
+        topology = live_topology(written)
+        if self._topologies.get(topology.name) != topology:
+            self._topologies[topology.name] = topology
+            self._declare()
+
+    def _remove_topology(self, name: str) -> None:
+        if self._topologies.pop(name, None) is not None:
+            self._declare()
+
+    def _put_class(self, written: LivePriorityClass) -> None:
+        found = live_priority_class(written)
+        if self._classes.get(found.name) != found:
+            self._classes[found.name] = found
+            self._declare()
+
+    def _remove_class(self, name: str) -> None:
+        if self._classes.pop(name, None) is not None:
+            self._declare()
+
+    def _declare(self) -> None:
+        """Gangs may mean something else now."""
+        sound = (
+            topology
+            for _, topology in sorted(self._topologies.items())
+            if all(each.severity is not Severity.ERROR for each in check_topology(topology))
+        )
+        classes = tuple(each for _, each in sorted(self._classes.items()))
+        self._declared = Declared(tuple(sound), classes, self._grace_ms)
+        self._touch_all()
+
+    def _touch_all(self) -> None:
+        self._touched.update(self.gangs)
+        self._touched.update(GangKey(False, name) for name in self.groups)
+
+    # Gangs
+
+    def _remake(self, key: GangKey, now_ms: int) -> Iterator[str]:
+        """Make a gang anew; the queues whose rows are not what they were."""
+        before = self.gangs.get(key)
+        after = self._make_alone(key) if key.alone else self._make_group(key, now_ms)
+        if after == before:
+            return
+        if before is not None:
+            del self.gangs[key]
+            if self.by_name.get(before.name) == key:
+                del self.by_name[before.name]
+            self._rows[before.queue].remove(key)
+            if not self._rows[before.queue].keys:
+                del self._rows[before.queue]
+            yield before.queue
+        if after is not None:
+            self.gangs[key] = after
+            self.by_name[after.name] = key
+            self._rows.setdefault(after.queue, _Row()).put(key, after)
+            yield after.queue
+
+    def _make_alone(self, key: GangKey) -> Gang | None:
+        pod = self.pods.seen.get(key.name)
+        if pod is None or not pod.ours or pod.member.group is not None:
+            return None
+        member = self.pods.member(pod)
+        if member.pod.state in (PodState.SUCCEEDED, PodState.FAILED):
+            return None
+        taken = any(group_key(key.name, native=each) in self.groups for each in (False, True))
+        gang = gang_of_one(member, self._declared.priority_classes, taken=taken)
+        return self._through_door(gang, pod.door)
+
+    def _make_group(self, key: GangKey, now_ms: int) -> Gang | None:
+        seen = self.groups.get(key.name)
+        why = self._check(key.name, seen)
+        names = self._members.get(key.name, {})
+        for name in names:
+            self._place_stranger(name)
+        members = list(self._own_members(names))
+        if seen is None or why or (names and not members):
+            # Without any pod of ours it is another scheduler's.
+            self.stale_since_ms.pop(key.name, None)
+            return None
+        since_ms = self.stale_since_ms.get(key.name)
+        if since_ms is None:
+            # What is written down counts where a scheduler begins, and not for another time.
+            first = key not in self.gangs and seen.stale_since_ms is not None
+            since_ms = seen.stale_since_ms if first else now_ms
+        taken = seen.group.native and seen.group.full_name in self.groups
+        gang = gang_of_group(seen, members, self._declared, since_ms or 0, taken=taken)
+        if gang.stale_since_ms is None:
+            self.stale_since_ms.pop(key.name, None)
+        else:
+            self.stale_since_ms[key.name] = since_ms or 0
+        doors = (self.pods.seen[name].door for name in names)
+        return self._through_door(gang, seen.door or next(filter(None, doors), ""))
+
+    def _through_door(self, gang: Gang, door: str) -> Gang:
+        """A gang in the queue that its LocalQueue leads to, where quota is Kueue's."""
+        if self.kueue is None:
+            return gang
+        door = door or DEFAULT_DOOR
+        queue = self.kueue.queue_of(gang.namespace, door)
+        return msgspec.structs.replace(gang, queue=queue, local_queue=door, owner=gang.namespace)
+
+    def _check(self, name: str, seen: SeenGroup | None) -> str:
+        """Why a PodGroup is no gang; looked for only where it, or a topology, changed."""
+        if seen is None:
+            self._checked.pop(name, None)
+            self.broken.pop(name, None)
+            return ""
+        topologies = self._declared.topologies
+        known = self._checked.get(name)
+        if known is None or known[0] is not seen.group or known[1] is not topologies:
+            known = (seen.group, topologies, why_broken(seen, topologies))
+            self._checked[name] = known
+        if known[2]:
+            self.broken[name] = known[2]
+        else:
+            self.broken.pop(name, None)
+        return known[2]
+
+    def _own_members(self, names: Iterable[str]) -> Iterator[MemberPod]:
+        for name in names:
+            pod = self.pods.seen[name]
+            if pod.ours:
+                yield self.pods.member(pod)
+
+
+class _Row:
+    """The gangs of one queue in order."""
+
+    def __init__(self) -> None:
+        self.keys: list[GangKey] = []
+        self._gangs: list[Gang] = []
+        self._row: tuple[Gang, ...] | None = None
+
+    def put(self, key: GangKey, gang: Gang) -> None:
+        at = bisect_left(self.keys, key)
+        self.keys.insert(at, key)
+        self._gangs.insert(at, gang)
+        self._row = None
+
+    def remove(self, key: GangKey) -> None:
+        at = bisect_left(self.keys, key)
+        del self.keys[at], self._gangs[at]
+        self._row = None
+
+    def gangs(self) -> tuple[Gang, ...]:
+        if self._row is None:
+            self._row = tuple(self._gangs)
+        return self._row
+
+
+def _name(written: Any) -> str:
+    metadata = written.metadata
+    return qualified(metadata.namespace, metadata.name)
+
+
+def _key(written: Any, reader: _Reader) -> str:
+    return group_key(_name(written), native=reader.native)

@@ -1,0 +1,175 @@
+"""A decision about a gang, written on its PodGroup before the first of its pods is bound.
+
+So a gang is not left half-bound: the next leader reads what was decided, and finishes it where the
+nodes still have room, or takes it back whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from bough.model.cluster import Node, Resources
+from bough.model.gang import PodState
+from bough.model.snapshot import Snapshot
+from bough.pod_scheduler.cluster import ClusterView, GangKey
+from bough.pod_scheduler.gang_maker import SeenGroup
+from bough.pod_scheduler.pod_view import SeenPod, holds_room
+
+#: All annotations of an object together have 256 KiB; a decision leaves some of that to others.
+LONGEST_PLAIN = 100_000
+#: Begins a decision that is compressed, and how large it may be without that.
+COMPRESSED, MOST_EXPANDED = "zlib:", 16 * 2**20
+#: As much of a uid tells a pod from the one that had its name before: uids are random.
+UID_LENGTH = 8
+
+
+class PlacedPod(NamedTuple):
+    """A pod and the node that it gets."""
+
+    pod: str
+    uid: str
+    node: str
+
+
+class Unfinished(NamedTuple):
+    """A decision that was not carried out to its end."""
+
+    group: str
+    #: What was not bound.
+    left: tuple[PlacedPod, ...]
+    #: What was, and runs.
+    bound: tuple[SeenPod, ...]
+    #: Why it cannot be finished; empty: it can.
+    obstacle: str
+
+
+class _WrittenPod(msgspec.Struct, frozen=True):
+    uid: str
+    node: str
+
+
+def write_decision(placed: Iterable[PlacedPod]) -> str:
+    """A decision as an annotation has it; one about thousands of pods is compressed."""
+    pods = {each.pod: _WrittenPod(each.uid, each.node) for each in placed}
+    plain = msgspec.json.encode(pods, order="sorted")
+    if len(plain) <= LONGEST_PLAIN:
+        return plain.decode()
+    pods = {name: _WrittenPod(each.uid[:UID_LENGTH], each.node) for name, each in pods.items()}
+    plain = msgspec.json.encode(pods, order="sorted")
+    return COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
+
+
+def read_decision(text: str) -> tuple[PlacedPod, ...]:
+    """What an annotation says; what cannot be read was not written by us, and says nothing."""
+    try:
+        plain = _expanded(text) if text.startswith(COMPRESSED) else text.encode()
+        found = msgspec.json.decode(plain, type=dict[str, _WrittenPod]) if plain else {}
+    except (msgspec.MsgspecError, ValueError, zlib.error):
+        return ()
+    return tuple(PlacedPod(name, each.uid, each.node) for name, each in found.items())
+
+
+def _expanded(text: str) -> bytes:
+    """What was compressed, as far as it is of a size that we would have written."""
+    packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
+    return zlib.decompressobj().decompress(packed, MOST_EXPANDED)
+
+
+def unfinished(view: ClusterView, snapshot: Snapshot) -> Iterator[Unfinished]:
+    """The decisions of earlier leaders that are not carried out, in the order of their names.
+
+    What one of them gets is no more there for the next.
+    """
+    free = _free(snapshot)
+    nodes = {node.name: node for node in snapshot.nodes}
+    for name in sorted(view.groups):
+        found = _left(view, name, view.groups[name])
+        if found is None:
+            continue
+        left, bound = found
+        obstacle = _obstacle(view, name, left, nodes, free)
+        if not obstacle:
+            for each in left:
+                free[each.node] = _minus(free[each.node], view.pods.seen[each.pod])
+        yield Unfinished(name, left, bound, obstacle)
+
+
+def _left(
+    view: ClusterView, name: str, group: SeenGroup
+) -> tuple[tuple[PlacedPod, ...], tuple[SeenPod, ...]] | None:
+    left: list[PlacedPod] = []
+    bound: list[SeenPod] = []
+    for each in read_decision(group.decision):
+        pod = view.pods.seen.get(each.pod)
+        if pod is None or not _is_meant(pod.uid, each.uid):
+            continue
+        if not pod.ours or pod.member.group != name:
+            continue
+        if pod.member.pod.state is PodState.PENDING:
+            left.append(each._replace(uid=pod.uid))
+        elif pod.member.pod.state is PodState.RUNNING:
+            bound.append(pod)
+    return (tuple(left), tuple(bound)) if left and bound else None
+
+
+def _is_meant(uid: str, written: str) -> bool:
+    """Whether a pod is the one of a decision, not a later one of its name."""
+    return uid == written or (len(written) == UID_LENGTH and uid.startswith(written))
+
+
+def _obstacle(
+    view: ClusterView,
+    name: str,
+    left: Iterable[PlacedPod],
+    nodes: Mapping[str, Node],
+    free: Mapping[str, Resources],
+) -> str:
+    if GangKey(False, name) not in view.gangs:
+        return view.broken.get(name, "it is no gang any more")
+    rest = dict(free)
+    for each in left:
+        node = nodes.get(each.node)
+        if node is None or node.cordoned:
+            return f"node {each.node} takes no pods any more"
+        rest[each.node] = _minus(rest[each.node], view.pods.seen[each.pod])
+        if _is_short(rest[each.node]):
+            return f"node {each.node} has no room any more"
+    return ""
+
+
+def _free(snapshot: Snapshot) -> dict[str, Resources]:
+    """What is left on each node, without anything that is still there."""
+    free = {node.name: node.capacity for node in snapshot.nodes}
+    for row in snapshot.gangs.values():
+        for gang in row:
+            for pod in gang.pods:
+                if holds_room(pod) and pod.node in free:
+                    free[pod.node] = _less(free[pod.node], pod.requests)
+    return free
+
+
+def _minus(free: Resources, pod: SeenPod) -> Resources:
+    return _less(free, pod.member.pod.requests)
+
+
+def _less(free: Resources, taken: Resources) -> Resources:
+    other = dict(free.other)
+    for name, amount in taken.other:
+        other[name] = other.get(name, 0) - amount
+    return Resources(
+        gpus=free.gpus - taken.gpus,
+        cpu_milli=free.cpu_milli - taken.cpu_milli,
+        memory_bytes=free.memory_bytes - taken.memory_bytes,
+        pods=free.pods - taken.pods,
+        other=tuple(sorted(other.items())),
+    )
+
+
+def _is_short(free: Resources) -> bool:
+    counted = (free.gpus, free.cpu_milli, free.memory_bytes, free.pods)
+    return min(counted) < 0 or any(amount < 0 for _, amount in free.other)

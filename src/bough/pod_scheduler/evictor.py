@@ -1,0 +1,171 @@
+"""Ends pods for others, by the eviction API: as far as disruption budgets allow.
+
+What a budget forbids is tried again after a while; meanwhile the gang that waits for it says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bough.errors import BoughError, NotLeading
+from bough.kube.client import KubeClient, Patch
+from bough.kube.failures import Busy, KubeConflict, KubeNotFound, KubeRefused
+from bough.pod_scheduler.kinds import PODS
+from bough.pod_scheduler.lease import boot_time_s
+from bough.pod_scheduler.pod_view import split_name
+from bough.pod_scheduler.status_text import DISRUPTED, PREEMPTED
+
+LOG = logging.getLogger(__name__)
+IN_FLIGHT = 4
+#: How long to wait before a budget, or an apiserver without an answer, is asked again.
+AGAIN_S = 2.0
+FORBIDDEN = 403
+
+
+class Ending(NamedTuple):
+    """A pod that must end."""
+
+    gang: str
+    pod: str
+    uid: str
+    #: For which gang; empty: for none.
+    preemptor: str
+    #: Why, in a sentence for people.
+    message: str
+
+
+class EndResult(NamedTuple):
+    """What came of it."""
+
+    ending: Ending
+    #: Whether it ends, or is gone.
+    ended: bool
+    #: Why it does not; it is tried again unless `given_up`.
+    message: str = ""
+    given_up: bool = False
+
+
+class Evictor:
+    """Some threads that tell pods to end."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        told: Callable[[EndResult], object],
+        within_s: int = 0,
+        in_flight: int = IN_FLIGHT,
+    ) -> None:
+        """told:  is given what comes of each pod, from any thread.
+
+        within_s:  how long the apiserver may take for a request.
+        """
+        self._client = client
+        self._told = told
+        self._within_s = within_s
+        self._changed = threading.Condition()
+        #: By uid, in the order in which they came: what must end, and when to try.
+        self._due: dict[str, tuple[Ending, float]] = {}
+        self._busy = 0
+        self._closing = False
+        self._threads = [
+            threading.Thread(target=self._run, name=f"kube-evict-{number}", daemon=True)
+            for number in range(in_flight)
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def end(self, ending: Ending) -> None:
+        """Tell a pod to end, after all that came before."""
+        with self._changed:
+            self._due[ending.uid] = (ending, 0.0)
+            self._changed.notify()
+
+    def forget(self, uid: str) -> None:
+        """Do not try again; what was sent is not taken back."""
+        with self._changed:
+            self._due.pop(uid, None)
+
+    def stop(self, patience_s: float) -> None:
+        """End; what was not sent is left to the next leader."""
+        with self._changed:
+            self._due.clear()
+            self._closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(patience_s)
+
+    def _run(self) -> None:
+        while (ending := self._next()) is not None:
+            try:
+                result = self._evict(ending)
+            except Exception:
+                LOG.exception("an eviction could not be carried out")
+                result = EndResult(ending, False, "it failed", given_up=True)
+            if not result.ended and not result.given_up:
+                with self._changed:
+                    self._due[ending.uid] = (ending, boot_time_s() + AGAIN_S)
+            self._told(result)
+
+    def _next(self) -> Ending | None:
+        with self._changed:
+            while not self._closing:
+                now_s = boot_time_s()
+                for uid, (ending, when_s) in self._due.items():
+                    if when_s <= now_s:
+                        del self._due[uid]
+                        return ending
+                soonest = min((when_s for _, when_s in self._due.values()), default=None)
+                self._changed.wait(None if soonest is None else max(0.01, soonest - now_s))
+            return None
+
+    def _evict(self, ending: Ending) -> EndResult:
+        namespace, name = split_name(ending.pod)
+        try:
+            self._client.evict(name, namespace, ending.uid, within_s=self._within_s)
+        except KubeNotFound:
+            return EndResult(ending, True)
+        except KubeConflict as conflict:
+            # Another pod has its name now, or a budget was just being changed.
+            return EndResult(ending, not self._is_there(ending), conflict.message)
+        except Busy as busy:
+            return EndResult(ending, False, busy.message)
+        except NotLeading as lost:
+            return EndResult(ending, False, lost.message, given_up=True)
+        except KubeRefused as refused:
+            # A right that is missing may be given; until then the gang that waits says so.
+            final = 400 <= refused.status < 500 and refused.status != FORBIDDEN
+            return EndResult(ending, False, refused.message, given_up=final)
+        except BoughError as error:
+            return EndResult(ending, False, error.message)
+        self._say_why(ending)
+        return EndResult(ending, True)
+
+    def _is_there(self, ending: Ending) -> bool:
+        namespace, name = split_name(ending.pod)
+        try:
+            return self._client.get(PODS, name, namespace).metadata.uid == ending.uid
+        except KubeNotFound:
+            return False
+        except BoughError:
+            return True
+
+    def _say_why(self, ending: Ending) -> None:
+        """Note on the pod why it ends, as Kubernetes' own scheduler does; it may be gone."""
+        namespace, name = split_name(ending.pod)
+        condition = {
+            "type": DISRUPTED,
+            "status": "True",
+            "reason": PREEMPTED,
+            "message": ending.message,
+        }
+        body = {"metadata": {"uid": ending.uid}, "status": {"conditions": [condition]}}
+        try:
+            self._client.patch(PODS, name, body, namespace, Patch.STRATEGIC, below="status")
+        except BoughError as error:
+            LOG.debug("%s: %s", ending.pod, error.message)

@@ -1,0 +1,203 @@
+"""Which of several schedulers decides: a Lease of the cluster, which its holder renews.
+
+No two clocks are compared: another takes the Lease once it has not changed for its duration by
+the other's own clock. The holder counts it as lost some time before: since what it last renewed,
+counted from the moment when it asked. Nothing that it sends after that moment is carried out
+later, as each request says how long the apiserver may take for it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bough.errors import BoughError, NotLeading
+from bough.kube.client import KubeClient
+from bough.kube.failures import AlreadyExists, KubeConflict, KubeNotFound
+from bough.pod_scheduler.kinds import LEASES
+
+LOG = logging.getLogger(__name__)
+
+
+class LeaseTimes(NamedTuple):
+    """How long what may take, all by the one time after which another one takes the Lease."""
+
+    duration_s: int = 15
+
+    @property
+    def relied_s(self) -> float:
+        """How long the holder relies on its last renewal."""
+        return 0.6 * self.duration_s
+
+    @property
+    def within_s(self) -> int:
+        """How long the apiserver may take for what the holder sends."""
+        return max(1, self.duration_s // 4)
+
+    @property
+    def every_s(self) -> float:
+        """How often it is renewed, or looked at."""
+        return self.duration_s / 7.5
+
+    @property
+    def patience_s(self) -> float:
+        """How long the apiserver may take to answer that."""
+        return self.duration_s / 3
+
+
+def boot_time_s() -> float:
+    """A clock that goes on while the process, or the machine, is stopped."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class LeaseHolder:
+    """Holds a Lease, or waits for it, in a thread of its own."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        name: str,
+        identity: str,
+        annotations: dict[str, str] | None = None,
+        times: LeaseTimes | None = None,
+        clock: Callable[[], float] = boot_time_s,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self.identity = identity
+        self._annotations = annotations or {}
+        self.times = times or LeaseTimes()
+        self._clock = clock
+        self._held_until_s = 0.0
+        self._seen: tuple[str, float] | None = None
+        self._stopping = threading.Event()
+        self._changed = threading.Condition()
+        #: Why the Lease cannot be had or kept; empty: nothing is wrong.
+        self.failure = ""
+        self._thread = threading.Thread(target=self._run, name="kube-lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, *, release: bool = True) -> None:
+        """End; another one may begin at once if it is released."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(2 * self.times.patience_s)
+        if release and self.leads:
+            self._held_until_s = 0.0
+            self._release()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this one decides."""
+        return self._clock() < self._held_until_s
+
+    def demand(self) -> None:
+        """Raise `NotLeading` unless this one decides: asked right before anything is sent."""
+        if not self.leads:
+            raise NotLeading("the Lease was not renewed in time")
+
+    def wait_until_leading(self, timeout_s: float) -> bool:
+        """Wait for the Lease; whether it is held now."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.leads or self._stopping.is_set(), timeout_s)
+        return self.leads
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._step()
+                self.failure = ""
+            except BoughError as error:
+                if error.message != self.failure:
+                    LOG.warning("the Lease %s: %s", self._name, error.message)
+                self.failure = error.message
+            self._stopping.wait(self.times.every_s)
+
+    def _step(self) -> None:
+        """Renew the Lease, take it, or look at it once more."""
+        asked_s = self._clock()
+        try:
+            lease = self._get()
+        except KubeNotFound:
+            lease = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": {}}
+        spec: dict[str, Any] = lease.get("spec") or {}
+        holder = str(spec.get("holderIdentity") or "")
+        if holder not in ("", self.identity) and not self._is_over(lease, asked_s):
+            return
+        written = self._written(lease, spec, takes=holder != self.identity)
+        try:
+            # Counted from before it was asked: no other can have seen it earlier.
+            self._write(written)
+        except (KubeConflict, AlreadyExists):
+            self._seen = None
+            return
+        if not self.leads:
+            LOG.info("%s decides now", self.identity)
+        with self._changed:
+            self._held_until_s = asked_s + self.times.relied_s
+            self._changed.notify_all()
+
+    def _is_over(self, lease: dict[str, Any], now_s: float) -> bool:
+        """Whether the Lease has not changed for its duration, by our own clock."""
+        version = str(lease["metadata"].get("resourceVersion", ""))
+        if self._seen is None or self._seen[0] != version:
+            self._seen = (version, self._clock())
+            return False
+        spec: dict[str, Any] = lease.get("spec") or {}
+        said = spec.get("leaseDurationSeconds")
+        duration_s = said if isinstance(said, int) and said > 0 else self.times.duration_s
+        return now_s - self._seen[1] > duration_s
+
+    def _written(
+        self, lease: dict[str, Any], spec: dict[str, Any], *, takes: bool
+    ) -> dict[str, Any]:
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        metadata = dict(lease["metadata"])
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **self._annotations}
+        changed = {
+            **spec,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self.times.duration_s,
+            "renewTime": now,
+        }
+        if takes:
+            changed["acquireTime"] = now
+            changed["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": changed,
+        }
+
+    def _get(self) -> dict[str, Any]:
+        target = f"/{LEASES.api}/namespaces/{self._namespace}/leases/{self._name}"
+        return self._client.ask("GET", target, timeout_s=self.times.patience_s)
+
+    def _write(self, lease: dict[str, Any]) -> None:
+        below = f"/{LEASES.api}/namespaces/{self._namespace}/leases"
+        if lease["metadata"].get("resourceVersion"):
+            self._client.ask("PUT", f"{below}/{self._name}", lease, timeout_s=self.times.patience_s)
+        else:
+            self._client.ask("POST", below, lease, timeout_s=self.times.patience_s)
+
+    def _release(self) -> None:
+        try:
+            lease = self._get()
+            spec: dict[str, Any] = lease.get("spec") or {}
+            if spec.get("holderIdentity") == self.identity:
+                lease["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
+                self._write(lease)
+        except BoughError as error:
+            LOG.warning("the Lease %s could not be released: %s", self._name, error.message)

@@ -1,0 +1,213 @@
+"""`bough kube schedule` from its start to its end: everything is made here, and ended here."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import msgspec
+
+from bough.errors import BoughError, Invalid, Unavailable
+from bough.formats.policy_file import read_policy_file, refuse_faults
+from bough.kube.client import KubeClient, Patch
+from bough.kube.kubeconfig import find_access
+from bough.model.policy import KAI, KUEUE
+from bough.pod_scheduler import questions
+from bough.pod_scheduler.counters import Counters
+from bough.pod_scheduler.kinds import SECRETS
+from bough.pod_scheduler.lease import LeaseHolder, LeaseTimes
+from bough.pod_scheduler.listener import Listener, Reply, Routes
+from bough.pod_scheduler.session import Session, Settings
+
+LOG = logging.getLogger(__name__)
+#: Where the Lease says how to reach its holder.
+ADDRESS_ANNOTATION = "bough.address"
+POD_ANNOTATION = "bough.pod"
+#: After so long without a cycle a scheduler that leads is not healthy.
+STUCK_S = 120.0
+#: Requests at once: bindings, evictions, and some for all else.
+IN_FLIGHT = 24
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What was asked for on the command line."""
+
+    scheduler_name: str = "bough"
+    policy: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    lease_namespace: str = "bough-system"
+    lease_duration: int = 15
+    listen: str = ":8270"
+    #: Whether PodGroups are made of what pods belong to.
+    group: bool = True
+    #: Of which objects quota is: `kai` or `kueue`.
+    quota: str = "kai"
+
+
+def schedule(options: Options) -> None:
+    """Schedule pods until told to stop."""
+    _log_to_standard_error()
+    stopping = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    Scheduler(options).run(stopping)
+
+
+def lease_name(scheduler_name: str) -> str:
+    """The name of the Lease, and of the Secret with the token for questions."""
+    return f"bough-scheduler-{scheduler_name}"
+
+
+class Scheduler:
+    """Waits for the Lease, leads while it holds it, and answers questions meanwhile."""
+
+    def __init__(self, options: Options) -> None:
+        kueue = options.quota == "kueue"
+        policy = KUEUE if kueue else KAI
+        if options.policy is not None:
+            policy = refuse_faults(read_policy_file(options.policy, policy))
+        access = find_access(kubeconfig=options.kubeconfig, context=options.context)
+        self._options = options
+        self._settings = Settings(options.scheduler_name, policy, options.group, kueue)
+        self._client = KubeClient(access)
+        self._counters = Counters()
+        self._session: Session | None = None
+        self._token = secrets.token_urlsafe(32)
+        self._beat_s = time.monotonic()
+        self._listener = Listener(options.listen, self._token, self._routes())
+        name = os.environ.get("HOSTNAME") or socket.gethostname()
+        self._holder = LeaseHolder(
+            self._client,
+            options.lease_namespace,
+            lease_name(options.scheduler_name),
+            f"{name}_{secrets.token_hex(4)}",
+            self._whereabouts(),
+            LeaseTimes(options.lease_duration),
+        )
+
+    def run(self, stopping: threading.Event) -> None:
+        """Lead whenever it can, until told to stop."""
+        self._listener.start()
+        self._holder.start()
+        LOG.info("answering on port %d", self._listener.port)
+        try:
+            while not stopping.is_set():
+                self._beat_s = time.monotonic()
+                if self._holder.wait_until_leading(0.5) and not stopping.is_set():
+                    self._lead(stopping)
+        finally:
+            self._holder.stop()
+            self._listener.stop()
+            self._client.close()
+
+    def _lead(self, stopping: threading.Event) -> None:
+        # Nothing that it writes is sent once the Lease may be another's.
+        client = KubeClient(self._client.access, IN_FLIGHT, guard=self._holder.demand)
+        session = Session(client, self._holder, self._settings, self._counters)
+        self._session = session
+        try:
+            self._publish_token(client)
+            session.run(stopping)
+        except BoughError as error:
+            LOG.warning("not leading any more: %s", error.message)
+            stopping.wait(1.0)
+        finally:
+            self._session = None
+            client.close()
+
+    def _publish_token(self, client: KubeClient) -> None:
+        """Let those ask that may read the Secret."""
+        name = lease_name(self._options.scheduler_name)
+        data = {"token": base64.b64encode(self._token.encode()).decode()}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+        where = self._options.lease_namespace
+        try:
+            client.patch(SECRETS, name, body, where, Patch.APPLY, manager="bough")
+        except BoughError as error:
+            LOG.warning("no questions can be asked: %s", error.message)
+
+    def _whereabouts(self) -> dict[str, str]:
+        """How `bough kube why` finds this one: a pod through the apiserver, others directly."""
+        host = self._options.listen.rpartition(":")[0]
+        own = os.environ.get("POD_IP") or host or "127.0.0.1"
+        found = {ADDRESS_ANNOTATION: f"{own}:{self._listener.port}", POD_ANNOTATION: ""}
+        if os.environ.get("POD_NAME"):
+            namespace = os.environ.get("POD_NAMESPACE", self._options.lease_namespace)
+            found[POD_ANNOTATION] = f"{namespace}/{os.environ['POD_NAME']}"
+        return found
+
+    # What is answered
+
+    def _routes(self) -> Routes:
+        return Routes(
+            self._healthy,
+            self._ready,
+            self._metrics,
+            {
+                "/why": self._asking(
+                    lambda session, asked: questions.why(
+                        session,
+                        self._settings.policy,
+                        _kind(asked),
+                        asked.get("namespace") or "default",
+                        asked.get("name", ""),
+                    )
+                ),
+                "/queues": self._asking(lambda session, _: questions.queues(session)),
+            },
+        )
+
+    def _asking(
+        self, answer: Callable[[Session, dict[str, str]], object]
+    ) -> Callable[[dict[str, str]], object]:
+        def ask(asked: dict[str, str]) -> object:
+            session = self._session
+            if session is None or session.decided is None:
+                raise Unavailable("this scheduler does not decide now; another one may")
+            return answer(session, asked)
+
+        return ask
+
+    def _healthy(self) -> Reply:
+        session = self._session
+        beat_s = self._beat_s if session is None else session.beat_s
+        stuck = time.monotonic() - beat_s > STUCK_S
+        return Reply(500, b"no cycle for too long\n") if stuck else Reply(200, b"ok\n")
+
+    def _ready(self) -> Reply:
+        session = self._session
+        failures = [self._holder.failure, *(session.failures if session else [])]
+        text = "; ".join(each for each in failures if each)
+        if not text and session is not None and session.decided is None:
+            text = "it has not planned yet"
+        return Reply(503, f"{text}\n".encode()) if text else Reply(200, b"ok\n")
+
+    def _metrics(self) -> Reply:
+        return Reply(200, self._counters.text(leads=self._holder.leads).encode())
+
+
+def _kind(asked: dict[str, str]) -> str:
+    kind = asked.get("kind", "")
+    if kind not in ("pod", "podgroup"):
+        raise Invalid(f"kind: {kind!r} must be pod or podgroup")
+    return kind
+
+
+def _log_to_standard_error() -> None:
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )

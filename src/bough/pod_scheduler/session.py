@@ -1,0 +1,368 @@
+"""One leadership, from the first list to the last request: listen, plan, carry out, and again.
+
+What is heard, and what came of requests, is put into an inbox by other threads; the view and the
+memo are touched under one lock, by the loop and by questions.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from bough.core.cycle.memo import Memo
+from bough.core.cycle.plan import plan
+from bough.core.cycle.requeue import GaveWay
+from bough.core.explain.evictions import excess_texts
+from bough.core.gang.predicate import is_complete
+from bough.core.gang.tree import GangTree
+from bough.kube.client import KubeClient
+from bough.kube.objects import Kind
+from bough.kube.watching import Follower
+from bough.model.gang import PodState
+from bough.model.plan import Eviction, Plan
+from bough.model.policy import Policy
+from bough.model.snapshot import Progress, Snapshot
+from bough.model.words import OBJECT_WORDS
+from bough.pod_grouper.grouper import Grouper
+from bough.pod_scheduler.binder import Batch, Binder, BindResult
+from bough.pod_scheduler.cluster import ClusterView, GangKey, Heard
+from bough.pod_scheduler.counters import Counters
+from bough.pod_scheduler.decisions import PlacedPod, Unfinished, read_decision, unfinished
+from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
+from bough.pod_scheduler.kinds import WATCHED, WATCHED_WITH_KUEUE
+from bough.pod_scheduler.lease import LeaseHolder
+from bough.pod_scheduler.reporter import Reporter
+
+LOG = logging.getLogger(__name__)
+#: How often to look where nothing happens: minimum runtimes and grace periods end without an event.
+TICK_S = 1.0
+#: After a cycle the loop sleeps for as long as that took of the processor, within these.
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
+#: How long a pod that could not be bound keeps what it was given: by then the watch has told why,
+#: or what forbids it may have changed.
+KEPT_S, KEPT_LASTING_S = 0.5, 10.0
+#: How long requests that were sent may take when all ends.
+PATIENCE_S = 8.0
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How this scheduler decides, and for which pods."""
+
+    scheduler_name: str
+    policy: Policy
+    #: Whether PodGroups are made of what pods belong to.
+    group: bool = True
+    #: Whether quota is Kueue's, and not KAI's.
+    kueue: bool = False
+
+
+class Session:
+    """The scheduler while it leads."""
+
+    def __init__(
+        self, client: KubeClient, holder: LeaseHolder, settings: Settings, counters: Counters
+    ) -> None:
+        self._client = client
+        self._holder = holder
+        self._settings = settings
+        self._counters = counters
+        self.view = ClusterView(
+            settings.scheduler_name,
+            settings.policy.gangs.staleness_grace_ms,
+            grouped=settings.group,
+            kueue=settings.kueue,
+        )
+        self.memo = Memo()
+        self._lock = threading.Lock()
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._bell = threading.Event()
+        self._grouper = (
+            Grouper(client, settings.scheduler_name, self._heard_of_ungrouped)
+            if settings.group
+            else None
+        )
+        watched = WATCHED_WITH_KUEUE if settings.kueue else WATCHED
+        self._followers = [self._follower(kind) for kind in watched]
+        self._binder = Binder(client, self._heard_of_bind, holder.times.within_s)
+        self._evictor = Evictor(client, self._heard_of_end, holder.times.within_s)
+        self._reporter = Reporter(client, counters, lambda: self._binder.waiting)
+        #: What plans leave to the next one.
+        self.progress: dict[str, Progress] = {}
+        self._gave_way = GaveWay()
+        #: By PodGroup, by pod: what was decided and is not answered for.
+        self._in_flight: dict[str, dict[str, PlacedPod]] = {}
+        #: Pods that were not bound, and until when they keep what they were given.
+        self._kept: list[tuple[float, str, str]] = []
+        #: By uid: pods that a disruption budget, or a failure, keeps from ending.
+        self._blocked: dict[str, EndResult] = {}
+        self.decided: tuple[Snapshot, Plan] | None = None
+        #: When it last made a step.
+        self.beat_s = time.monotonic()
+
+    def run(self, stopping: threading.Event) -> None:
+        """Decide until the Lease is lost or all ends."""
+        for follower in self._followers:
+            follower.start()
+        self._binder.start()
+        self._evictor.start()
+        self._reporter.start()
+        if self._grouper is not None:
+            self._grouper.start()
+        try:
+            if self._wait_for_lists(stopping):
+                with self.looking():
+                    self._recover()
+                self._go_on(stopping)
+        finally:
+            self._binder.stop(PATIENCE_S)
+            self._evictor.stop(PATIENCE_S)
+            self._reporter.stop(PATIENCE_S)
+            if self._grouper is not None:
+                self._grouper.stop(PATIENCE_S)
+            for follower in self._followers:
+                follower.stop(PATIENCE_S)
+
+    @property
+    def failures(self) -> list[str]:
+        """Why kinds cannot be followed; one that the cluster need not have is no failure."""
+        return [each.failure for each in self._followers if each.failure]
+
+    @contextmanager
+    def looking(self) -> Generator[None]:
+        """While the view and the memo stand still."""
+        with self._lock:
+            yield
+
+    # The loop
+
+    def _wait_for_lists(self, stopping: threading.Event) -> bool:
+        for follower in self._followers:
+            while not follower.wait_until_listed(0.1):
+                # It waits for rights, or for the apiserver: another start would not help.
+                self.beat_s = time.monotonic()
+                if stopping.is_set() or not self._holder.leads:
+                    return False
+        return True
+
+    def _go_on(self, stopping: threading.Event) -> None:
+        while not stopping.is_set() and self._holder.leads:
+            started_s = time.thread_time()
+            with self.looking():
+                self._cycle()
+            pause_s = time.thread_time() - started_s
+            stopping.wait(min(max(pause_s, SHORTEST_PAUSE_S), LONGEST_PAUSE_S))
+            self._bell.wait(TICK_S)
+            self._bell.clear()
+
+    def _cycle(self) -> None:
+        self.beat_s = time.monotonic()
+        self.take_in()
+        started_s = time.perf_counter()
+        snapshot = self.view.take(_now_ms(), self.progress)
+        decided = plan(snapshot, self._settings.policy, self.memo)
+        self._counters.planned(time.perf_counter() - started_s, decided)
+        self.decided = (snapshot, decided)
+        self._carry_out(decided)
+        self._note_progress(decided)
+        self._give_up_endings(decided)
+        self._reporter.look(
+            self.view, self.decided, self._settings.policy, self.memo, self.blocked_for
+        )
+
+    def take_in(self) -> None:
+        """Take in what was heard."""
+        while self._inbox:
+            self._inbox.popleft()()
+        now_s = time.monotonic()
+        due = [each for each in self._kept if each[0] <= now_s]
+        self._kept = [each for each in self._kept if each[0] > now_s]
+        for _, pod, uid in due:
+            self.view.unbind(pod, uid)
+
+    def _put(self, what: Callable[[], None]) -> None:
+        self._inbox.append(what)
+        self._bell.set()
+
+    def _follower(self, kind: Kind[Any]) -> Follower[Any]:
+        def hear(heard: Heard) -> None:
+            self._put(lambda: self.view.hear(kind, heard))
+            if self._grouper is not None:
+                self._grouper.hear(kind, heard)
+
+        return Follower(self._client, kind, hear)
+
+    # What was decided
+
+    def _carry_out(self, decided: Plan) -> None:
+        why = excess_texts(self.memo, decided, OBJECT_WORDS) if decided.evictions else {}
+        for eviction in decided.evictions:
+            self._evict(eviction, why.get(eviction.workload, ""))
+        binds: dict[str, list[tuple[str, str]]] = {}
+        for bind in decided.binds:
+            binds.setdefault(bind.workload, []).append((bind.pod, bind.node))
+        for gang, places in binds.items():
+            self._bind(gang, places)
+
+    def _bind(self, gang: str, places: list[tuple[str, str]]) -> None:
+        key = self.view.by_name.get(gang)
+        seen = self.view.pods.seen
+        placed = tuple(PlacedPod(pod, seen[pod].uid, node) for pod, node in places if pod in seen)
+        if key is None or not placed:
+            return
+        for each in placed:
+            self.view.bind(*each)
+        self._binder.bind(self._batch(key, gang, placed))
+
+    def _batch(self, key: GangKey, gang: str, placed: tuple[PlacedPod, ...]) -> Batch:
+        """What is sent for a gang; one pod by itself is bound or not, and leaves nothing half."""
+        if key.alone:
+            return Batch(gang, placed)
+        group = self.view.groups[key.name]
+        in_flight = self._in_flight.setdefault(key.name, {})
+        written = {each.pod for each in read_decision(group.decision)} - in_flight.keys()
+        in_flight.update((each.pod, each) for each in placed)
+        if len(in_flight) == 1 and not self._waits(written):
+            return Batch(gang, placed, key.name)
+        return Batch(gang, placed, key.name, group.uid, tuple(in_flight.values()))
+
+    def _waits(self, pods: set[str]) -> bool:
+        """Whether any of some pods waits: what was once decided about it must not count."""
+        known = (self.view.pods.seen.get(name) for name in pods)
+        return any(pod and pod.member.pod.state is PodState.PENDING for pod in known)
+
+    def _evict(self, eviction: Eviction, why: str) -> None:
+        key = self.view.by_name.get(eviction.workload)
+        if key is None:
+            return
+        beneficiary = f" for {eviction.preemptor}" if eviction.preemptor else ""
+        told = f"evicted{beneficiary} ({eviction.rule.value}){f': {why}' if why else ''}"
+        if not (key.alone or eviction.pods):
+            self._reporter.tell_disrupted(self.view.groups[key.name], told)
+        for pod in list(self.view.members_of(key)):
+            inner = self.view.pods.member(pod).pod
+            chosen = not eviction.pods or inner.name in eviction.pods
+            if chosen and inner.state is PodState.RUNNING:
+                self._end(eviction.workload, pod.name, pod.uid, eviction.preemptor or "", told)
+
+    def _end(self, gang: str, pod: str, uid: str, preemptor: str, why: str) -> None:
+        self.view.end(pod, uid)
+        self._evictor.end(Ending(gang, pod, uid, preemptor, why))
+
+    def _note_progress(self, decided: Plan) -> None:
+        """What a plan leaves to the next one."""
+        found = {
+            each.workload: Progress(nominated=True, places=each.pods)
+            for each in decided.nominations
+        }
+        if self._settings.policy.gives_way_once:
+            self._gave_way.note(decided)
+            for name in tuple(self._gave_way):
+                if name not in self.view.by_name:
+                    self._gave_way.forget(name)
+                    continue
+                before = found.get(name, Progress())
+                given = self._gave_way.to(name)
+                found[name] = msgspec.structs.replace(before, gave_way_to=given)
+        if found != self.progress:
+            self.progress = found
+            self._bell.set()
+
+    def _give_up_endings(self, decided: Plan) -> None:
+        """Let pods stay that could not be ended for a gang which no longer waits for them."""
+        waiting = {each.workload for each in decided.nominations}
+        for uid, result in list(self._blocked.items()):
+            ending = result.ending
+            seen = self.view.pods.seen.get(ending.pod)
+            gone = seen is None or seen.uid != uid
+            if gone or (ending.preemptor and ending.preemptor not in waiting):
+                del self._blocked[uid]
+                self._evictor.forget(uid)
+                self.view.stay(ending.pod, uid)
+
+    def blocked_for(self, gang: str) -> str:
+        """Which pods a gang waits for that must not end yet, and why; empty: for none."""
+        found = [each for each in self._blocked.values() if each.ending.preemptor == gang]
+        if not found:
+            return ""
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        return f"pod {found[0].ending.pod} may not end yet: {found[0].message}{more}"
+
+    # What came of it
+
+    def _heard_of_ungrouped(self, pod: str, uid: str, waits: str) -> None:
+        self._put(lambda: self.view.leave_ungrouped(pod, uid, waits))
+
+    def _heard_of_bind(self, result: BindResult) -> None:
+        self._put(lambda: self._take_bind(result))
+
+    def _take_bind(self, result: BindResult) -> None:
+        placed = result.placed
+        in_flight = self._in_flight.get(result.batch.group, {})
+        if in_flight.get(placed.pod) == placed:
+            del in_flight[placed.pod]
+            if not in_flight:
+                del self._in_flight[result.batch.group]
+        if result.node == placed.node:
+            self._counters.bound += 1
+            return
+        self._counters.not_bound += 1
+        LOG.warning("%s was not bound to %s: %s", placed.pod, placed.node, result.message)
+        if result.node:
+            self.view.bind(placed.pod, placed.uid, result.node)
+            return
+        kept_s = KEPT_LASTING_S if result.lasting else KEPT_S
+        self._kept.append((time.monotonic() + kept_s, placed.pod, placed.uid))
+
+    def _heard_of_end(self, result: EndResult) -> None:
+        self._put(lambda: self._take_end(result))
+
+    def _take_end(self, result: EndResult) -> None:
+        ending = result.ending
+        if result.ended:
+            self._counters.evicted += 1
+            self._blocked.pop(ending.uid, None)
+        elif result.given_up:
+            self._blocked.pop(ending.uid, None)
+            self.view.stay(ending.pod, ending.uid)
+            LOG.warning("%s was not told to end: %s", ending.pod, result.message)
+        else:
+            if ending.uid not in self._blocked:
+                LOG.info("%s may not end yet: %s", ending.pod, result.message)
+            self._blocked[ending.uid] = result
+
+    # What the leader before left
+
+    def _recover(self) -> None:
+        self.take_in()
+        self.view.take(_now_ms())
+        self.progress = self.view.promised()
+        for found in unfinished(self.view, self.view.take(_now_ms())):
+            if found.obstacle:
+                self._take_back(found)
+            else:
+                LOG.info("PodGroup %s: finishing what was decided", found.group)
+                self._in_flight[found.group] = {each.pod: each for each in found.left}
+                for each in found.left:
+                    self.view.bind(*each)
+                gang = self.view.gangs[GangKey(False, found.group)].name
+                self._binder.bind(Batch(gang, found.left, found.group))
+
+    def _take_back(self, found: Unfinished) -> None:
+        gang = self.view.gangs.get(GangKey(False, found.group))
+        if gang is not None and is_complete(GangTree.of(gang)):
+            return
+        LOG.info("PodGroup %s: taking back what was decided: %s", found.group, found.obstacle)
+        why = f"evicted: its gang could not be started whole: {found.obstacle}"
+        for pod in found.bound:
+            self._end(found.group, pod.name, pod.uid, "", why)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,235 @@
+"""What is told about gangs and queues in their objects: conditions, counts and amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from bough.core.gang.predicate import is_complete
+from bough.core.gang.tree import GangTree
+from bough.formats.kubernetes.pods import CPU, GPU, MEMORY
+from bough.formats.live.objects import LivePodGroupStatus
+from bough.model.cluster import Resources
+from bough.model.fairqueue import FairQueue
+from bough.model.gang import Gang, Pod, PodState
+from bough.model.reason import WaitReason
+from bough.model.snapshot import Snapshot
+
+#: The condition of a PodGroup that says whether it has what it needs.
+SCHEDULED = "Scheduled"
+#: The same condition of a PodGroup of Kubernetes itself, its reasons, and the one of a gang that
+#: ends for others.
+NATIVE_SCHEDULED = "PodGroupScheduled"
+UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+DISRUPTED, PREEMPTED = "DisruptionTarget", "PreemptionByScheduler"
+#: Kubernetes takes no longer texts in events.
+LONGEST = 1000
+#: Reasons in the words of KAI; all others are errors of pods.
+_KAI_REASONS = {
+    WaitReason.QUEUE: "QueueDoesNotExist",
+    WaitReason.QUOTA: "NonPreemptibleOverQuota",
+    WaitReason.LIMIT: "OverLimit",
+}
+_POD_ERRORS = "PodSchedulingErrors"
+
+
+class Telling(NamedTuple):
+    """Where a gang is, in one word and one sentence."""
+
+    #: As a condition has it, `Quota` or `Running`.
+    reason: str
+    message: str
+    waits: bool
+
+
+def telling(reason: str, message: str, *, waits: bool) -> Telling:
+    """The same in the form that conditions and events have: a word in camel case."""
+    word = "".join(part.capitalize() for part in reason.replace(" ", "_").split("_")) or "Waits"
+    return Telling(word, message[:LONGEST], waits)
+
+
+def no_group(group: str) -> Telling:
+    """What is told of a pod that waits for a PodGroup which there is not."""
+    text = f"it waits: PodGroup {group}, to which it belongs, does not exist"
+    return telling("pods", text, waits=True)
+
+
+def group_status(
+    gang: Gang | None, pods: Iterable[Pod], told: Telling, now: str, before: LivePodGroupStatus
+) -> dict[str, Any]:
+    """The status of a PodGroup; `None`: it is no gang."""
+    pods = tuple(pods)
+    counts = _counts(pods)
+    said = next((each for each in before.conditions or () if each.type == SCHEDULED), None)
+    condition = {
+        "type": SCHEDULED,
+        "status": "False" if told.waits else "True",
+        "reason": told.reason,
+        "message": told.message,
+    }
+    if said is None or said.status != condition["status"]:
+        condition["lastTransitionTime"] = now
+    held = [pod for pod in pods if pod.state is PodState.RUNNING]
+    wanted = [pod for pod in pods if pod.state is PodState.PENDING]
+    guaranteed = held if gang is not None and not gang.preemptible else []
+    return {
+        "phase": _phase(gang, counts),
+        **counts,
+        "conditions": [condition],
+        "schedulingConditions": _kai_conditions(told, now),
+        "resourcesStatus": {
+            "allocated": amounts(held),
+            "allocatedNonPreemptible": amounts(guaranteed),
+            "requested": amounts([*held, *wanted]),
+        },
+    }
+
+
+def native_status(told: Telling, now: str, before: LivePodGroupStatus) -> dict[str, Any]:
+    """The status of a PodGroup of Kubernetes itself: conditions, in the words of its API."""
+    said = {each.type: each for each in before.conditions or ()}
+    reason, message = told.reason, told.message
+    if told.waits:
+        reason = SCHEDULER_ERROR if told.reason == "Invalid" else UNSCHEDULABLE
+        message = f"{told.reason}: {told.message}"
+    found = [_condition(NATIVE_SCHEDULED, not told.waits, reason, message)]
+    if not told.waits and DISRUPTED in said and said[DISRUPTED].status == "True":
+        found.append(_condition(DISRUPTED, False, told.reason, "it has what it needs again"))
+    for each in found:
+        if each["type"] not in said or said[each["type"]].status != each["status"]:
+            each["lastTransitionTime"] = now
+    return {"conditions": found}
+
+
+def disrupted_status(why: str, now: str) -> dict[str, Any]:
+    """What a PodGroup of Kubernetes itself is told when all of it ends for others."""
+    condition = _condition(DISRUPTED, True, PREEMPTED, why[:LONGEST])
+    return {"conditions": [{**condition, "lastTransitionTime": now}]}
+
+
+def is_told(status: dict[str, Any], before: LivePodGroupStatus) -> bool:
+    """Whether the apiserver has a status already, but for amounts and times."""
+    said = {each.type: each for each in before.conditions or ()}
+    for wanted in status["conditions"]:
+        found = said.get(wanted["type"])
+        if found is None or (found.status, found.reason, found.message) != (
+            wanted["status"],
+            wanted["reason"],
+            wanted["message"],
+        ):
+            return False
+    counted = ("phase", "running", "pending", "succeeded", "failed")
+    return all(getattr(before, name) == status[name] for name in counted if name in status)
+
+
+def said_reason(before: LivePodGroupStatus) -> str:
+    """The word that was told last."""
+    for each in before.conditions or ():
+        if each.type == SCHEDULED:
+            return each.reason
+        if each.type == NATIVE_SCHEDULED:
+            return each.message.partition(": ")[0] if each.status == "False" else each.reason
+    return ""
+
+
+def _condition(kind: str, status: bool, reason: str, message: str) -> dict[str, Any]:
+    return {"type": kind, "status": str(status), "reason": reason, "message": message}
+
+
+def amounts(pods: Iterable[Pod]) -> dict[str, str]:
+    """What pods ask for together, as quantities."""
+    return _written(_total(pod.requests for pod in pods))
+
+
+def queue_statuses(snapshot: Snapshot, queues: dict[str, FairQueue]) -> dict[str, dict[str, Any]]:
+    """By Queue: what it and all below it use and ask for."""
+    held: dict[str, list[Resources]] = {name: [] for name in queues}
+    guaranteed: dict[str, list[Resources]] = {name: [] for name in queues}
+    asked: dict[str, list[Resources]] = {name: [] for name in queues}
+    for queue, row in snapshot.gangs.items():
+        if queue not in queues:
+            continue
+        running = [pod for gang in row for pod in gang.pods if pod.state is PodState.RUNNING]
+        firm = [
+            pod.requests
+            for gang in row
+            if not gang.preemptible
+            for pod in gang.pods
+            if pod.state is PodState.RUNNING
+        ]
+        waiting = [pod for gang in row for pod in gang.pods if pod.state is PodState.PENDING]
+        for name in _path(queue, queues):
+            held[name] += [pod.requests for pod in running]
+            guaranteed[name] += firm
+            asked[name] += [pod.requests for pod in (*running, *waiting)]
+    children: dict[str, list[str]] = {}
+    for name in sorted(queues):
+        children.setdefault(queues[name].parent or "", []).append(name)
+    return {
+        name: {
+            "childQueues": children.get(name, []),
+            "allocated": _written(_total(held[name])),
+            "allocatedNonPreemptible": _written(_total(guaranteed[name])),
+            "requested": _written(_total(asked[name])),
+        }
+        for name in queues
+    }
+
+
+def _path(name: str, queues: dict[str, FairQueue]) -> Iterable[str]:
+    """A queue and those above it, as far as they exist; a cycle ends where it closes."""
+    seen: dict[str, None] = {}
+    at: str | None = name
+    while at is not None and at in queues and at not in seen:
+        seen[at] = None
+        at = queues[at].parent
+    return seen
+
+
+def _counts(pods: Iterable[Pod]) -> dict[str, int]:
+    states = [pod.state for pod in pods]
+    return {
+        "running": states.count(PodState.RUNNING),
+        "pending": states.count(PodState.PENDING) + states.count(PodState.GATED),
+        "succeeded": states.count(PodState.SUCCEEDED),
+        "failed": states.count(PodState.FAILED),
+    }
+
+
+def _phase(gang: Gang | None, counts: dict[str, int]) -> str:
+    if gang is not None and counts["running"]:
+        return "Running" if is_complete(GangTree.of(gang)) else "Unknown"
+    if counts["pending"] or not any(counts.values()):
+        return "Pending"
+    return "Failed" if counts["failed"] else "Succeeded"
+
+
+def _kai_conditions(told: Telling, now: str) -> list[dict[str, Any]]:
+    if not told.waits:
+        return []
+    known = {"".join(p.capitalize() for p in key.split("_")): r for key, r in _KAI_REASONS.items()}
+    reason = {"reason": known.get(told.reason, _POD_ERRORS), "message": told.message}
+    return [
+        {
+            "type": "UnschedulableOnNodePool",
+            "nodePool": "default",
+            "status": "True",
+            "reason": reason["reason"],
+            "message": told.message,
+            "lastTransitionTime": now,
+            "reasons": [reason],
+        }
+    ]
+
+
+def _total(requests: Iterable[Resources]) -> dict[str, int]:
+    total = {GPU: 0, CPU: 0, MEMORY: 0}
+    for each in requests:
+        total[GPU] += each.gpus
+        total[CPU] += each.cpu_milli
+        total[MEMORY] += each.memory_bytes
+    return total
+
+
+def _written(total: dict[str, int]) -> dict[str, str]:
+    return {GPU: str(total[GPU]), CPU: f"{total[CPU]}m", MEMORY: str(total[MEMORY])}
