@@ -1,0 +1,100 @@
+"""What a PodGang of Grove means: cliques are subgroups, sets of cliques their parents.
+
+Phase 2 of the hierarchical PodGroup design. A level of a topology is named where it holds: for the
+whole gang, for a set of cliques, for a clique.
+"""
+
+from __future__ import annotations
+
+from bough.errors import Invalid
+from bough.formats.live.objects import LivePod
+from bough.formats.live.owners import (
+    LiveClique,
+    LiveCliqueSet,
+    LiveOwner,
+    LivePodGangConstraint,
+    LivePodGangSpec,
+    read_part,
+)
+from bough.model.gang import TopologyConstraint
+from bough.model.podgroup import SubGroupSpec
+from bough.pod_grouper.workloads import Gathering, subgroup_name
+
+#: Where a pod names its PodGang, and its clique.
+GANG_LABEL = "grove.io/podgang"
+CLIQUE_LABEL = "grove.io/podclique"
+POD_GANG = ("scheduler.grove.io", "PodGang")
+#: API group of all that Grove's pods belong to.
+GROVE = "grove.io"
+_TOPOLOGY_ANNOTATIONS = ("grove.io/topology-name", "kai.scheduler/topology")
+
+
+def pod_gang(owner: LiveOwner, pod: LivePod) -> Gathering:
+    """The gang of a PodGang."""
+    spec = read_part(owner.spec, LivePodGangSpec, "spec")
+    topology = _topology_of(owner)
+    parents: dict[str, str] = {}
+    above: list[SubGroupSpec] = []
+    for each in spec.topology_constraint_group_configs or ():
+        if each.pod_group_names:
+            above.append(_parent(each, topology))
+            parents.update(dict.fromkeys(each.pod_group_names, subgroup_name(each.name)))
+    cliques = spec.podgroups or ()
+    leaves = tuple(_leaf(each, parents, topology) for each in cliques)
+    return Gathering(
+        subgroups=(*above, *leaves),
+        subgroup=subgroup_name(_clique_of(pod, cliques)),
+        constraint=_constraint(spec.topology_constraint, topology),
+        priority_class=spec.priority_class_name or "",
+    )
+
+
+def _parent(written: LiveCliqueSet, topology: str) -> SubGroupSpec:
+    return SubGroupSpec(
+        name=subgroup_name(written.name),
+        min_sub_group=len(set(written.pod_group_names or ())),
+        constraint=_constraint(written.topology_constraint, topology),
+    )
+
+
+def _leaf(written: LiveClique, parents: dict[str, str], topology: str) -> SubGroupSpec:
+    if written.min_replicas is None or written.min_replicas < 1:
+        raise Invalid(
+            f"minReplicas of clique {written.name!r} is {written.min_replicas}, but must be"
+            " greater than 0"
+        )
+    return SubGroupSpec(
+        name=subgroup_name(written.name),
+        parent=parents.get(written.name),
+        min_member=written.min_replicas,
+        constraint=_constraint(written.topology_constraint, topology),
+    )
+
+
+def _clique_of(pod: LivePod, cliques: tuple[LiveClique, ...]) -> str:
+    """The clique of a pod: the one that lists it, or else the one that it names."""
+    here = (pod.metadata.namespace or "", pod.metadata.name)
+    for each in cliques:
+        if any((one.namespace, one.name) == here for one in each.pod_references or ()):
+            return each.name
+    named = (pod.metadata.labels or {}).get(CLIQUE_LABEL, "")
+    if named not in {each.name for each in cliques}:
+        raise Invalid(f"no clique of it has pod {pod.metadata.name}")
+    return named
+
+
+def _topology_of(owner: LiveOwner) -> str:
+    annotations = owner.metadata.annotations or {}
+    return next((annotations[name] for name in _TOPOLOGY_ANNOTATIONS if name in annotations), "")
+
+
+def _constraint(written: LivePodGangConstraint | None, topology: str) -> TopologyConstraint | None:
+    packed = None if written is None else written.pack_constraint
+    if packed is None or not (packed.required or packed.preferred):
+        return None
+    if not topology:
+        raise Invalid(
+            f"it names levels of a topology, but no topology: annotation {_TOPOLOGY_ANNOTATIONS[0]}"
+            " is missing"
+        )
+    return TopologyConstraint(topology, packed.required or None, packed.preferred or None)

@@ -1,0 +1,144 @@
+"""One pod: the PodGroup that it belongs to, that it is a gang of one, or why it has to wait."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from bough.errors import Invalid
+from bough.formats.kai.pod import (
+    DOOR_LABEL,
+    PREEMPTIBILITY_LABEL,
+    PRIORITY_LABEL,
+    PROJECT_LABEL,
+    QUEUE_LABEL,
+)
+from bough.formats.live.objects import LiveOwnerReference, LivePod
+from bough.formats.live.owners import LiveOwner
+from bough.model.gang import TopologyConstraint
+from bough.model.podgroup import PodGroup, Preemptibility
+from bough.pod_grouper.chain import Owner, OwnerSource, owners_of
+from bough.pod_grouper.grove import GANG_LABEL, GROVE, POD_GANG, pod_gang
+from bough.pod_grouper.workloads import WORKLOADS, Gathering
+
+#: Names of objects are not longer.
+_LONGEST_NAME = 253
+_UID = 36
+TOPOLOGY = "kai.scheduler/topology"
+REQUIRED = "kai.scheduler/topology-required-placement"
+PREFERRED = "kai.scheduler/topology-preferred-placement"
+
+
+class Owners(OwnerSource, Protocol):
+    """Where owners are found, some also by their names."""
+
+    def named(self, key: tuple[str, str], namespace: str, name: str) -> LiveOwner | None:
+        """An owner by its name."""
+        ...
+
+
+class Grouped(NamedTuple):
+    """A pod belongs to a PodGroup."""
+
+    group: PodGroup
+    #: The leaf that it belongs to; empty: there are none.
+    subgroup: str
+    #: The topmost owner of the pod: the PodGroup goes with it.
+    owner: LiveOwnerReference
+    #: The uid of what the PodGroup was made of.
+    made_of: str
+    #: The LocalQueue of Kueue that it comes through; empty: none is named.
+    door: str = ""
+
+
+class Verdict(NamedTuple):
+    """What is known of one pod."""
+
+    #: `None` and no reason to wait: it is a gang of one.
+    grouped: Grouped | None = None
+    waits: str = ""
+    #: The uids of all owners that this depends on.
+    owners: tuple[str, ...] = ()
+
+
+def judge(pod: LivePod, source: Owners) -> Verdict:
+    """Find the gang of a pod; raises what may pass when owners are looked up."""
+    chain = owners_of(pod.metadata, source)
+    uids = tuple(each.reference.uid for each in chain)
+    if not chain:
+        return Verdict()
+    if any(each.key[0] == GROVE for each in chain) and GANG_LABEL in (pod.metadata.labels or {}):
+        return _of_pod_gang(pod, chain, source, uids)
+    for owner in reversed(chain):
+        if owner.found is not None and owner.key in WORKLOADS:
+            meaning = WORKLOADS[owner.key]
+            try:
+                found = meaning(owner.found, pod)
+            except Invalid as error:
+                return Verdict(waits=_waits(str(owner), error), owners=uids)
+            return Verdict(_grouped(pod, owner.found, found, chain), owners=uids)
+    return Verdict(owners=uids)
+
+
+def _of_pod_gang(
+    pod: LivePod, chain: tuple[Owner, ...], source: Owners, uids: tuple[str, ...]
+) -> Verdict:
+    name = (pod.metadata.labels or {})[GANG_LABEL]
+    gang = source.named(POD_GANG, pod.metadata.namespace or "", name)
+    if gang is None:
+        return Verdict(waits=f"PodGang/{name}, which is not there yet", owners=uids)
+    uids = (*uids, gang.metadata.uid or "")
+    try:
+        found = pod_gang(gang, pod)
+    except Invalid as error:
+        return Verdict(waits=_waits(f"PodGang/{name}", error), owners=uids)
+    return Verdict(_grouped(pod, gang, found, chain), owners=uids)
+
+
+def _waits(owner: str, error: Invalid) -> str:
+    return f"the PodGroup of {owner}, which cannot be made: {error.message}"
+
+
+def _grouped(
+    pod: LivePod, made_of: LiveOwner, found: Gathering, chain: tuple[Owner, ...]
+) -> Grouped:
+    """The PodGroup of an owner, with what the topmost owner that says anything says about it."""
+    labels = _merged([pod.metadata.labels or {}, *(each.labels for each in chain)])
+    notes = _merged([*(each.annotations for each in chain), made_of.metadata.annotations or {}])
+    uid = made_of.metadata.uid or ""
+    group = PodGroup(
+        name=group_name(made_of.metadata.name, uid, found.suffix),
+        namespace=pod.metadata.namespace,
+        queue=labels.get(QUEUE_LABEL) or labels.get(PROJECT_LABEL, ""),
+        min_member=None if found.subgroups else found.min_member,
+        min_sub_group=sum(each.parent is None for each in found.subgroups) or None,
+        subgroups=found.subgroups,
+        constraint=found.constraint or _constraint(notes),
+        priority_class=labels.get(PRIORITY_LABEL)
+        or found.priority_class
+        or pod.spec.priority_class_name
+        or None,
+        preemptibility=_preemptibility(labels.get(PREEMPTIBILITY_LABEL)),
+    )
+    return Grouped(group, found.subgroup, chain[-1].reference, uid, labels.get(DOOR_LABEL, ""))
+
+
+def group_name(owner: str, uid: str, suffix: str = "") -> str:
+    """The name of the PodGroup that is made of an owner, as KAI's pod grouper names it."""
+    rest = f"-{uid}-{suffix}" if suffix else f"-{uid}"
+    return f"pg-{owner[: _LONGEST_NAME - len('pg-') - len(rest)].rstrip('.-')}{rest}"
+
+
+def _merged(found: list[dict[str, str]]) -> dict[str, str]:
+    """All of them; what comes later counts."""
+    return {name: value for each in found for name, value in each.items()}
+
+
+def _constraint(notes: dict[str, str]) -> TopologyConstraint | None:
+    required, preferred = notes.get(REQUIRED) or None, notes.get(PREFERRED) or None
+    if required is None and preferred is None:
+        return None
+    return TopologyConstraint(notes.get(TOPOLOGY) or None, required, preferred)
+
+
+def _preemptibility(text: str | None) -> Preemptibility | None:
+    return next((known for known in Preemptibility if text == known.value), None)

@@ -1,0 +1,179 @@
+"""What each kind of owner means: which gang a pod of it belongs to, and what that gang needs.
+
+As the pod grouper of KAI has it, where that has a rule: names, labels and minimums. A subgroup that
+needs nothing (any more) is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bough.errors import Invalid
+from bough.formats.live.objects import LivePod
+from bough.formats.live.owners import (
+    LiveJobSetSpec,
+    LiveJobSetStatus,
+    LiveJobSpec,
+    LiveJobStatus,
+    LiveLeaderWorkerSetSpec,
+    LiveOwner,
+    LivePyTorchJobSpec,
+    LiveRayClusterSpec,
+    LiveReplicatedJob,
+    LiveWorkerGroup,
+    read_part,
+)
+from bough.model.gang import TopologyConstraint
+from bough.model.podgroup import SubGroupSpec
+
+_NOT_IN_A_LABEL = re.compile("[^a-z0-9-]+")
+_LONGEST_LABEL = 63
+#: Labels by which controllers tell their pods apart.
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+LWS_WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
+RAY_GROUP = "ray.io/group"
+RAY_ROLE = "ray.io/node-type"
+TRAINING_ROLE = "training.kubeflow.org/replica-type"
+RAY_HEAD = "headgroup"
+#: All of a LeaderWorkerSet's group are made at once, or its workers when the leader is ready.
+_LEADER_READY = "LeaderReady"
+
+
+class Gathering(NamedTuple):
+    """The gang of a pod: what it needs, and where in it the pod belongs."""
+
+    #: What follows the owner's name in that of the PodGroup; empty: nothing.
+    suffix: str = ""
+    #: Pods that it needs, where it has no subgroups.
+    min_member: int | None = None
+    subgroups: tuple[SubGroupSpec, ...] = ()
+    #: The leaf that the pod belongs to; empty: there are none.
+    subgroup: str = ""
+    constraint: TopologyConstraint | None = None
+    priority_class: str = ""
+
+
+def job(owner: LiveOwner, pod: LivePod) -> Gathering:  # noqa: ARG001  as all of them
+    """A Job: all pods that it still runs at once."""
+    spec = read_part(owner.spec, LiveJobSpec, "spec")
+    status = read_part(owner.status, LiveJobStatus, "status")
+    return Gathering(min_member=max(1, _pods_of_job(spec, status.succeeded or 0)))
+
+
+def job_set(owner: LiveOwner, pod: LivePod) -> Gathering:
+    """A JobSet: a subgroup for each kind of its Jobs; a gang for each where they start in order."""
+    spec = read_part(owner.spec, LiveJobSetSpec, "spec")
+    status = read_part(owner.status, LiveJobSetStatus, "status")
+    done = {each.name: each.succeeded or 0 for each in status.replicated_jobs_status or ()}
+    wanted = {
+        each.name: _pods_of_replicated(each, done.get(each.name, 0))
+        for each in spec.replicated_jobs or ()
+    }
+    own = _label(pod, REPLICATED_JOB)
+    startup = spec.startup_policy
+    ordered = startup is not None and startup.startup_policy_order == "InOrder"
+    if ordered or any(each.depends_on for each in spec.replicated_jobs or ()):
+        return Gathering(suffix=subgroup_name(own), min_member=max(1, wanted.get(own, 1)))
+    return _of_subgroups(wanted, own)
+
+
+def leader_worker_set(owner: LiveOwner, pod: LivePod) -> Gathering:
+    """A LeaderWorkerSet: each leader with its workers is a gang."""
+    spec = read_part(owner.spec, LiveLeaderWorkerSetSpec, "spec")
+    size = spec.leader_worker_template.size
+    size = 1 if size is None else size
+    if spec.startup_policy == _LEADER_READY and (pod.metadata.labels or {}).get(LWS_WORKER) == "0":
+        # Its workers are made when it runs: what makes one of them raises this to all.
+        size = 1
+    return Gathering(suffix=f"group-{_label(pod, LWS_GROUP)}", min_member=max(1, size))
+
+
+def ray_cluster(owner: LiveOwner, pod: LivePod) -> Gathering:
+    """A RayCluster: its head, and each group of workers, as few as that may have."""
+    spec = read_part(owner.spec, LiveRayClusterSpec, "spec")
+    wanted = {RAY_HEAD: 1}
+    for number, each in enumerate(spec.worker_group_specs or ()):
+        wanted[each.group_name or f"worker-group-{number}"] = _workers(each)
+    is_head = (pod.metadata.labels or {}).get(RAY_ROLE) == "head"
+    made = _of_subgroups(wanted, RAY_HEAD if is_head else _label(pod, RAY_GROUP))
+    named = (owner.metadata.labels or {}).get("ray.io/priority-class-name", "")
+    return made._replace(priority_class=named)
+
+
+def pytorch_job(owner: LiveOwner, pod: LivePod) -> Gathering:
+    """A PyTorchJob: its master and its workers, or as many pods as it says itself."""
+    spec = read_part(owner.spec, LivePyTorchJobSpec, "spec")
+    policy = None if spec.run_policy is None else spec.run_policy.scheduling_policy
+    if policy is not None and policy.min_available is not None:
+        return Gathering(min_member=max(1, policy.min_available))
+    wanted = {
+        role.lower(): 1 if each.replicas is None else each.replicas
+        for role, each in (spec.pytorch_replica_specs or {}).items()
+    }
+    elastic = spec.elastic_policy
+    if elastic is not None and elastic.min_replicas is not None and "worker" in wanted:
+        wanted["worker"] = min(wanted["worker"], elastic.min_replicas)
+    return _of_subgroups(wanted, _label(pod, TRAINING_ROLE).lower())
+
+
+#: By API group and kind: what it means. The topmost owner of a pod that is here decides.
+WORKLOADS: dict[tuple[str, str], Callable[[LiveOwner, LivePod], Gathering]] = {
+    ("batch", "Job"): job,
+    ("jobset.x-k8s.io", "JobSet"): job_set,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): leader_worker_set,
+    ("ray.io", "RayCluster"): ray_cluster,
+    ("kubeflow.org", "PyTorchJob"): pytorch_job,
+}
+
+
+def subgroup_name(text: str) -> str:
+    """A name that a subgroup can have: itself, or a stable one where Kubernetes allows no such."""
+    plain = _NOT_IN_A_LABEL.sub("-", text.lower()).strip("-")[:_LONGEST_LABEL].strip("-")
+    if plain == text:
+        return plain
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{plain[: _LONGEST_LABEL - 9].strip('-')}-{digest}".strip("-")
+
+
+def _of_subgroups(wanted: dict[str, int], own: str) -> Gathering:
+    """A gang that needs all of some subgroups; those that need nothing are left out."""
+    if wanted.get(own, 0) < 1:
+        known = ", ".join(name for name, count in wanted.items() if count > 0) or "none"
+        raise Invalid(f"it needs no pods of {own!r} now (only of: {known})")
+    subgroups = tuple(
+        SubGroupSpec(name=subgroup_name(name), min_member=count)
+        for name, count in wanted.items()
+        if count > 0
+    )
+    return Gathering(subgroups=subgroups, subgroup=subgroup_name(own))
+
+
+def _pods_of_job(spec: LiveJobSpec, succeeded: int) -> int:
+    """How many pods a Job runs at once."""
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    if spec.completions is None:
+        return parallelism
+    return min(parallelism, spec.completions - succeeded)
+
+
+def _pods_of_replicated(written: LiveReplicatedJob, done: int) -> int:
+    replicas = 1 if written.replicas is None else written.replicas
+    return max(0, replicas - done) * max(0, _pods_of_job(written.template.spec, 0))
+
+
+def _workers(group: LiveWorkerGroup) -> int:
+    if group.suspend or group.suspended:
+        return 0
+    hosts = 1 if group.num_of_hosts is None else group.num_of_hosts
+    return (group.min_replicas or group.replicas or 0) * hosts
+
+
+def _label(pod: LivePod, name: str) -> str:
+    found = (pod.metadata.labels or {}).get(name, "")
+    if not found:
+        raise Invalid(f"pod {pod.metadata.name} has no label {name}")
+    return found
