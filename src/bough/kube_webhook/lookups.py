@@ -1,0 +1,101 @@
+"""What else of the cluster a check looks at, asked of the apiserver when it is needed.
+
+An apiserver that does not answer in time says nothing: then the object is checked by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from bough.errors import BoughError
+from bough.formats.kueue.organisation import read_organisation
+from bough.formats.live.kai import live_pod_group, live_queue, live_topology
+from bough.formats.live.objects import LivePodGroup, LiveQueue, LiveTopology
+from bough.formats.yaml.documents import Document
+from bough.formats.yaml.from_json import from_json
+from bough.kube.client import KubeClient
+from bough.kube.failures import KubeNotFound
+from bough.kube.objects import Kind, untyped
+from bough.model.cluster import Topology
+from bough.model.fairqueue import FairQueue
+from bough.model.podgroup import PodGroup
+from bough.model.quota import Cohort
+
+LOG = logging.getLogger(__name__)
+#: How long what was read may be used again: all pods of a gang are made at once.
+FRESH_S = 2.0
+#: Answers that are kept; with more, all are forgotten.
+MOST_KEPT = 1_000
+_MOST_VALUES = 100_000
+
+_POD_GROUPS: Kind[LivePodGroup] = Kind("apis/scheduling.run.ai/v2alpha2", "podgroups", LivePodGroup)
+_QUEUES: Kind[LiveQueue] = Kind("apis/scheduling.run.ai/v2", "queues", LiveQueue, namespaced=False)
+_TOPOLOGIES: Kind[LiveTopology] = Kind(
+    "apis/kai.scheduler/v1alpha1", "topologies", LiveTopology, namespaced=False
+)
+_COHORTS: Kind[dict[str, Any]] = untyped("apis/kueue.x-k8s.io/v1beta2", "cohorts", namespaced=False)
+
+Found = TypeVar("Found")
+
+
+class ClusterLookups:
+    """Asks an apiserver, and remembers its answers for a moment. Threads may share it."""
+
+    def __init__(self, client: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, str], tuple[float, Any]] = {}
+
+    def pod_group(self, namespace: str, name: str, *, anew: bool = False) -> PodGroup | None:
+        """The PodGroup that a pod names, as it was a moment ago or, `anew`, as it is."""
+        return self._find(
+            ("PodGroup", f"{namespace}/{name}"),
+            lambda: live_pod_group(self._client.get(_POD_GROUPS, name, namespace)).made,
+            anew=anew,
+        )
+
+    def topologies(self) -> tuple[Topology, ...] | None:
+        """All topologies."""
+        return self._find(
+            ("Topology", ""),
+            lambda: tuple(map(live_topology, self._client.list(_TOPOLOGIES).items)),
+            anew=False,
+        )
+
+    def queue(self, name: str) -> FairQueue | None:
+        """A Queue of KAI."""
+        return self._find(("Queue", name), lambda: live_queue(self._client.get(_QUEUES, name)).made)
+
+    def cohort(self, name: str) -> Cohort | None:
+        """A Cohort of Kueue."""
+        return self._find(("Cohort", name), lambda: self._read_cohort(name))
+
+    def _read_cohort(self, name: str) -> Cohort | None:
+        written = from_json(self._client.get(_COHORTS, name), _MOST_VALUES)
+        found = read_organisation((Document(written, "", 0),), lenient=True)
+        return next(iter(found.organisation.cohorts), None)
+
+    def _find(
+        self, key: tuple[str, str], ask: Callable[[], Found | None], *, anew: bool = True
+    ) -> Found | None:
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None and not anew and self._clock() - kept[0] <= FRESH_S:
+            return kept[1]
+        try:
+            found = ask()
+        except KubeNotFound:
+            found = None
+        except BoughError as error:
+            LOG.warning("%s %s could not be looked at: %s", *key, error.message)
+            return None
+        with self._lock:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = (self._clock(), found)
+        return found

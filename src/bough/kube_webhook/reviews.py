@@ -1,0 +1,96 @@
+"""AdmissionReview of an apiserver: what is sent, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from bough.errors import BoughError, Invalid
+from bough.kube_webhook.checks import Checked, Lookups, check
+
+API_VERSION = "admission.k8s.io/v1"
+#: Problems that an answer names; `bough gang check` names them all.
+MOST_NAMED = 20
+#: Clients show about so many characters of a warning.
+LONGEST_WARNING = 250
+
+
+class _Sent(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str
+    operation: str = ""
+    object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
+
+
+class _Review(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    request: _Sent
+
+
+_DECODER = msgspec.json.Decoder(_Review)
+
+
+def answer_review(body: bytes, lookups: Lookups) -> bytes:
+    """The answer to an AdmissionReview; `Invalid` where it is none."""
+    try:
+        review = _DECODER.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Invalid(f"the body is no AdmissionReview: {error}") from None
+    if review.api_version != API_VERSION or review.kind != "AdmissionReview":
+        raise Invalid(
+            f"the body is {review.kind[:60]!r} of {review.api_version[:60]!r}, not an "
+            f"AdmissionReview of {API_VERSION}"
+        )
+    response = _respond(review.request, lookups)
+    answer = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+    return msgspec.json.encode(answer)
+
+
+def _respond(sent: _Sent, lookups: Lookups) -> dict[str, Any]:
+    written = sent.object
+    # What ends is not held back, and what does not change in what it asks for is not judged again.
+    if written is None or sent.operation == "DELETE" or _is_same(written, sent.old_object):
+        return {"uid": sent.uid, "allowed": True}
+    try:
+        checked = check(written, lookups)
+    except BoughError as error:
+        checked = Checked((error.message,), ())
+    response: dict[str, Any] = {"uid": sent.uid, "allowed": not checked.errors}
+    if checked.errors:
+        status = {"code": 422, "reason": "Invalid", "message": _message(checked.errors)}
+        response["status"] = status
+    if checked.warnings:
+        shown = [_short(text) for text in checked.warnings[:MOST_NAMED]]
+        if len(checked.warnings) > MOST_NAMED:
+            shown.append(f"... and {len(checked.warnings) - MOST_NAMED} more")
+        response["warnings"] = shown
+    return response
+
+
+def _is_same(written: dict[str, Any], before: dict[str, Any] | None) -> bool:
+    """Whether a change leaves all that is checked as it is, such as one of the status."""
+    if before is None:
+        return False
+    return written.get("spec") == before.get("spec") and _marks(written) == _marks(before)
+
+
+def _marks(written: dict[str, Any]) -> tuple[object, object]:
+    metadata: Any = written.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return None, None
+    fields = cast("Mapping[str, object]", metadata)
+    return fields.get("labels"), fields.get("annotations")
+
+
+def _message(errors: tuple[str, ...]) -> str:
+    named = list(errors[:MOST_NAMED])
+    if len(errors) > MOST_NAMED:
+        named.append(f"... and {len(errors) - MOST_NAMED} more")
+    return "; ".join(named)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_WARNING else f"{text[: LONGEST_WARNING - 1]}…"

@@ -1,0 +1,254 @@
+"""Answers an apiserver over TLS until told to stop: POST /validate, and GET /healthz.
+
+Certificates that change are read again: connections that come after that have the new ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import ssl
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler
+from types import FrameType
+from typing import NamedTuple
+
+import msgspec
+
+from bough.errors import BoughError, Invalid
+from bough.kube.client import KubeClient
+from bough.kube.kubeconfig import find_access
+from bough.kube.listening import ListeningServer
+from bough.kube_webhook.checks import Lookups
+from bough.kube_webhook.lookups import ClusterLookups
+from bough.kube_webhook.reviews import answer_review
+
+LOG = logging.getLogger(__name__)
+VALIDATE = "/validate"
+HEALTH = "/healthz"
+#: The largest object of etcd, before and after a change, and some words around it.
+MOST_BYTES = 8 << 20
+#: How long a request may take to come, and an apiserver to be asked.
+TIMEOUT_S = 10.0
+ASKING_S = 1.0
+#: Connections at once; an apiserver keeps a few.
+MOST_CONNECTIONS = 64
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What was asked for on the command line."""
+
+    tls_cert: str
+    tls_key: str
+    listen: str = ":8443"
+    kubeconfig: str | None = None
+    context: str | None = None
+
+
+def serve(options: Options) -> None:
+    """Answer until told to stop."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    access = find_access(kubeconfig=options.kubeconfig, context=options.context)
+    client = KubeClient(access, timeout_s=ASKING_S)
+    webhook = Webhook(options, ClusterLookups(client))
+    stopping = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    webhook.start()
+    LOG.info("answering on port %d", webhook.port)
+    stopping.wait()
+    webhook.stop()
+    client.close()
+
+
+class Webhook:
+    """Answers in threads of its own."""
+
+    def __init__(self, options: Options, lookups: Lookups) -> None:
+        certificates = Certificates(options.tls_cert, options.tls_key)
+
+        class Handler(_Handler):
+            def review(self, body: bytes) -> bytes:
+                return answer_review(body, lookups)
+
+        self._server = _Server(options.listen, Handler, certificates)
+        self.port = self._server.port
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="kube-webhook", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; what was begun is not waited for."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Stamp(NamedTuple):
+    """What says that a file has changed."""
+
+    modified_ns: int
+    size: int
+    inode: int
+
+
+class Certificates:
+    """A certificate and its key in two files, read again when one of them changes."""
+
+    def __init__(self, certificate: str, key: str) -> None:
+        self._files = (certificate, key)
+        self._lock = threading.Lock()
+        self._stamps: tuple[_Stamp | None, ...] = ()
+        self._context = self._load()
+        self._stamps = self._look()
+
+    def context(self) -> ssl.SSLContext:
+        """For the next connection. Files that cannot be read now leave what was there."""
+        with self._lock:
+            stamps = self._look()
+            if stamps != self._stamps:
+                try:
+                    self._context = self._load()
+                    LOG.info("the certificate was read again")
+                except Invalid as error:
+                    LOG.warning("the earlier certificate stays in use: %s", error.message)
+                self._stamps = stamps
+            return self._context
+
+    def _look(self) -> tuple[_Stamp | None, ...]:
+        found: list[_Stamp | None] = []
+        for file in self._files:
+            try:
+                seen = os.stat(file)
+            except OSError:
+                found.append(None)
+            else:
+                found.append(_Stamp(seen.st_mtime_ns, seen.st_size, seen.st_ino))
+        return tuple(found)
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        certificate, key = self._files
+        for option, file in (("--tls-cert", certificate), ("--tls-key", key)):
+            if not os.access(file, os.R_OK):
+                raise Invalid(f"{option}: {file} cannot be read")
+        try:
+            # A key with a password would be asked for on the terminal.
+            context.load_cert_chain(certificate, key, password=lambda: "")
+        except (OSError, ValueError) as error:
+            raise Invalid(
+                f"--tls-cert, --tls-key: {certificate} and {key} are no certificate and its key: "
+                f"{error}"
+            ) from None
+        return context
+
+
+class _Server(ListeningServer):
+    request_queue_size = 128
+
+    def __init__(
+        self, listen: str, handler: type[BaseHTTPRequestHandler], certificates: Certificates
+    ) -> None:
+        self._certificates = certificates
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__(listen, handler)
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        """A connection whose handshake is made by the thread that answers it."""
+        plain, address = super().get_request()
+        plain.settimeout(TIMEOUT_S)
+        context = self._certificates.context()
+        wrapped = context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        return wrapped, address
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Answer it in a thread, if there are not too many."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)  # pyright: ignore[reportArgumentType]
+        except BaseException:
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The thread of one connection."""
+        try:
+            super().process_request_thread(request, client_address)  # pyright: ignore[reportArgumentType]
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A connection that broke: no matter of ours."""
+        LOG.debug("a connection from %s broke", client_address, exc_info=True)
+        del request
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = TIMEOUT_S
+    server_version = "bough"
+    sys_version = ""
+
+    def review(self, body: bytes) -> bytes:
+        """The answer to an AdmissionReview."""
+        raise Invalid(f"{len(body)} bytes cannot be answered")
+
+    def do_GET(self) -> None:
+        if self.path == HEALTH:
+            self._send(200, b"ok\n", "text/plain; charset=utf-8")
+        else:
+            self._fail(404, f"there is no {self.path[:60]!r}; ask {HEALTH}")
+
+    def do_POST(self) -> None:
+        if self.path.partition("?")[0] != VALIDATE:
+            self._fail(404, f"there is no {self.path[:60]!r}; send reviews to {VALIDATE}")
+            return
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit():
+            self._fail(411, "Content-Length is missing")
+            return
+        if int(length) > MOST_BYTES:
+            self._fail(413, f"the body has {length[:20]} bytes; at most {MOST_BYTES:,} are read")
+            return
+        body = self.rfile.read(int(length))
+        try:
+            answer = self.review(body)
+        except BoughError as error:
+            self._fail(error.http_status, error.message)
+        except Exception:
+            LOG.exception("a review could not be answered")
+            self._fail(500, "the review could not be answered")
+        else:
+            self._send(200, answer, "application/json")
+
+    def _fail(self, status: int, message: str) -> None:
+        # What is left of the request is not read.
+        self.close_connection = True
+        self._send(status, f"{message}\n".encode(), "text/plain; charset=utf-8")
+
+    def _send(self, status: int, body: bytes, content_type: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the library's name
+        LOG.debug(format, *args)
