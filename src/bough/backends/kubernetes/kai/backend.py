@@ -1,0 +1,226 @@
+"""The backend `kubernetes` where KAI decides places: Bough admits, and keeps KAI's queues."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from bough.backends.kubernetes.attempt_state import PodAttempt
+from bough.backends.kubernetes.backend import KubernetesBackend, nothing
+from bough.backends.kubernetes.kai.evictions import (
+    EVICT,
+    KUBE_EVENTS,
+    Evictions,
+    KubeEvent,
+    deleted_ms,
+)
+from bough.backends.kubernetes.kai.gang_manifest import let_kai_place, pod_group, pod_group_name
+from bough.backends.kubernetes.kai.pod_groups import (
+    WATCHED_POD_GROUPS,
+    KaiPodGroup,
+    PodGroups,
+)
+from bough.backends.kubernetes.kai.queue_keeper import QueueKeeper
+from bough.backends.kubernetes.kai.wanted_objects import Owner
+from bough.backends.kubernetes.names import GROUP_UUID, SITE
+from bough.backends.kubernetes.options import KubernetesOptions
+from bough.backends.kubernetes.pod_view import PodSight
+from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.failures import KubeFailure
+from bough.kube.objects import KubePod
+from bough.kube.watching import Follower, Relisted
+from bough.model.backend import Launch, Leadership, Observation, Sight, Start
+from bough.model.queue_tree import QueueReport, QueueTree
+
+LOG = logging.getLogger(__name__)
+#: In the queue of work: compare the queues of the cluster with ours.
+_QUEUES = "="
+_SWEEP_AGAIN_S = 10.0
+#: How long it is waited for a word of KAI about a pod that was deleted.
+_WORD_MS = 3_000
+#: How long a pod may be bound to a node that is not known: the node may have come just now.
+_UNKNOWN_MS = 5_000
+
+
+class KaiBackend(KubernetesBackend):
+    """Runs tasks as pods that KAI places. Any thread can call it."""
+
+    def __init__(
+        self,
+        options: KubernetesOptions,
+        client: KubeClient,
+        now_ms: Callable[[], int],
+        wake: Callable[[], None] = nothing,
+        name: str = "default",
+    ) -> None:
+        super().__init__(options, client, now_ms, wake, name)
+        owner = Owner(options.site, name)
+        self._keeper = QueueKeeper(client, owner, now_ms, self._leads, wake)
+        self._pod_groups = PodGroups(client, options, self._has_group)
+        self._writer.pod_groups = self._pod_groups
+        self._evictions = Evictions()
+        #: What KAI says of gangs that it has not placed, by the identity of the group.
+        self._waits: dict[str, str] = {}
+        place = options.namespace
+        labels = f"{SITE}={options.site}"
+        self._gangs = Follower(
+            client, WATCHED_POD_GROUPS, self._hear_gang, namespace=place, labels=labels
+        )
+        self._events = Follower(
+            client, KUBE_EVENTS, self._hear_events, namespace=place, fields=f"reason={EVICT}"
+        )
+
+    def begin(self) -> None:
+        """Begin to follow the cluster."""
+        super().begin()
+        self._gangs.start()
+        self._events.start()
+
+    def close(self) -> None:
+        """Stop following; all pods go on."""
+        self._gangs.stop(5.0)
+        self._events.stop(5.0)
+        super().close()
+
+    def lead(self, leadership: Leadership) -> None:
+        """Give all further orders under this lease."""
+        news = leadership.number != self._leadership.number
+        super().lead(leadership)
+        if news:
+            self._queue.note(_QUEUES)
+
+    def keep_queues(self, tree: QueueTree) -> None:
+        """Bring the cluster in step with a tree, and keep it there."""
+        if self._keeper.want(tree):
+            self._queue.note(_QUEUES)
+
+    def queue_report(self) -> QueueReport:
+        """What was found in the cluster."""
+        return self._keeper.report()
+
+    def forget_repairs(self, count: int) -> None:
+        """The first repairs are recorded."""
+        self._keeper.forget(count)
+
+    def observe(self) -> tuple[Observation, ...]:
+        """All attempts; of one that was deleted only when KAI had time to say that it did that."""
+        now_ms = self._now_ms()
+        with self._lock:
+            self._lose_unplaced(now_ms)
+            return tuple(each for each in super().observe() if not _is_fresh_loss(each, now_ms))
+
+    def _lose_unplaced(self, now_ms: int) -> None:
+        """Give up pods that are bound to nodes that are not there: no kubelet will run them."""
+        if not self._nodes.wait_until_listed(0):
+            return
+        there = {each.name for each in self._cluster.offered()}
+        for each in self._attempts.values():
+            if each.over or each.told or not each.node or each.node in there:
+                continue
+            if each.sight.sight is Sight.STARTING and now_ms - each.begun_ms > _UNKNOWN_MS:
+                each.node_gone = True
+                text = f"It was bound to node {each.node}, which is not there."
+                each.put(PodSight(Sight.LOST, text), now_ms)
+                self._finish_log(each)
+
+    # What is wanted
+
+    def _prepare(self, known: PodAttempt, start: Start, launch: Launch) -> None:
+        super()._prepare(known, start, launch)
+        terms, objects = start.gang, known.objects
+        if terms is None or objects is None:
+            return
+        let_kai_place(objects.pod, launch, terms)
+        made = pod_group(self._options.site, start, terms)
+        known.objects = objects.with_pod_group(made)
+        known.gang_waits = self._waits.get(known.group, "")
+        if not known.has_pod:
+            self._pod_groups.again(known.group)
+
+    # What is done, by the workers
+
+    def _work(self, attempt: str) -> float | None:
+        return self._keeper.work() if attempt == _QUEUES else super()._work(attempt)
+
+    def _drop(self, attempt: str) -> str | None:
+        group = super()._drop(attempt)
+        if group is not None:
+            self._pod_groups.drop(group)
+        return group
+
+    def _sweep(self) -> float | None:
+        again_s = super()._sweep()
+        if again_s is not None:
+            return again_s
+        try:
+            self._pod_groups.sweep()
+        except KubeFailure as error:
+            LOG.info("PodGroups are listed again later: %s", error.message)
+            return _SWEEP_AGAIN_S
+        return None
+
+    # What is heard, by the watches
+
+    def _take(self, pod: KubePod) -> str | None:
+        attempt = super()._take(pod)
+        if attempt is not None:
+            self._judge_deletion(self._attempts[attempt])
+        return attempt
+
+    def _take_gone(self, known: PodAttempt) -> None:
+        self._judge_deletion(known)
+        super()._take_gone(known)
+
+    def _judge_deletion(self, known: PodAttempt) -> None:
+        """See whether KAI said that it evicted the gang of a pod that was deleted."""
+        pod = known.pod
+        if pod is None or known.evicted or known.told:
+            return
+        at_ms = deleted_ms(pod)
+        if at_ms is not None:
+            known.evicted = self._evictions.of(pod_group_name(known.group), at_ms)
+
+    def _hear_events(self, heard: Relisted[KubeEvent] | WatchEvent[KubeEvent]) -> None:
+        events = heard.items if isinstance(heard, Relisted) else (heard.object,)
+        with self._lock:
+            named = {name for each in events if (name := self._evictions.take(each)) is not None}
+            for each in self._attempts.values():
+                if each.group and pod_group_name(each.group) in named:
+                    self._judge_deletion(each)
+                    each.correct_loss(self._now_ms(), _WORD_MS)
+        if named:
+            self._wake()
+
+    def _hear_gang(self, heard: Relisted[KaiPodGroup] | WatchEvent[KaiPodGroup]) -> None:
+        if isinstance(heard, Relisted):
+            said = {_group_of(each): each.waits for each in heard.items}
+            with self._lock:
+                self._waits = said
+        else:
+            group = _group_of(heard.object)
+            gone = heard.kind is WatchEventKind.DELETED
+            said = {group: "" if gone else heard.object.waits}
+            with self._lock:
+                self._waits |= said
+                if gone:
+                    del self._waits[group]
+                    self._evictions.forget(pod_group_name(group))
+        self._tell_waits(said)
+
+    def _tell_waits(self, said: dict[str, str]) -> None:
+        now_ms, news = self._now_ms(), False
+        with self._lock:
+            for each in self._attempts.values():
+                if each.group in said and each.pod is not None and not each.over:
+                    each.gang_waits = said[each.group]
+                    news |= each.look_again(now_ms)
+        if news:
+            self._wake()
+
+
+def _group_of(found: KaiPodGroup) -> str:
+    return (found.metadata.labels or {}).get(GROUP_UUID, "")
+
+
+def _is_fresh_loss(seen: Observation, now_ms: int) -> bool:
+    return seen.sight is Sight.LOST and 0 <= now_ms - seen.at_ms < _WORD_MS

@@ -1,0 +1,84 @@
+"""What KAI ended for others, by its Events on PodGroups; told apart from what people deleted.
+
+KAI deletes the pods that it evicts, as people delete pods. The Event names the gang; a pod of it
+that was deleted at about the same time was evicted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from bough.kube.objects import Kind, KubePod, Meta
+
+#: The reason of the Events.
+EVICT = "Evict"
+#: How far apart a deletion and its Event may be.
+_APART_MS = 60_000
+
+
+class _About(msgspec.Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class KubeEvent(msgspec.Struct, frozen=True, rename="camel"):
+    """An Event, as far as it tells of an eviction."""
+
+    metadata: Meta = Meta()
+    reason: str = ""
+    message: str = ""
+    involved_object: _About = _About()
+    last_timestamp: str | None = None
+
+    @property
+    def at_ms(self) -> int:
+        """When it last happened."""
+        times = (self.last_timestamp, self.metadata.creation_timestamp)
+        return max((time_ms(each) for each in times if each), default=0)
+
+
+KUBE_EVENTS: Kind[KubeEvent] = Kind("api/v1", "events", KubeEvent)
+
+
+class Evictions:
+    """The last eviction of each gang, by the name of its PodGroup."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, str]] = {}
+
+    def take(self, event: KubeEvent) -> str | None:
+        """Take in an Event; the PodGroup that it is about, if it is one of an eviction."""
+        about = event.involved_object
+        if event.reason != EVICT or about.kind != "PodGroup":
+            return None
+        at_ms, _ = self._last.get(about.name, (0, ""))
+        if event.at_ms >= at_ms:
+            self._last[about.name] = event.at_ms, event.message or EVICT
+        return about.name
+
+    def of(self, pod_group: str, deleted_ms: int) -> str:
+        """Why a pod was evicted that was deleted then; empty: it was not."""
+        at_ms, message = self._last.get(pod_group, (0, ""))
+        return message if message and abs(at_ms - deleted_ms) <= _APART_MS else ""
+
+    def forget(self, pod_group: str) -> None:
+        """Nothing is left of a gang."""
+        self._last.pop(pod_group, None)
+
+
+def deleted_ms(pod: KubePod) -> int | None:
+    """When a pod was deleted, by the apiserver's clock; `None`: it was not."""
+    by = pod.metadata.deletion_timestamp
+    if by is None:
+        return None
+    return time_ms(by) - (pod.metadata.deletion_grace_period_seconds or 0) * 1_000
+
+
+def time_ms(text: str) -> int:
+    """A time as the apiserver writes it."""
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1_000)
+    except ValueError:
+        return 0

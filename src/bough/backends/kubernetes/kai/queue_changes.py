@@ -1,0 +1,338 @@
+"""What to change in a cluster to have the objects that are wanted, and in which order. Pure.
+
+Quota shrinks before quota grows: pools grow, leaves shrink or go, pools shrink or go, leaves grow
+or are made. So no revision gives the leaves of a pool more than the pool has, wherever a server is
+killed in between. What is not labelled as ours is never changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum, StrEnum
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from bough.backends.kubernetes.kai.kai_objects import KaiQueue, KaiTopology, PriorityClass
+from bough.backends.kubernetes.kai.wanted_objects import Owner, WantedObjects
+
+#: The annotation by which it is seen that others changed an object: a digest of what was written.
+WRITTEN = "bough.written"
+_QUEUE, _TOPOLOGY, _CLASS = "Queue", "Topology", "PriorityClass"
+
+KaiObject = KaiQueue | KaiTopology | PriorityClass
+Item = TypeVar("Item", KaiQueue, KaiTopology, PriorityClass)
+
+
+class Verb(StrEnum):
+    """How an object is changed."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    #: Deleted and created: it cannot be changed.
+    REMAKE = "remake"
+    DELETE = "delete"
+
+
+class Phase(IntEnum):
+    """When it is changed."""
+
+    FRAME = 0
+    POOLS_GROW = 1
+    LEAVES_SHRINK = 2
+    POOLS_SHRINK = 3
+    LEAVES_GROW = 4
+
+
+class Change(NamedTuple):
+    """One object to change."""
+
+    phase: Phase
+    verb: Verb
+    kind: str
+    #: As it should be; of what is deleted, as it is.
+    item: KaiObject
+    found: KaiObject | None = None
+    #: What others had done to it, in a sentence; empty: nothing.
+    drift: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What it is about, for people."""
+        return f"{self.kind}/{self.item.metadata.name}"
+
+
+class FoundObjects(NamedTuple):
+    """All objects of a cluster, those of others too, by name."""
+
+    queues: Mapping[str, KaiQueue] = {}
+    topologies: Mapping[str, KaiTopology] = {}
+    classes: Mapping[str, PriorityClass] = {}
+
+
+class Used(NamedTuple):
+    """Names of what pods and PodGroups use."""
+
+    queues: frozenset[str] = frozenset()
+    topologies: frozenset[str] = frozenset()
+
+
+NOTHING_USED = Used()
+
+
+class ChangePlan(NamedTuple):
+    """Changes in order, and what cannot be put right."""
+
+    changes: tuple[Change, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+
+def candidates_to_go(wanted: WantedObjects, found: FoundObjects, owner: Owner) -> Used:
+    """What may have to be deleted: only if nothing uses it, which is worth a look then."""
+    queues = _left(found.queues, wanted.queues, owner)
+    topologies = {each.metadata.name for each in _left(found.topologies, wanted.topologies, owner)}
+    topologies |= {
+        name
+        for name, item in wanted.topologies.items()
+        if (there := found.topologies.get(name)) is not None
+        and content_of(there) != content_of(item)
+    }
+    return Used(frozenset(each.metadata.name for each in queues), frozenset(topologies))
+
+
+def plan_changes(
+    wanted: WantedObjects,
+    found: FoundObjects,
+    owner: Owner,
+    used: Used = NOTHING_USED,
+    known: Iterable[str] = (),
+) -> ChangePlan:
+    """All changes.
+
+    known:  what was there when it was last looked: if it is missing, others deleted it.
+    """
+    planning = _Planning(wanted, found, owner, used, frozenset(known))
+    planning.plan()
+    return ChangePlan(tuple(sorted(planning.changes, key=_order)), tuple(sorted(planning.troubles)))
+
+
+def content_of(item: KaiObject) -> object:
+    """What an object says, beside its metadata."""
+    if isinstance(item, PriorityClass):
+        return item.value, item.global_default
+    return item.spec
+
+
+def digest_of(item: KaiObject) -> str:
+    """A digest of what an object says."""
+    return hashlib.sha256(msgspec.json.encode(content_of(item))).hexdigest()[:16]
+
+
+def quota_of(queue: KaiQueue) -> float:
+    """The GPUs of a Queue."""
+    quota = queue.spec.resources.gpu.quota or 0.0
+    return math.inf if quota < 0 else quota
+
+
+class _Planning:
+    """What is shared while changes are collected."""
+
+    def __init__(
+        self,
+        wanted: WantedObjects,
+        found: FoundObjects,
+        owner: Owner,
+        used: Used,
+        known: frozenset[str],
+    ) -> None:
+        self._wanted = wanted
+        self._found = found
+        self._owner = owner
+        self._used = used
+        self._known = known
+        self.changes: list[Change] = []
+        self.troubles: list[str] = []
+
+    def plan(self) -> None:
+        for item in self._wanted.classes.values():
+            self._have_class(item)
+        self._drop(_CLASS, self._found.classes, self._wanted.classes, frozenset())
+        for item in self._wanted.topologies.values():
+            self._have_topology(item)
+        self._drop(
+            _TOPOLOGY, self._found.topologies, self._wanted.topologies, self._used.topologies
+        )
+        root = self._wanted.root
+        if self._is_foreign(_QUEUE, root, self._found.queues):
+            return
+        self._have(_QUEUE, root, self._found.queues, Phase.FRAME)
+        foreign = {
+            name
+            for name, item in self._wanted.pools.items()
+            if self._is_foreign(_QUEUE, item, self._found.queues)
+        }
+        for name, item in self._wanted.pools.items():
+            if name not in foreign:
+                self._have(_QUEUE, item, self._found.queues, self._pool_phase(item))
+        for item in self._wanted.leaves.values():
+            if item.spec.parent_queue in foreign:
+                # What others made may have less than its leaves would.
+                continue
+            if not self._is_foreign(_QUEUE, item, self._found.queues):
+                self._have(_QUEUE, item, self._found.queues, self._leaf_phase(item))
+        self._drop_queues()
+
+    def _pool_phase(self, item: KaiQueue) -> Phase:
+        found = self._found.queues.get(item.metadata.name)
+        shrinks = found is not None and quota_of(item) < quota_of(found)
+        return Phase.POOLS_SHRINK if shrinks else Phase.POOLS_GROW
+
+    def _leaf_phase(self, item: KaiQueue) -> Phase:
+        found = self._found.queues.get(item.metadata.name)
+        # One that others moved does not count for its pool until it is back.
+        moved = found is None or found.spec.parent_queue != item.spec.parent_queue
+        grows = found is None or quota_of(item) > quota_of(found)
+        return Phase.LEAVES_GROW if moved or grows else Phase.LEAVES_SHRINK
+
+    # One object
+
+    def _have(self, kind: str, item: Item, found: Mapping[str, Item], phase: Phase) -> None:
+        """Make, or change, one object of ours."""
+        there = found.get(item.metadata.name)
+        if there is None:
+            drift = "It was deleted." if f"{kind}/{item.metadata.name}" in self._known else ""
+            self.changes.append(Change(phase, Verb.CREATE, kind, item, None, drift))
+            return
+        drift = drift_of(item, there)
+        if drift or content_of(item) != content_of(there):
+            self.changes.append(Change(phase, Verb.UPDATE, kind, item, there, drift))
+
+    def _have_class(self, item: PriorityClass) -> None:
+        there = self._found.classes.get(item.metadata.name)
+        if there is not None and not self._owner.owns(there.metadata):
+            if there.value != item.value:
+                self._refuse(_CLASS, item, f" Its value is {there.value}, not {item.value}.")
+            return
+        self._have_fixed(_CLASS, item, there, self._found.classes)
+
+    def _have_topology(self, item: KaiTopology) -> None:
+        name = item.metadata.name
+        there = self._found.topologies.get(name)
+        if self._is_foreign(_TOPOLOGY, item, self._found.topologies):
+            return
+        differs = there is not None and content_of(there) != content_of(item)
+        if differs and name in self._used.topologies:
+            text = "has other levels than its pool, and is made again when no PodGroup uses it."
+            self.troubles.append(f"Topology {name} {text}")
+            return
+        self._have_fixed(_TOPOLOGY, item, there, self._found.topologies)
+
+    def _have_fixed(
+        self, kind: str, item: Item, there: Item | None, found: Mapping[str, Item]
+    ) -> None:
+        """The same for what cannot be changed in place."""
+        if there is None or content_of(there) == content_of(item):
+            self._have(kind, item, found, Phase.FRAME)
+            return
+        drift = drift_of(item, there)
+        self.changes.append(Change(Phase.FRAME, Verb.REMAKE, kind, item, there, drift))
+
+    # What is no longer wanted
+
+    def _drop(
+        self,
+        kind: str,
+        found: Mapping[str, Item],
+        wanted: Mapping[str, Item],
+        used: frozenset[str],
+    ) -> None:
+        for each in _left(found, wanted, self._owner):
+            name = each.metadata.name
+            if name in used:
+                self.troubles.append(f"{kind} {name} is not removed yet: it is still used.")
+            else:
+                self.changes.append(Change(Phase.FRAME, Verb.DELETE, kind, each, each))
+
+    def _drop_queues(self) -> None:
+        """Delete queues that nothing names, leaves first; the others keep no quota meanwhile."""
+        found = self._found.queues
+        left = _left(found, self._wanted.queues, self._owner)
+        below = Counter(each.spec.parent_queue for each in found.values())
+        parents = set(below)
+        for each in sorted(left, key=lambda each: each.metadata.name in parents):
+            name = each.metadata.name
+            phase = Phase.POOLS_SHRINK if name in parents else Phase.LEAVES_SHRINK
+            if not below[name] and name not in self._used.queues:
+                below[each.spec.parent_queue] -= 1
+                self.changes.append(Change(phase, Verb.DELETE, _QUEUE, each, each))
+                continue
+            why = "there are queues below it" if below[name] else "pods name it"
+            self.troubles.append(f"Queue {name} is not removed yet: {why}.")
+            if quota_of(each) > 0:
+                empty = _without_quota(each)
+                self.changes.append(Change(phase, Verb.UPDATE, _QUEUE, empty, each))
+
+    # What is not ours
+
+    def _is_foreign(self, kind: str, item: Item, found: Mapping[str, Item]) -> bool:
+        there = found.get(item.metadata.name)
+        if there is None or self._owner.owns(there.metadata):
+            return False
+        self._refuse(kind, item)
+        return True
+
+    def _refuse(self, kind: str, item: KaiObject, more: str = "") -> None:
+        self.troubles.append(
+            f"{kind} {item.metadata.name} is not of this site, although it has its name, and is "
+            f"left as it is.{more} Delete it, or run the server with another --namespace."
+        )
+
+
+def drift_of(wanted: KaiObject, found: KaiObject) -> str:
+    """What others did to an object, in a sentence; empty: it is as it was written."""
+    annotations = found.metadata.annotations or {}
+    if annotations.get(WRITTEN) != digest_of(found):
+        fields = sorted(_differences(content_of(wanted), content_of(found)))
+        return f"It was changed: {'; '.join(fields) or 'as it should be, but not by Bough'}."
+    labels = found.metadata.labels or {}
+    for name, value in (wanted.metadata.labels or {}).items():
+        if labels.get(name) != value:
+            return f"It was changed: label {name} is {labels.get(name)!r}, not {value!r}."
+    return ""
+
+
+def _differences(wanted: object, found: object) -> Iterator[str]:
+    one, other = msgspec.to_builtins(wanted), msgspec.to_builtins(found)
+    yield from _compared(one, other, "")
+
+
+def _compared(wanted: object, found: object, path: str) -> Iterator[str]:
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in wanted:
+            yield from _compared(wanted[key], found.get(key), f"{path}.{key}" if path else key)
+    elif wanted != found:
+        yield f"{path or 'it'} is {found}, not {wanted}"
+
+
+def _left(found: Mapping[str, Item], wanted: Mapping[str, Item], owner: Owner) -> list[Item]:
+    """Objects of ours that are not wanted any more."""
+    return [
+        each
+        for name, each in sorted(found.items())
+        if name not in wanted and owner.owns(each.metadata)
+    ]
+
+
+def _without_quota(queue: KaiQueue) -> KaiQueue:
+    replace = msgspec.structs.replace
+    gpu = replace(queue.spec.resources.gpu, quota=0.0)
+    resources = replace(queue.spec.resources, gpu=gpu)
+    return replace(queue, spec=replace(queue.spec, resources=resources))
+
+
+def _order(change: Change) -> tuple[int, bool, str]:
+    """Within a phase what others did is undone first, as it may be more than there is."""
+    return change.phase, not change.drift, change.subject

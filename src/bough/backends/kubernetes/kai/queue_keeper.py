@@ -1,0 +1,191 @@
+"""Keeps the queues of a cluster in step with Bough's: reads all, changes what differs, reports.
+
+Every round is whole: three lists, and what follows from them. A server that was killed in the
+middle of one leaves nothing that the next one does not find.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bough.backends.kubernetes.kai.kai_objects import (
+    USING_POD_GROUPS,
+)
+from bough.backends.kubernetes.kai.queue_changes import (
+    NOTHING_USED,
+    Change,
+    FoundObjects,
+    Used,
+    Verb,
+    candidates_to_go,
+    plan_changes,
+)
+from bough.backends.kubernetes.kai.queue_manifest import KINDS, new_manifest, patch_of
+from bough.backends.kubernetes.kai.wanted_objects import Owner, WantedObjects, wanted_objects
+from bough.kube.client import KubeClient
+from bough.kube.failures import AlreadyExists, KubeConflict, KubeFailure, KubeNotFound
+from bough.kube.objects import PODS, Kind
+from bough.model.queue_tree import QueueReport, QueueTree, Repair
+
+LOG = logging.getLogger(__name__)
+#: The label of pods that says which queue they are of.
+QUEUE_LABEL = "kai.scheduler/queue"
+#: How often the cluster is looked at while nothing changes here.
+LOOK_S = 10.0
+#: After how long it is tried again: what changed meanwhile, and what failed.
+_AGAIN_S, _FAILED_S = 0.2, 5.0
+#: A selector may not be as long as all names together.
+_NAMES_AT_ONCE = 50
+
+
+class QueueKeeper:
+    """One cluster. Any thread gives it a tree; one worker at a time calls `work`."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        owner: Owner,
+        now_ms: Callable[[], int],
+        leads: Callable[[], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        """leads:  whether this server may write now. wake:  called when there is news to report."""
+        self._client = client
+        self._owner = owner
+        self._now_ms = now_ms
+        self._leads = leads
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._tree: QueueTree | None = None
+        self._wanted: WantedObjects | None = None
+        self._report = QueueReport()
+        #: What was there at the end of the last round; nothing before the first.
+        self._known: frozenset[str] = frozenset()
+
+    def want(self, tree: QueueTree) -> bool:
+        """Bring the cluster in step with this; whether it is another tree than before."""
+        with self._lock:
+            if tree == self._tree:
+                return False
+            self._tree, self._wanted = tree, None
+            return True
+
+    def report(self) -> QueueReport:
+        """What was found."""
+        with self._lock:
+            return self._report
+
+    def forget(self, count: int) -> None:
+        """The first repairs are recorded."""
+        with self._lock:
+            rest = self._report.repairs[count:]
+            self._report = msgspec.structs.replace(self._report, repairs=rest)
+
+    def work(self) -> float | None:
+        """One round; after how long the next is due."""
+        wanted = self._current()
+        if wanted is None:
+            return None
+        if not self._leads():
+            return 1.0
+        try:
+            troubles = self._round(wanted)
+        except (KubeConflict, AlreadyExists) as error:
+            LOG.info("queues are looked at again: %s", error.message)
+            return _AGAIN_S
+        except KubeNotFound as error:
+            self._say((f"The cluster lacks something that KAI installs: {error.message}",))
+            return _FAILED_S
+        except KubeFailure as error:
+            self._say((f"The queues of the cluster cannot be kept in step: {error.message}",))
+            return _FAILED_S
+        if troubles is None:
+            return _AGAIN_S
+        self._say(troubles, in_step=True)
+        return LOOK_S
+
+    def _current(self) -> WantedObjects | None:
+        with self._lock:
+            tree, wanted = self._tree, self._wanted
+        if tree is None or wanted is not None:
+            return wanted
+        wanted = wanted_objects(tree, self._owner)
+        with self._lock:
+            if self._tree is tree:
+                self._wanted = wanted
+        return wanted
+
+    def _round(self, wanted: WantedObjects) -> tuple[str, ...] | None:
+        """Look and change; what cannot be put right. `None`: this server may not write any more."""
+        found = FoundObjects(*(self._read(kind) for kind in KINDS.values()))
+        planned = plan_changes(wanted, found, self._owner, self._used(wanted, found), self._known)
+        for change in planned.changes:
+            if not self._leads():
+                return None
+            self._do(change)
+            if change.drift:
+                self._note(change)
+        self._known = frozenset(
+            f"{kind}/{name}"
+            for kind, items in zip(
+                KINDS, (wanted.queues, wanted.topologies, wanted.classes), strict=True
+            )
+            for name in items
+        )
+        return planned.troubles
+
+    def _read(self, kind: Kind[Any]) -> dict[str, Any]:
+        return {each.metadata.name: each for each in self._client.list(kind).items}
+
+    def _used(self, wanted: WantedObjects, found: FoundObjects) -> Used:
+        """Which of those that may go are still used; nothing is read where none may."""
+        going = candidates_to_go(wanted, found, self._owner)
+        if not going.queues and not going.topologies:
+            return NOTHING_USED
+        groups = self._client.list(USING_POD_GROUPS).items
+        queues = {each.spec.queue for each in groups}
+        names = sorted(going.queues)
+        for start in range(0, len(names), _NAMES_AT_ONCE):
+            some = ",".join(names[start : start + _NAMES_AT_ONCE])
+            pods = self._client.list(PODS, labels=f"{QUEUE_LABEL} in ({some})").items
+            queues |= {(each.metadata.labels or {})[QUEUE_LABEL] for each in pods}
+        return Used(
+            going.queues & queues,
+            going.topologies & {name for each in groups for name in each.topologies},
+        )
+
+    # Writing
+
+    def _do(self, change: Change) -> None:
+        kind, item, found = KINDS[change.kind], change.item, change.found
+        if found is None:
+            self._client.create(kind, new_manifest(change.kind, item))
+        elif change.verb is Verb.UPDATE:
+            self._client.patch(kind, item.metadata.name, patch_of(item, found))
+        else:
+            self._client.delete(kind, found.metadata.name, uid=found.metadata.uid)
+            if change.verb is Verb.REMAKE:
+                self._client.create(kind, new_manifest(change.kind, item))
+
+    def _note(self, change: Change) -> None:
+        LOG.warning("%s was put right: %s", change.subject, change.drift)
+        repair = Repair(self._now_ms(), change.subject, change.drift)
+        with self._lock:
+            repairs = (*self._report.repairs, repair)
+            self._report = msgspec.structs.replace(self._report, repairs=repairs)
+        self._wake()
+
+    def _say(self, troubles: tuple[str, ...], *, in_step: bool = False) -> None:
+        with self._lock:
+            before = self._report
+            since = self._now_ms() if in_step else before.in_step_ms
+            self._report = msgspec.structs.replace(before, troubles=troubles, in_step_ms=since)
+        if troubles != before.troubles:
+            for each in troubles:
+                LOG.warning("%s", each)
+            self._wake()
