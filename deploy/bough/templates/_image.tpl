@@ -1,0 +1,3 @@
+{{- define "bough.image" -}}
+{{ .Values.image | default (printf "bough:%s" .Chart.AppVersion) }}
+{{- end -}}
