@@ -1,0 +1,202 @@
+"""What the server and its loop's process say to each other, and the line between them.
+
+The line is a pair of Unix sockets that no other process has. A message is four bytes with its
+length, and the message. The bell is a counter of the kernel beside it (an eventfd): to ring it
+never waits, and rings that were not heard yet are one.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bough.control.pools.standings import Standings
+from bough.control.scheduling.questions import Answers, Question
+from bough.errors import (
+    BoughError,
+    Broken,
+    Busy,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Unavailable,
+)
+from bough.server.loop_view import Counts
+from bough.server.settings import Settings
+
+_LENGTH = struct.Struct("!I")
+_MOST_BYTES = 256 << 20
+#: Errors by their names; all others are bugs.
+_ERRORS = {
+    each.__name__: each for each in (Busy, Conflict, Forbidden, Invalid, NotFound, Unavailable)
+}
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin"):
+    """The first message: what the loop needs to begin."""
+
+    settings: dict[str, Any]
+    #: What time it was for the server at a moment of the machine's clock that is never set.
+    since_boot_ms: int
+    at_ms: int
+    #: Where the server answers, if that is known.
+    address: str | None = None
+
+
+class Listens(msgspec.Struct, frozen=True, tag="listens"):
+    """Where the server answers."""
+
+    address: str
+
+
+class Ask(msgspec.Struct, frozen=True, tag="ask"):
+    """A question about gangs."""
+
+    number: int
+    question: Question
+
+
+class AskStandings(msgspec.Struct, frozen=True, tag="standings"):
+    """A question about the quota tree."""
+
+    number: int
+    user: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """Finish the cycle, and end."""
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The loop has its backends, and begins."""
+
+    #: What the administrator should know of the machine.
+    warnings: tuple[str, ...]
+    #: The GPUs of the first backend.
+    gpus: int
+
+
+class Status(msgspec.Struct, frozen=True, tag="status"):
+    """It is alive; said all the time."""
+
+    leads: bool
+    counts: Counts
+
+
+class Answered(msgspec.Struct, frozen=True, tag="answered"):
+    """The answer to a question about gangs."""
+
+    number: int
+    answers: Answers
+
+
+class Stand(msgspec.Struct, frozen=True, tag="stand"):
+    """The answer to a question about the quota tree."""
+
+    number: int
+    standings: Standings
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """An error instead of an answer; the number 0: it could not begin at all."""
+
+    number: int
+    kind: str
+    message: str
+    hint: str = ""
+    details: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, number: int, error: BoughError) -> Failed:
+        """An error, to be raised at the other end."""
+        kind = next((each.__name__ for each in type(error).__mro__ if each.__name__ in _ERRORS), "")
+        return cls(number, kind, error.message, error.hint, error.details)
+
+    def error(self) -> BoughError:
+        """The same error again."""
+        return _ERRORS.get(self.kind, Broken)(self.message, hint=self.hint, details=self.details)
+
+
+ToLoop = Begin | Listens | Ask | AskStandings | Stop
+FromLoop = Ready | Status | Answered | Stand | Failed
+
+
+class Line:
+    """One end of the line. One thread reads; any thread can send."""
+
+    def __init__(self, end: socket.socket, patience: int = 1) -> None:
+        """patience:  how many timeouts of the socket in a row are one for a reader."""
+        self.socket = end
+        self.patience = patience
+        self._sending = threading.Lock()
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def send(self, message: ToLoop | FromLoop) -> None:
+        """Send a message, whole; an `OSError` if the other end is gone or takes nothing."""
+        content = self._encoder.encode(message)
+        with self._sending:
+            self.socket.sendall(_LENGTH.pack(len(content)) + content)
+
+    def read_to_loop(self) -> ToLoop:
+        """The next message for the loop; `EOFError`: the other end is gone."""
+        return _TO_LOOP.decode(self._read())
+
+    def read_from_loop(self) -> FromLoop:
+        """The next message of the loop; `EOFError`: the other end is gone."""
+        return _FROM_LOOP.decode(self._read())
+
+    def _read(self) -> bytes:
+        (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size))
+        if length > _MOST_BYTES:
+            raise EOFError
+        return self._read_exactly(length)
+
+    def _read_exactly(self, length: int) -> bytes:
+        found = bytearray()
+        missed = 0
+        while len(found) < length:
+            try:
+                part = self.socket.recv(min(length - len(found), 1 << 20))
+            except TimeoutError:
+                missed += 1
+                if missed >= self.patience:
+                    raise
+                continue
+            if not part:
+                raise EOFError
+            missed = 0
+            found += part
+        return bytes(found)
+
+
+_TO_LOOP = msgspec.msgpack.Decoder(ToLoop)
+_FROM_LOOP = msgspec.msgpack.Decoder(FromLoop)
+
+
+def write_settings(settings: Settings) -> dict[str, Any]:
+    """Settings as plain values."""
+    found: dict[str, Any] = msgspec.to_builtins(settings, enc_hook=str)
+    return found
+
+
+def read_settings(values: dict[str, Any]) -> Settings:
+    """The same settings again."""
+    networks = values.pop("trusted_proxies")
+    plain = {
+        each.name: msgspec.convert(values[each.name], each.type, dec_hook=_read_path)
+        for each in msgspec.structs.fields(Settings)
+        if each.name in values
+    }
+    return Settings(**plain, trusted_proxies=tuple(map(ip_network, networks)))
+
+
+def _read_path(kind: type[Any], value: str) -> Path:
+    del kind
+    return Path(value)
