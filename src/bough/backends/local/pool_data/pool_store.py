@@ -1,0 +1,376 @@
+"""What the server does with the data of pools, for requests: drafts, contents, lists, removal."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bough.backends.local.data.locations import safe_name
+from bough.backends.local.errors import lacks_room
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.pool_data.contents import Contents, append, hash_open
+from bough.backends.local.pool_data.index import Index, opened_index
+from bough.errors import Conflict, Invalid, Unavailable
+from bough.model.pool_data import (
+    MOST_FILES,
+    ContentPart,
+    DataEntry,
+    DataFile,
+    DataFiles,
+    DataUsage,
+    PoolSpace,
+    data_path_fault,
+)
+
+FOLDER = "pool-data"
+_INDEX = "index.sqlite"
+_CHECKSUM = re.compile(r"[0-9a-f]{64}")
+_DRAFT = re.compile(r"[A-Za-z0-9_-]{8,96}")
+#: How long a draft, and what came for it, is kept without anything being added to it.
+DRAFT_S = 24 * 3_600
+#: How often contents are looked for that nothing names.
+_SCAN_S = 24 * 3_600
+_MOST_BYTES = 1 << 50
+#: What uploads leave free of the disk.
+_LEFT_BYTES = 64 << 20
+
+
+class LocalPoolData:
+    """The data of the pools of this machine."""
+
+    def __init__(
+        self, options: LocalOptions, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
+        self._folder = options.folder / FOLDER
+        self._now_ms = now_ms
+        #: When the contents of each pool were compared with its index last.
+        self._scanned: dict[str, float] = {}
+
+    def draft(
+        self, space: PoolSpace, draft: str, entries: Sequence[DataEntry]
+    ) -> Mapping[str, int]:
+        """Add files to a draft; the contents that are missing, and how much is there of each."""
+        if _DRAFT.fullmatch(draft) is None:
+            raise Invalid(f"{draft[:80]!r} cannot be the name of a draft.")
+        for each in entries:
+            _check(each)
+        sizes = {each.sha256: each.size_bytes for each in entries}
+        with self._opened(space) as (index, contents):
+            with index.writing():
+                known = index.known(sizes)
+                missing = [each for each in sizes if each not in known]
+                more = sum(sizes[each] for each in missing)
+                check_room(index, space, more)
+                _check_disk(contents, more)
+                if index.add_to_draft(draft, entries, self._now_ms()) > MOST_FILES:
+                    raise Invalid(f"More than {MOST_FILES:,} files cannot be written at once.")
+            return {each: contents.received(each) for each in missing}
+
+    def receive(self, space: PoolSpace, parts: Iterable[ContentPart]) -> Mapping[str, int]:
+        """Keep parts of contents that drafts name; how much is there now of those not whole."""
+        there: dict[str, int] = {}
+        whole: dict[str, ContentPart] = {}
+        with self._opened(space) as (index, contents):
+            sent = list(parts)
+            drafted = index.drafted(each.sha256 for each in sent)
+            known = index.known(drafted)
+            for each in sent:
+                _check_part(each, drafted)
+                if each.sha256 in known:
+                    continue
+                if each.offset == 0 and len(each.content) == each.size_bytes:
+                    whole[each.sha256] = each
+                else:
+                    there[each.sha256] = self._receive_part(space, index, contents, each)
+            _keep_whole(space, index, contents, list(whole.values()))
+        return {each: size for each, size in there.items() if size < drafted[each]}
+
+    def _receive_part(
+        self, space: PoolSpace, index: Index, contents: Contents, part: ContentPart
+    ) -> int:
+        with index.writing():
+            if not index.is_expected(part.sha256):
+                check_room(index, space, part.size_bytes)
+            index.expect(part.sha256, part.size_bytes, self._now_ms())
+        with contents.incoming(part.sha256) as descriptor:
+            there = append(descriptor, part.offset, part.content)
+            if there < part.size_bytes:
+                return there
+            path = contents.incoming_path(part.sha256)
+            if there > part.size_bytes or hash_open(descriptor) != part.sha256:
+                path.unlink(missing_ok=True)
+                raise Invalid(
+                    f"What came as {part.sha256[:12]}… has another checksum; send it again."
+                )
+            keep_contents(space, index, contents, {part.sha256: (path, part.size_bytes)})
+            return there
+
+    def publish(self, space: PoolSpace, draft: str, below: str, owner: str) -> int:
+        """Make all files of a draft visible at once, below a path; how many they are."""
+        with self._opened(space) as (index, _), index.writing():
+            return publish_draft(index, draft, below, owner, self._now_ms())
+
+    def list_files(self, space: PoolSpace, path: str, after: str, limit: int) -> DataFiles:
+        """The files at and below a path, after one of them, at most so many."""
+        if not self._exists(space):
+            return DataFiles((), False)
+        with self._opened(space) as (index, _):
+            found = index.list_below(space, path, after, limit + 1)
+        return DataFiles(tuple(found[:limit]), len(found) > limit)
+
+    def read_part(
+        self, space: PoolSpace, path: str, offset: int, limit: int
+    ) -> tuple[DataFile, bytes] | None:
+        """A part of a file; `None`: there is no such file."""
+        if not self._exists(space):
+            return None
+        with self._opened(space) as (index, contents):
+            file = index.find(space, path)
+            if file is None:
+                return None
+            try:
+                descriptor = contents.open(file.sha256)
+            except FileNotFoundError:
+                # It was removed at this moment.
+                return None
+            try:
+                return file, os.pread(descriptor, limit, offset)
+            finally:
+                os.close(descriptor)
+
+    def delete(self, space: PoolSpace, path: str) -> int:
+        """Remove the file or the folder at a path; how many files that were."""
+        if not self._exists(space):
+            return 0
+        with self._opened(space) as (index, contents):
+            with index.writing():
+                count = index.delete(path)
+            drop_unnamed(index, contents)
+        return count
+
+    def usage(self, space: PoolSpace) -> DataUsage:
+        """How much there is."""
+        if not self._exists(space):
+            return DataUsage(0, 0, space.quota_bytes)
+        with self._opened(space) as (index, _):
+            return DataUsage(index.count_files(), index.used_bytes(), space.quota_bytes)
+
+    def clean(self, spaces: Iterable[PoolSpace]) -> int:
+        """Remove what was kept long enough, and what is no longer needed; how many files."""
+        known = {safe_name(each.pool): each for each in spaces}
+        count = 0
+        names = sorted(os.listdir(self._folder)) if self._folder.is_dir() else []
+        for name in names:
+            space = known.get(name, PoolSpace(name))
+            with self._opened(space) as (index, contents):
+                count += self._clean(space, index, contents)
+                empty = not index.count_files() and not index.used_bytes()
+            if empty and name not in known:
+                # The pool is gone, and so is its data.
+                shutil.rmtree(self._folder / name, ignore_errors=True)
+        return count
+
+    def _clean(self, space: PoolSpace, index: Index, contents: Contents) -> int:
+        now_ms = self._now_ms()
+        with index.writing():
+            count = index.expire(now_ms - space.keep_s * 1_000)
+            index.drop_old(now_ms - DRAFT_S * 1_000)
+        drop_unnamed(index, contents)
+        contents.drop_incoming(DRAFT_S)
+        now = time.monotonic()
+        if now - self._scanned.get(space.pool, -_SCAN_S) >= _SCAN_S:
+            self._scanned[space.pool] = now
+            _drop_strays(index, contents)
+        return count
+
+    def _exists(self, space: PoolSpace) -> bool:
+        return (self._place(space) / _INDEX).exists()
+
+    def _place(self, space: PoolSpace) -> Path:
+        return self._folder / safe_name(space.pool)
+
+    @contextmanager
+    def _opened(self, space: PoolSpace) -> Iterator[tuple[Index, Contents]]:
+        try:
+            with opened_pool(self._place(space)) as found:
+                yield found
+        except (OSError, sqlite3.Error) as error:
+            raise Unavailable(f"The data of the pool cannot be used now: {_why(error)}.") from error
+
+
+def space_folder(options: LocalOptions, space: PoolSpace) -> Path:
+    """The folder of a pool's data."""
+    return options.folder / FOLDER / safe_name(space.pool)
+
+
+@contextmanager
+def opened_pool(folder: Path) -> Iterator[tuple[Index, Contents]]:
+    """The index and the contents of a pool's data, made if they are missing."""
+    contents = Contents(folder)
+    contents.make()
+    with opened_index(folder / _INDEX) as index:
+        yield index, contents
+
+
+def check_room(index: Index, space: PoolSpace, more: int) -> None:
+    """Refuse what does not fit into the pool's quota."""
+    used = index.used_bytes()
+    if more and used + more > space.quota_bytes:
+        raise Conflict(
+            f"The data of pool {space.name or space.pool} is full: {_shown(used)} of "
+            f"{_shown(space.quota_bytes)} are used, and {_shown(more)} more are needed.",
+            hint="remove some (bough data delete), or let an administrator raise its --data-quota",
+        )
+
+
+def _check_disk(contents: Contents, more: int) -> None:
+    """Refuse what would fill the disk that tasks need, too."""
+    found = os.statvfs(contents.folder)
+    if more and found.f_bavail * found.f_frsize - more < _LEFT_BYTES:
+        raise Unavailable(
+            f"The disk of the tasks' files has no room for {_shown(more)} more.",
+            hint="remove some data, or let an administrator make room",
+        )
+
+
+def keep_contents(
+    space: PoolSpace, index: Index, contents: Contents, files: Mapping[str, tuple[Path, int]]
+) -> None:
+    """Make files contents, by checksum, if there is room for all of them.
+
+    They are on the disk before the index names them.
+    """
+    with index.writing():
+        known = index.known(files)
+        new = {sha256: size for sha256, (_, size) in files.items() if sha256 not in known}
+        # What was expected has its room already.
+        check_room(index, space, sum(new[each] for each in new if not index.is_expected(each)))
+        for sha256, (path, _) in files.items():
+            if sha256 in known:
+                path.unlink(missing_ok=True)
+            else:
+                contents.keep(path, sha256)
+        if len(known) < len(files):
+            contents.sync()
+        for sha256, (_, size) in files.items():
+            if sha256 not in known:
+                index.add_content(sha256, size)
+
+
+def publish_draft(index: Index, draft: str, below: str, owner: str, now_ms: int) -> int:
+    """Make all files of a draft visible, within a transaction of the caller."""
+    found = index.draft_entries(draft)
+    if not found:
+        raise Conflict("There is nothing to write: the draft is empty, or was written before.")
+    missing = {each.sha256 for each in found} - index.known(each.sha256 for each in found)
+    if missing:
+        raise Conflict(f"{len(missing):,} contents of the draft have not come yet; send them.")
+    entries = [_moved(each, below) for each in found]
+    _check_folders(index, [each.path for each in entries])
+    index.put_files(entries, now_ms, owner)
+    index.drop_draft(draft)
+    return len(entries)
+
+
+def drop_unnamed(index: Index, contents: Contents) -> None:
+    """Drop contents that neither a file nor a draft has.
+
+    A crash between the two transactions leaves files that nothing names; these are strays.
+    """
+    with index.writing():
+        dropped = index.unnamed()
+        index.forget_contents(dropped)
+    if dropped:
+        with index.writing():
+            # Those that came again meanwhile stay.
+            for sha256 in set(dropped) - index.known(dropped):
+                contents.drop(sha256)
+
+
+def _drop_strays(index: Index, contents: Contents) -> None:
+    stored = [each for each in contents.stored() if _CHECKSUM.fullmatch(each)]
+    strays = set(stored) - index.known(stored)
+    if strays:
+        with index.writing():
+            for sha256 in strays - index.known(strays):
+                contents.drop(sha256)
+
+
+def _keep_whole(
+    space: PoolSpace, index: Index, contents: Contents, parts: Sequence[ContentPart]
+) -> None:
+    files: dict[str, tuple[Path, int]] = {}
+    try:
+        for each in parts:
+            files[each.sha256] = contents.write_whole(each.content, each.sha256), each.size_bytes
+        if files:
+            keep_contents(space, index, contents, files)
+    except BaseException:
+        for path, _ in files.values():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        raise
+
+
+def _check(entry: DataEntry) -> None:
+    fault = data_path_fault(entry.path)
+    if fault is not None:
+        raise Invalid(f"The path {entry.path[:200]!r} is not possible: {fault}.")
+    if _CHECKSUM.fullmatch(entry.sha256) is None:
+        raise Invalid(f"{entry.path[:200]!r}: {entry.sha256[:80]!r} is no SHA-256 checksum.")
+    if not 0 <= entry.size_bytes <= _MOST_BYTES or abs(entry.modified_ns) >= 1 << 63:
+        raise Invalid(f"{entry.path[:200]!r}: its size or time cannot be right.")
+
+
+def _check_part(part: ContentPart, drafted: Mapping[str, int]) -> None:
+    size = drafted.get(part.sha256)
+    if size is None:
+        raise Conflict(f"No draft has a file with the checksum {part.sha256[:12]}….")
+    if size != part.size_bytes or part.offset + len(part.content) > size:
+        raise Invalid(f"The content {part.sha256[:12]}… has {size:,} bytes in its draft.")
+
+
+def _moved(entry: DataEntry, below: str) -> DataEntry:
+    path = f"{below}/{entry.path}" if below else entry.path
+    fault = data_path_fault(path)
+    if fault is not None:
+        raise Invalid(f"The path {path[:200]!r} is not possible: {fault}.")
+    return DataEntry(path, entry.sha256, entry.size_bytes, entry.executable, entry.modified_ns)
+
+
+def _check_folders(index: Index, paths: Sequence[str]) -> None:
+    """No path is a file and a folder at once."""
+    above = {
+        "/".join(parts[:depth])
+        for parts in (path.split("/") for path in paths)
+        for depth in range(1, len(parts))
+    }
+    taken = sorted(above.intersection(paths)) or sorted(index.among_files(sorted(above)))
+    if taken:
+        raise Conflict(f"{taken[0][:200]} is a file, so nothing can be written below it.")
+    folders = next((each for each in paths if index.has_below(each)), None)
+    if folders is not None:
+        raise Conflict(f"{folders[:200]} is a folder, so no file can have its name.")
+
+
+def _why(error: Exception) -> str:
+    if lacks_room(error) or "full" in str(error):
+        return "the disk is full"
+    if isinstance(error, OSError) and error.errno != errno.ENOENT:
+        return error.strerror or str(error)
+    return str(error)
+
+
+def _shown(size: int) -> str:
+    """A size as people write it."""
+    for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"

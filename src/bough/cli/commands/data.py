@@ -1,0 +1,147 @@
+"""`bough data`: files that live with a pool, `bough://POOL/path`, or in an object store."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from bough.cli.command import CommandGroup
+from bough.cli.exit_codes import INTERRUPTED
+from bough.cli.options import format_option
+from bough.cli.output import count, echo, printable
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client
+from bough.cli.store_commands import is_store, store_data, upload_to_store
+from bough.cli.text.data import render_downloaded, render_listing, render_objects, render_sent
+from bough.cli.transfers import end_progress, tell_bytes, tell_download, tell_upload
+
+_url_argument = click.argument("url", metavar="URL")
+
+
+@click.group(cls=CommandGroup)
+def data() -> None:
+    """Data of pools and stores: list, upload, download, delete.
+
+    A URL is bough://POOL/path, or s3://, gs:// or azure:// with the keys that the environment has:
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL, or AZURE_STORAGE_KEY.
+    """
+
+
+@data.command("list")
+@_url_argument
+@click.option(
+    "--count",
+    "-c",
+    "most",
+    type=click.IntRange(1, 1_000_000),
+    default=1_000,
+    show_default=True,
+    help="How many files to show.",
+)
+@utc_option
+@format_option
+def list_data(url: str, most: int, format_type: str) -> None:
+    """List the files at and below a path, and how full the pool is."""
+    if is_store(url):
+        echo(store_data().list_url(url, most), format_type, render_objects)
+        return
+    from bough.api.data import DataListing  # noqa: PLC0415  other commands need none
+    from bough.client.data import read_data_address  # noqa: PLC0415
+
+    address = read_data_address(url)
+    asked = client().data
+    found = list(islice(asked.files(address), most + 1))
+    usage = asked.usage(address.pool)
+    listing = DataListing(
+        usage.pool, found[:most], len(found) > most, usage.used_bytes, usage.quota_bytes
+    )
+    echo(listing, format_type, render_listing)
+
+
+@data.command()
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@_url_argument
+@click.option("--gitignore", is_flag=True, help="Leave out .git, and what .gitignore names.")
+@format_option
+def upload(source: Path, url: str, gitignore: bool, format_type: str) -> None:
+    """Upload a file, or all that is in a folder.
+
+    A file gets the path of the URL, or its own name below it if the URL ends with a slash. Only
+    contents that the pool does not have are sent; an upload that was cut off goes on where it
+    ended. The files are there all at once, when everything has come.
+    """
+    from bough.client.data import read_data_address  # noqa: PLC0415
+    from bough.client.uploads import Upload, find_files  # noqa: PLC0415
+
+    if is_store(url):
+        found = find_files(source, respect_ignored=gitignore)
+        done = upload_to_store(source, url, found)
+        end_progress()
+        echo(done, format_type, render_sent)
+        return
+    address = read_data_address(url)
+    found = find_files(source, respect_ignored=gitignore)
+    if source.is_file() and address.path and not url.endswith("/"):
+        above, _, name = address.path.rpartition("/")
+        found = found._replace(files=[each._replace(path=name) for each in found.files])
+        address = address._replace(path=above)
+    if not found.files:
+        raise click.UsageError(f"There is no file in {printable(str(source))}.")
+    done = Upload(client().data, found, tell=tell_upload()).send(address)
+    end_progress()
+    echo(done, format_type, render_sent)
+
+
+@data.command()
+@_url_argument
+@click.option(
+    "--output",
+    "-o",
+    "folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="The folder to write to (default: this one).",
+)
+@click.option("--overwrite", is_flag=True, help="Replace files that are there and are different.")
+@format_option
+def download(url: str, folder: Path, overwrite: bool, format_type: str) -> None:
+    """Download a file, or all that is below a folder.
+
+    Files that are there already are not sent again, and a download that was cut off goes on where
+    it ended.
+    """
+    if is_store(url):
+        tell = tell_bytes("received")
+        done = store_data().download_url(url, folder, overwrite=overwrite, tell=tell)
+        end_progress()
+        echo(done, format_type, render_downloaded)
+        return
+    from bough.client.data import read_data_address  # noqa: PLC0415
+    from bough.client.downloads import DataDownload  # noqa: PLC0415
+
+    address = read_data_address(url)
+    work = DataDownload(client().data, address, folder, overwrite=overwrite, tell=tell_download())
+    done = work.fetch()
+    if done.files:
+        end_progress()
+    echo(done, format_type, render_downloaded)
+
+
+@data.command()
+@_url_argument
+@click.option("--force", "-f", is_flag=True, help="Do not ask for confirmation.")
+@format_option
+@click.pass_context
+def delete(context: click.Context, url: str, force: bool, format_type: str) -> None:
+    """Delete a file, or a folder with all that is below it."""
+    from bough.client.data import read_data_address  # noqa: PLC0415
+
+    address = None if is_store(url) else read_data_address(url)
+    question = f"Delete {printable(url)} with all that is below it?"
+    if not force and not click.confirm(question, err=True):
+        context.exit(INTERRUPTED)
+    done = store_data().delete_url(url) if address is None else client().data.delete(address)
+    echo(done, format_type, lambda each: f"{count(each.files, 'file')} deleted.")
