@@ -1,0 +1,75 @@
+"""The last steps of a process before it becomes a program: default signals, errors in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+from bough.errors import BoughError
+
+#: If memory runs out, the kernel kills tasks before the server and others.
+_OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
+#: Signals that are not as usual in a supervisor: Python ignores the first two, the fork server the
+#: others; supervisors handle the last two.
+CHANGED_SIGNALS = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGCHLD,
+)
+
+
+def reset_signals() -> None:
+    """Start with default signals, whatever Python, the fork server and supervisors changed."""
+    for number in CHANGED_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def prefer_to_be_killed() -> None:
+    """Let the kernel kill this before the server, where it asks that of tasks."""
+    _OOM_SCORE_FILE.write_text(_OOM_SCORE)
+
+
+def execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
+    """Become a program; raises in words why that is not possible."""
+    try:
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - this is what it is for
+    except OSError as error:
+        raise BoughError(_explain(argv[0], error)) from None
+    except ValueError as error:
+        raise BoughError(f"{argv[0]}: {error}") from None
+
+
+def _explain(program: str, error: OSError) -> str:
+    """Why a program cannot be run, in words."""
+    if error.errno == errno.ENOENT:
+        if "/" not in program:
+            return f"there is no command {program!r}"
+        interpreter = _interpreter(program)
+        if interpreter is not None:
+            return f"{program}: its interpreter {interpreter!r} does not exist"
+        return f"{program}: there is no such file"
+    if error.errno == errno.ENOEXEC:
+        return f"{program}: it is no program, and does not start with #! and an interpreter"
+    if error.errno == errno.E2BIG:
+        return f"{program}: its arguments and environment together are too long"
+    return f"{program}: {error.strerror}"
+
+
+def _interpreter(program: str) -> str | None:
+    """The interpreter that a script names in its first line."""
+    try:
+        with Path(program).open("rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return None
+    if not first.startswith(b"#!"):
+        return None
+    words = first[2:].decode(errors="replace").split()
+    return words[0] if words else ""

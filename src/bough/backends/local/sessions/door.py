@@ -1,0 +1,95 @@
+"""The supervisor's side of sessions: a Unix socket in the attempt's folder, for its server alone.
+
+Whatever a session leaves when its process ends, also by a kill, is ended here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+
+from bough.backends.local.attempt_folder import AttemptFolder
+from bough.backends.local.sessions.joining import RunningTask
+from bough.backends.local.sessions.session_group import SessionGroup
+from bough.backends.local.sessions.session_process import be_session
+
+#: How many sessions one task has at a time.
+MOST_SESSIONS = 256
+_BACKLOG = 128
+_CREDENTIALS = struct.Struct("3i")
+
+
+class SessionDoor:
+    """Lets sessions of one task in, for as long as it runs."""
+
+    def __init__(self, folder: AttemptFolder, task: RunningTask) -> None:
+        self._folder = folder
+        self._task = task
+        self._groups: dict[int, SessionGroup] = {}
+        self._count = 0
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._listen()
+        except BaseException:
+            self.socket.close()
+            raise
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of its sessions."""
+        return tuple(self._groups)
+
+    def open(self) -> None:
+        """Let one in."""
+        try:
+            line, _ = self.socket.accept()
+        except OSError:
+            return
+        with line:
+            if len(self._groups) >= MOST_SESSIONS or not _is_own(line):
+                return
+            self._count += 1
+            group = SessionGroup.below(self._task.group, str(self._count))
+            pid = os.fork()
+            if pid == 0:
+                be_session(self._task, group, line)
+            self._groups[pid] = group
+
+    def ended(self, pid: int) -> None:
+        """A process has ended; if it was that of a session, so does everything of it."""
+        group = self._groups.pop(pid, None)
+        if group is not None:
+            group.end()
+
+    def close(self) -> None:
+        """The task ends: no more sessions, and an end to those that there are."""
+        self.socket.close()
+        os.close(self._task.process)
+        with contextlib.suppress(OSError):
+            self._folder.sessions.unlink()
+        for pid, group in self._groups.items():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            group.end()
+        self._groups.clear()
+
+    def _listen(self) -> None:
+        # By a descriptor of the folder, since the path of such a socket has to be short.
+        folder = os.open(self._folder.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        before = os.umask(0o177)
+        try:
+            self.socket.bind(f"/proc/self/fd/{folder}/{self._folder.sessions.name}")
+        finally:
+            os.umask(before)
+            os.close(folder)
+        self.socket.setblocking(False)
+        self.socket.listen(_BACKLOG)
+
+
+def _is_own(line: socket.socket) -> bool:
+    """Whether the other end is root, or the user of this process."""
+    told = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return _CREDENTIALS.unpack(told)[1] in (0, os.geteuid())

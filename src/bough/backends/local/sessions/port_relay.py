@@ -1,0 +1,177 @@
+"""Connections and datagrams to a port of a task, and their client.
+
+The client has one websocket to control the session, and says on it with which key the next one
+comes, which carries one connection. Datagrams come on the first one, each with the address that
+it came from at the client's side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, TOO_LARGE
+from bough.websocket.peer import Peer
+from bough.websocket.relay import READ, WRITE
+
+#: Datagrams are no longer; each has an IPv4 address and a port before it.
+_ADDRESS_BYTES = 6
+_MOST_DATAGRAM = 65_536 + _ADDRESS_BYTES
+_MOST_MESSAGE = 16_384
+_LONGEST_KEY = 200
+#: How many addresses of the client's side have a socket at a time.
+_MOST_ADDRESSES = 256
+#: What waits for a slow client is not read; the kernel drops datagrams then.
+_LOOPBACK = "127.0.0.1"
+
+
+class Control:
+    """The websocket that says which connections come."""
+
+    def __init__(self, peer: Peer, announce: Callable[[str], None]) -> None:
+        self.ended = False
+        self.peer = peer
+        self._announce = announce
+        self._message = bytearray()
+        if peer.has_rest:
+            self._take()
+
+    def interests(self) -> dict[int, int]:
+        """To read, and to answer pings."""
+        wanted = (READ if self.peer.readable else 0) | (WRITE if self.peer.pending else 0)
+        return {self.peer.fileno(): wanted} if wanted else {}
+
+    def ready(self, descriptor: int, events: int) -> None:
+        """Read on."""
+        del descriptor
+        if events & WRITE:
+            self.peer.flush()
+        if events & READ:
+            self._take()
+
+    def tick(self) -> None:
+        """Keep the connection in use."""
+        self.peer.keep_busy()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.ended = True
+        if not self.peer.lost:
+            self.peer.close(GOING_AWAY, "the session was ended")
+            self.peer.flush()
+        self.peer.shut()
+
+    def _take(self) -> None:
+        for piece in self.peer.read():
+            self._message += piece.data
+            if len(self._message) > _MOST_MESSAGE:
+                self.peer.close(TOO_LARGE, "a message about a connection is too long")
+                self.ended = True
+            elif piece.last:
+                key = _read_key(bytes(self._message))
+                self._message.clear()
+                if key is None:
+                    self.peer.close(PROTOCOL_FAULT, 'messages must be like {"key": "..."}')
+                    self.ended = True
+                else:
+                    self._announce(key)
+        gone = self.peer.lost or self.peer.closed_by_other is not None
+        self.ended = self.ended or gone
+
+
+class Datagrams:
+    """A websocket whose messages are datagrams to and from a port."""
+
+    def __init__(self, peer: Peer, port: int) -> None:
+        self.ended = False
+        self.peer = peer
+        self._port = port
+        self._message = bytearray()
+        #: By the address of the client's side, the one that was used last at the end.
+        self._sockets: dict[bytes, socket.socket] = {}
+        if peer.has_rest:
+            self._take()
+
+    def interests(self) -> dict[int, int]:
+        """Sockets are read while the client takes what comes."""
+        found = {self.peer.fileno(): READ | (WRITE if self.peer.pending else 0)}
+        if not self.peer.pending:
+            found |= {each.fileno(): READ for each in self._sockets.values()}
+        return found
+
+    def ready(self, descriptor: int, events: int) -> None:
+        """Pass on what there is."""
+        if descriptor == self.peer.fileno():
+            if events & WRITE:
+                self.peer.flush()
+            if events & READ:
+                self._take()
+            return
+        for address, each in self._sockets.items():
+            if each.fileno() == descriptor:
+                # Nothing may listen there, which is said on the next read.
+                with contextlib.suppress(OSError):
+                    self.peer.send(address + each.recv(_MOST_DATAGRAM))
+                return
+
+    def tick(self) -> None:
+        """Keep the connection in use."""
+        self.peer.keep_busy()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.ended = True
+        for each in self._sockets.values():
+            each.close()
+        if not self.peer.lost:
+            self.peer.close(GOING_AWAY, "the session was ended")
+            self.peer.flush()
+        self.peer.shut()
+
+    def _take(self) -> None:
+        for piece in self.peer.read():
+            self._message += piece.data
+            if len(self._message) > _MOST_DATAGRAM:
+                self.peer.close(TOO_LARGE, "a datagram is too long")
+                self.ended = True
+            elif piece.last:
+                message = bytes(self._message)
+                self._message.clear()
+                if len(message) >= _ADDRESS_BYTES:
+                    self._pass_on(message[:_ADDRESS_BYTES], message[_ADDRESS_BYTES:])
+        gone = self.peer.lost or self.peer.closed_by_other is not None
+        self.ended = self.ended or gone
+
+    def _pass_on(self, address: bytes, data: bytes) -> None:
+        found = self._sockets.pop(address, None)
+        if found is None:
+            while len(self._sockets) >= _MOST_ADDRESSES:
+                self._sockets.pop(next(iter(self._sockets))).close()
+            found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            found.setblocking(False)
+            found.connect((_LOOPBACK, self._port))
+        self._sockets[address] = found
+        # What cannot be sent is lost, as datagrams are.
+        with contextlib.suppress(OSError):
+            found.send(data)
+
+
+def connect(port: int, timeout_s: float = 5.0) -> socket.socket:
+    """A connection to a port of the network that this process is in."""
+    made = socket.create_connection((_LOOPBACK, port), timeout_s)
+    with contextlib.suppress(OSError):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+def _read_key(message: bytes) -> str | None:
+    try:
+        found = msgspec.json.decode(message)
+    except msgspec.DecodeError:
+        return None
+    key = found.get("key") if isinstance(found, dict) else None
+    fits = isinstance(key, str) and 0 < len(key) <= _LONGEST_KEY and key.isprintable()
+    return key if fits else None

@@ -1,0 +1,92 @@
+"""`bough workflow exec`: a command in a task that runs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import click
+
+from bough.cli.command import Command
+from bough.cli.output import echo_error
+from bough.cli.server_commands import client
+from bough.cli.server_names import id_argument
+from bough.errors import BoughError, Invalid
+
+#: Bough itself failed, as `docker exec` has it; all other codes are the command's.
+FAILED = 125
+_SHELL = "/bin/bash"
+
+
+@click.command("exec", cls=Command, context_settings={"allow_interspersed_args": False})
+@click.option("-i", "--stdin", "reads_input", is_flag=True, help="Pass standard input on.")
+@click.option("-t", "--tty", "terminal", is_flag=True, help="Give the command a terminal.")
+@click.option(
+    "--entry",
+    metavar="COMMAND",
+    help=f"The command in one word, with a terminal (default without COMMAND: {_SHELL}).",
+)
+@id_argument
+@click.argument("task")
+@click.argument("argv", metavar="[COMMAND]...", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def exec_(
+    context: click.Context,
+    reads_input: bool,
+    terminal: bool,
+    entry: str | None,
+    name: str,
+    task: str,
+    argv: tuple[str, ...],
+) -> None:
+    r"""Run a command in a task that runs.
+
+    It sees what the task sees, has its rights and its limits, and ends with it. Without COMMAND a
+    shell is opened. Options may also come after TASK; those of the command after --.
+
+    The exit code is that of the command, 127 where it cannot be started, and 125 where Bough
+    failed.
+
+    \b
+    Examples:
+      bough workflow exec train-1 main
+      bough workflow exec train-1 main -- nvidia-smi
+      bough workflow exec -i train-1 main -- tar -x < project.tar
+    """
+    try:
+        flags, words = _split(argv)
+        interactive = not words and "i" not in flags and not reads_input
+        if entry is not None and words:
+            raise Invalid("Say the command either as --entry or after --.")
+        code = _run(
+            name,
+            task,
+            words or tuple(shlex.split(entry or _SHELL)),
+            reads_input=reads_input or "i" in flags or interactive,
+            terminal=terminal or "t" in flags or interactive,
+        )
+    except BoughError as error:
+        echo_error(error, "text")
+        code = FAILED
+    context.exit(code)
+
+
+def _split(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Options that came after the task, and the command after them."""
+    flags, words = "", argv
+    known = {"-i": "i", "-t": "t", "-it": "it", "-ti": "it", "--stdin": "i", "--tty": "t"}
+    while words and words[0] in known:
+        flags += known[words[0]]
+        words = words[1:]
+    return flags, words[1:] if words[:1] == ("--",) else words
+
+
+def _run(name: str, task: str, argv: tuple[str, ...], *, reads_input: bool, terminal: bool) -> int:
+    from bough.client.exec_session import ExecSession  # noqa: PLC0415  other commands need none
+
+    peer = client().sessions.exec(name, task, argv, terminal=terminal)
+    sys.stdout.flush()
+    ended = ExecSession(peer, reads_input=reads_input, terminal=terminal).run()
+    if ended.message:
+        click.echo(ended.message, err=True)
+    return ended.exit_code

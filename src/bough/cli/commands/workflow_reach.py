@@ -1,0 +1,206 @@
+"""`bough workflow port-forward` and `bough workflow rsync`: ports and files of tasks that run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bough.cli.command import Command, CommandGroup
+from bough.cli.server_commands import client
+from bough.cli.server_names import id_argument
+from bough.errors import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from bough.client import Client
+
+_MOST_PORTS = 30
+_LOOPBACK = ("localhost", "127.0.0.1")
+#: The working folder, as other systems call it.
+_WORKSPACE = "/osmo/run/workspace"
+_WORK = "osmo"
+
+
+@click.command("port-forward", cls=Command)
+@id_argument
+@click.argument("task")
+@click.argument("ports", metavar="[PORT[:PORT]]...", nargs=-1)
+@click.option("--port", "listed", metavar="PORTS", help="The same as a list: 8000-8010,9000:80.")
+@click.option("--udp", is_flag=True, help="Datagrams instead of connections.")
+@click.option(
+    "--host", type=click.Choice(_LOOPBACK), default=_LOOPBACK[0], help="Always the loopback."
+)
+def port_forward(
+    name: str, task: str, ports: tuple[str, ...], listed: str | None, udp: bool, host: str
+) -> None:
+    r"""Forward ports of this machine to those of a task.
+
+    PORT is the same on both sides; LOCAL:TASK are two, and 0 chooses a free one here. Only programs
+    of this machine can connect. It goes on until it is interrupted, or the task ends.
+
+    \b
+    Example:
+      bough workflow port-forward train-1 main 6006
+    """
+    from bough.client.forwarding import LOOPBACK, ForwardedPort, Forwarder  # noqa: PLC0415
+
+    del host
+    wanted = _read_ports([*ports, *(listed or "").split(",")])
+    asked = client()
+    forwarder = Forwarder(
+        asked.sessions, name, task, lambda text: click.echo(f"warning: {text}", err=True)
+    )
+    for local, remote in wanted:
+        own = forwarder.add(ForwardedPort(local, remote), udp=udp)
+        kind = "datagrams to" if udp else ""
+        click.echo(
+            f"Forwarding {kind} {LOOPBACK}:{own} to port {remote} of {task}".replace("  ", " ")
+        )
+    sys.stdout.flush()
+    try:
+        forwarder.run()
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+
+
+def _read_ports(texts: list[str]) -> list[tuple[int, int]]:
+    """Pairs of ports, here and in the task."""
+    found: list[tuple[int, int]] = []
+    for text in filter(None, (each.strip() for each in texts)):
+        left, _, right = text.partition(":")
+        local, remote = _read_range(left, text), _read_range(right or left, text)
+        if len(local) != len(remote):
+            raise Invalid(f"{text}: the two sides must have as many ports.")
+        found += zip(local, remote, strict=True)
+    if not found or len(found) > _MOST_PORTS:
+        raise Invalid(f"Say which ports to forward, 1 to {_MOST_PORTS} of them, as in 8080:80.")
+    wrong = next((pair for pair in found if not 0 < pair[1] < 1 << 16 or pair[0] >= 1 << 16), None)
+    if wrong is not None:
+        raise Invalid(f"{wrong[0]}:{wrong[1]}: ports are 1 to 65535.")
+    return found
+
+
+def _read_range(text: str, whole: str) -> range:
+    first, dash, last = text.partition("-")
+    if not first.isascii() or not first.isdigit() or (dash and not last.isdigit()):
+        raise Invalid(f"{whole[:40]!r} is no port or range of ports like 8080, 8080:80 or 80-90.")
+    return range(int(first[:6]), int((last or first)[:6]) + 1)
+
+
+@click.group(cls=CommandGroup)
+def rsync() -> None:
+    """Files of a task that runs, to and from this machine."""
+
+
+@rsync.command("upload")
+@id_argument
+@click.argument("task")
+@click.argument("path", metavar="LOCAL:REMOTE", required=False)
+@click.pass_context
+def upload(context: click.Context, name: str, task: str, path: str | None) -> None:
+    r"""Send files to a task; only what has changed.
+
+    REMOTE is below the working folder of the task, or an absolute path in one of its folders. As
+    with rsync, a folder with a slash at its end means what is in it. Without TASK, it is the lead
+    task of the first group.
+
+    \b
+    Example:
+      bough workflow rsync upload train-1 main src/:src
+    """
+    asked = client()
+    task, path = _task_and_path(asked, name, task, path)
+    local, remote = _split(path)
+    if not Path(local).exists():
+        raise NotFound(f"{local} does not exist here.")
+    context.exit(_run_rsync(name, task, _here(local), _there(asked, remote)))
+
+
+@rsync.command("download")
+@id_argument
+@click.argument("task")
+@click.argument("path", metavar="REMOTE:LOCAL", required=False)
+@click.pass_context
+def download(context: click.Context, name: str, task: str, path: str | None) -> None:
+    r"""Bring files of a task here; only what has changed.
+
+    \b
+    Example:
+      bough workflow rsync download train-1 main checkpoints/:checkpoints
+    """
+    asked = client()
+    task, path = _task_and_path(asked, name, task, path)
+    remote, local = _split(path)
+    context.exit(_run_rsync(name, task, _there(asked, remote), _here(local)))
+
+
+@rsync.command("connect", hidden=True)
+@id_argument
+@click.argument("task")
+def connect(name: str, task: str) -> None:
+    """Connect standard input and output with rsync in a task."""
+    from bough.client.forwarding import pass_through  # noqa: PLC0415
+
+    pass_through(client().sessions, name, task)
+
+
+def _task_and_path(asked: Client, name: str, task: str, path: str | None) -> tuple[str, str]:
+    if path is not None:
+        return task, path
+    found = asked.workflows.get(name)
+    if not found.groups:
+        raise NotFound(f"Workflow {name} has no groups.")
+    tasks = found.groups[0].tasks
+    lead = next((each for each in tasks if each.lead), tasks[0])
+    return lead.name, task
+
+
+def _split(path: str) -> tuple[str, str]:
+    left, colon, right = path.partition(":")
+    if not colon or not left or not right:
+        raise Invalid(f"{path}: write the two paths with a colon between, as in src/:src.")
+    return left, right
+
+
+def _here(path: str) -> str:
+    """A path that rsync does not take for one of another machine."""
+    return path if path.startswith(("/", "./", "../")) else f"./{path}"
+
+
+def _there(asked: Client, path: str) -> str:
+    """The same folder or file as a module of rsync in the task, and what is below that."""
+    if ".." in path.split("/"):
+        raise Invalid(f"{path}: paths of the task cannot have .. in them.")
+    folders = {_WORK: _WORKSPACE}
+    folders |= {
+        name: each.path for name, each in asked.sessions.plugins().rsync.allowed_paths.items()
+    }
+    if not path.startswith("/"):
+        return f"rsync://task/{_WORK}/{path}"
+    for name, folder in sorted(folders.items(), key=lambda each: -len(each[1])):
+        if path == folder or path.startswith(f"{folder.rstrip('/')}/"):
+            module = _WORK if name == "work" else name
+            return f"rsync://task/{module}/{path[len(folder) :].lstrip('/')}"
+    known = ", ".join(sorted(folders.values()))
+    raise Invalid(f"{path} is in none of the folders of the task that can be reached: {known}.")
+
+
+def _run_rsync(name: str, task: str, source: str, target: str) -> int:
+    program = shutil.which("rsync")
+    if program is None:
+        raise NotFound("rsync is not installed on this machine.", hint="install it and try again")
+    words = (sys.executable, "-m", "bough", "workflow", "rsync", "connect", name, task)
+    environment = {**os.environ, "RSYNC_CONNECT_PROG": shlex.join(words)}
+    options = ("--archive", "--no-owner", "--no-group", "--mkpath", "--info=stats1")
+    ended = subprocess.run(  # noqa: S603 - rsync itself, without a shell
+        [program, *options, "--", source, target],
+        env=environment,
+        check=False,
+    )
+    return ended.returncode

@@ -1,0 +1,60 @@
+"""Sessions with tasks that run: asked for, and opened as websockets."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from bough.api.sessions import PluginConfigs, RouterAnswer
+from bough.client.addresses import path_of
+from bough.client.transport import Transport
+from bough.websocket.channels import PROTOCOL
+from bough.websocket.peer import Peer
+
+#: Existing clients name the keys of single connections like this.
+_CONNECTION = "PORTFORWARD-"
+
+
+class Sessions:
+    """What can be had of a task that runs."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def exec(self, name: str, task: str, argv: Sequence[str], *, terminal: bool) -> Peer:
+        """A command in a task; its streams are channels of what is returned."""
+        path = path_of("workflow", name, "exec", "task", task)
+        asked = {"entry_command": shlex.join(argv), "tty": terminal}
+        found = self._transport.send(RouterAnswer, "POST", path, query=asked)
+        return self._open("exec", name, found.key)
+
+    def forward(self, name: str, task: str, port: int, *, udp: bool = False) -> Peer:
+        """A forwarded port: what is returned controls it, or carries datagrams."""
+        path = path_of("workflow", name, "portforward", task)
+        asked = {"task_ports": [str(port)], "use_udp": udp}
+        (found,) = self._transport.send(list[RouterAnswer], "POST", path, query=asked)
+        return self._open("portforward", name, found.key)
+
+    def rsync(self, name: str, task: str) -> Peer:
+        """Rsync in a task: what is returned controls it."""
+        path = path_of("workflow", name, "rsync", "task", task)
+        found = self._transport.send(RouterAnswer, "POST", path)
+        return self._open("rsync", name, found.key)
+
+    def connect(self, kind: str, name: str, key: str) -> Peer:
+        """One connection of a session, whose key was said to what controls it."""
+        return self._open(kind, name, key)
+
+    def plugins(self) -> PluginConfigs:
+        """What the server says of rsync."""
+        return self._transport.get(PluginConfigs, path_of("plugins", "configs"))
+
+    def _open(self, kind: str, name: str, key: str) -> Peer:
+        return self._transport.websocket(path_of("router", kind, name, "client", key), PROTOCOL)
+
+
+def new_connection_key() -> str:
+    """A key for one connection of a session, which no other one has."""
+    from secrets import token_hex  # noqa: PLC0415  only where ports are forwarded
+
+    return _CONNECTION + token_hex(16)

@@ -1,0 +1,320 @@
+"""Sessions with running tasks: a command in them, their ports, their files.
+
+They are asked for by POST, and then opened as websockets by the key of the answer, with the paths
+that existing clients know. The connection of a websocket is handed over to the session; here it is
+watched whether its user still has the right to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from functools import partial
+from typing import Annotated
+
+import msgspec
+from anyio import to_thread
+from litestar import Response
+from litestar.params import FromPath, FromQuery, QueryParameter
+
+from bough.api.sessions import PluginConfigs, RouterAnswer, RsyncConfig, RsyncPath
+from bough.api.system import VersionAnswer
+from bough.control.workflows import sessions as use_case
+from bough.errors import BoughError, Invalid, Unavailable
+from bough.model.access import Action
+from bough.model.session import SessionConnection, SessionKind, SessionRequest
+from bough.server.connections import CONNECTION, ServedConnection
+from bough.server.declare import Visit, caller, route
+from bough.server.loop_view import LoopView
+from bough.server.permissions import Scope
+from bough.server.sessions import LiveSession, Offer, Sessions
+from bough.server.stream_access import StreamAccess
+from bough.version import VERSION
+from bough.websocket import handshake
+from bough.websocket.channels import PROTOCOL
+
+LOG = logging.getLogger(__name__)
+
+_WORKFLOW = "/api/workflow/{workflow:str}"
+_ROUTER = "/api/router"
+#: How often it is checked whether a session is still allowed.
+_CHECK_S = 1.0
+_MOST_PORTS = 30
+_LONGEST_COMMAND = 64 << 10
+#: Folders of tasks beside the working folder, as tasks see them.
+_PATHS = {"work": "/osmo/work", "output": "/osmo/data/output", "tmp": "/tmp"}  # noqa: S108
+
+Ports = Annotated[list[int] | None, QueryParameter(required=False)]
+
+
+@route(
+    "POST",
+    f"{_WORKFLOW}/exec/task/{{task:str}}",
+    Action.WORKFLOW_EXEC,
+    Scope.OWN_WORKFLOW,
+)
+def exec_task(
+    request: Visit,
+    workflow: FromPath[str],
+    task: FromPath[str],
+    entry_command: FromQuery[str] = "",
+    tty: FromQuery[bool] = True,
+) -> RouterAnswer:
+    """A session in which a command runs beside a task; without `tty` it has no terminal."""
+    wanted = SessionRequest(SessionKind.EXEC, _split(entry_command), terminal=tty)
+    (found,) = _offer(request, workflow, wanted, task=task).values()
+    return found
+
+
+@route(
+    "POST",
+    f"{_WORKFLOW}/exec/group/{{group:str}}",
+    Action.WORKFLOW_EXEC,
+    Scope.OWN_WORKFLOW,
+)
+def exec_group(
+    request: Visit,
+    workflow: FromPath[str],
+    group: FromPath[str],
+    entry_command: FromQuery[str] = "",
+    tty: FromQuery[bool] = True,
+) -> dict[str, RouterAnswer]:
+    """Such a session for each task of a group that runs, by the names of the tasks."""
+    wanted = SessionRequest(SessionKind.EXEC, _split(entry_command), terminal=tty)
+    return _offer(request, workflow, wanted, group=group)
+
+
+@route(
+    "POST",
+    f"{_WORKFLOW}/portforward/{{task:str}}",
+    Action.WORKFLOW_PORT_FORWARD,
+    Scope.OWN_WORKFLOW,
+)
+def port_forward(
+    request: Visit,
+    workflow: FromPath[str],
+    task: FromPath[str],
+    task_ports: Ports = None,
+    use_udp: FromQuery[bool] = False,
+) -> list[RouterAnswer]:
+    """A session for each of some ports of a task."""
+    ports = task_ports or []
+    if not ports or len(ports) > _MOST_PORTS:
+        raise Invalid(f"task_ports: 1 to {_MOST_PORTS} ports are possible, not {len(ports)}.")
+    wrong = next((each for each in ports if not 0 < each < 1 << 16), None)
+    if wrong is not None:
+        raise Invalid(f"task_ports: {wrong} is no port; ports are 1 to 65535.")
+    found: list[RouterAnswer] = []
+    for port in ports:
+        wanted = SessionRequest(SessionKind.PORT_FORWARD, port=port, udp=use_udp)
+        found += _offer(request, workflow, wanted, task=task).values()
+    return found
+
+
+@route(
+    "POST",
+    f"{_WORKFLOW}/rsync/task/{{task:str}}",
+    Action.WORKFLOW_RSYNC,
+    Scope.OWN_WORKFLOW,
+)
+def rsync_task(request: Visit, workflow: FromPath[str], task: FromPath[str]) -> RouterAnswer:
+    """A session with rsync in a task."""
+    (found,) = _offer(request, workflow, SessionRequest(SessionKind.RSYNC), task=task).values()
+    return found
+
+
+@route(
+    "GET",
+    f"{_ROUTER}/exec/{{workflow:str}}/client/{{key:str}}",
+    Action.WORKFLOW_EXEC,
+    Scope.OWN_WORKFLOW,
+    answer=str,
+    # No description has websockets.
+    include_in_schema=False,
+)
+async def connect_exec(
+    request: Visit, workflow: FromPath[str], key: FromPath[str]
+) -> Response[str]:
+    """The websocket of a command."""
+    return await _connect(request, SessionKind.EXEC, workflow, key)
+
+
+@route(
+    "GET",
+    f"{_ROUTER}/portforward/{{workflow:str}}/client/{{key:str}}",
+    Action.WORKFLOW_PORT_FORWARD,
+    Scope.OWN_WORKFLOW,
+    answer=str,
+    # No description has websockets.
+    include_in_schema=False,
+)
+async def connect_port(
+    request: Visit, workflow: FromPath[str], key: FromPath[str]
+) -> Response[str]:
+    """The websocket of a forwarded port, or of one connection to it."""
+    return await _connect(request, SessionKind.PORT_FORWARD, workflow, key)
+
+
+@route(
+    "GET",
+    f"{_ROUTER}/rsync/{{workflow:str}}/client/{{key:str}}",
+    Action.WORKFLOW_RSYNC,
+    Scope.OWN_WORKFLOW,
+    answer=str,
+    # No description has websockets.
+    include_in_schema=False,
+)
+async def connect_rsync(
+    request: Visit, workflow: FromPath[str], key: FromPath[str]
+) -> Response[str]:
+    """The websocket of rsync, or of one connection to it."""
+    return await _connect(request, SessionKind.RSYNC, workflow, key)
+
+
+@route("GET", f"{_ROUTER}/version", Action.SYSTEM_VERSION)
+def router_version(request: Visit) -> VersionAnswer:
+    """The version of what serves sessions, which is the server."""
+    del request
+    return VersionAnswer(*VERSION.split(".")[:3])
+
+
+@route("GET", "/api/plugins/configs", Action.PROFILE_READ)
+def plugin_configs(request: Visit) -> PluginConfigs:
+    """What clients must know of parts that a site may have or not."""
+    del request
+    paths = {name: RsyncPath(path, writable=True) for name, path in _PATHS.items()}
+    return PluginConfigs(RsyncConfig(enabled=True, allowed_paths=paths))
+
+
+def _offer(
+    request: Visit,
+    workflow: str,
+    wanted: SessionRequest,
+    *,
+    task: str | None = None,
+    group: str | None = None,
+) -> dict[str, RouterAnswer]:
+    """A key for each task."""
+    site, actor = caller(request)
+    sessions: Sessions = request.app.state.sessions
+    address = "ws" + request.app.state.public_url.removeprefix("http")
+    targets = use_case.find_targets(site, actor, wanted.kind, workflow, task=task, group=group)
+    return {
+        each.task: RouterAnswer(address, sessions.offer(actor.name, each, wanted))
+        for each in targets
+    }
+
+
+def _split(command: str) -> tuple[str, ...]:
+    if len(command) > _LONGEST_COMMAND:
+        raise Invalid(f"entry_command has more than {_LONGEST_COMMAND} characters.")
+    try:
+        argv = tuple(shlex.split(command))
+    except ValueError as error:
+        raise Invalid(f"entry_command {command[:80]!r} cannot be split: {error}.") from None
+    if not argv or not argv[0]:
+        raise Invalid("entry_command: say which command to run, as in `/bin/bash`.")
+    return argv
+
+
+async def _connect(request: Visit, kind: SessionKind, workflow: str, key: str) -> Response[str]:
+    """Make the connection of a request a websocket of a session, and stay for as long as it."""
+    fault = handshake.fault_of(request.headers)
+    if fault is not None:
+        raise Invalid(f"This is the address of a session: {fault}.")
+    sessions: Sessions = request.app.state.sessions
+    user = request.user.name
+    name = await to_thread.run_sync(_proper_name, request, kind, workflow)
+    offer = sessions.take(user, kind, name, key)
+    if offer is None:
+        session = await sessions.announced(user, kind, name, key)
+        _hand_over(request, session, key)
+        return Response("", status_code=101)
+    with sessions.counted(user):
+        await _live(request, sessions, offer)
+    return Response("", status_code=101)
+
+
+def _proper_name(request: Visit, kind: SessionKind, workflow: str) -> str:
+    """The name of the workflow, which clients may also call by its uuid."""
+    site, actor = caller(request)
+    return use_case.proper_name(site, actor, kind, workflow)
+
+
+async def _live(request: Visit, sessions: Sessions, offer: Offer) -> None:
+    """Open a session, hand the connection over, and watch until it ends."""
+    site, actor = caller(request)
+    engine: LoopView = request.app.state.engine
+    speaks = handshake.offers(request.headers, PROTOCOL)
+    wanted = msgspec.structs.replace(
+        offer.wanted, channels=speaks, halves=speaks, terminal=offer.wanted.terminal or not speaks
+    )
+    opened = partial(use_case.open_session, site, engine.backends, offer.target, wanted)
+    line = await to_thread.run_sync(opened)
+    session = LiveSession(line, actor.name, offer.target, wanted.kind)
+    reason = "the server failed"
+    with sessions.living(session):
+        identity = site.ids.uuid()
+        begin = partial(use_case.record_begin, site, actor, offer.target, wanted, identity)
+        await to_thread.run_sync(begin)
+        try:
+            _hand_over(request, session, "")
+            reason = await _watch(request, session, engine)
+        finally:
+            end = partial(
+                use_case.record_end,
+                site,
+                actor,
+                offer.target,
+                wanted.kind,
+                identity,
+                reason=reason,
+                exit_code=session.exit_code,
+            )
+            await _record(end)
+
+
+async def _record(end: partial[None]) -> None:
+    try:
+        await to_thread.run_sync(end)
+    except BoughError as error:
+        # The session has ended all the same.
+        LOG.warning("the end of a session could not be recorded: %s", error.message)
+
+
+async def _watch(request: Visit, session: LiveSession, engine: LoopView) -> str:
+    """Wait for the end of a session; why it ended."""
+    access = StreamAccess(request)
+    while not await session.wait(_CHECK_S):
+        if engine.stopping.is_set():
+            return "the server was stopped"
+        try:
+            await to_thread.run_sync(access.check)
+        except Unavailable:
+            continue
+        except BoughError as error:
+            return f"the right to it was lost: {error.message}"
+    return "it ended"
+
+
+def _hand_over(request: Visit, session: LiveSession, key: str) -> None:
+    found = request.scope.get("state", {}).get(CONNECTION)
+    if not isinstance(found, ServedConnection):
+        raise Unavailable("This server cannot hand connections over.")
+    protocol = PROTOCOL if handshake.offers(request.headers, PROTOCOL) else None
+    head = handshake.answer(request.headers, protocol)
+    connection, rest = found.hand_over()
+    session.hand_over(connection, SessionConnection(head, rest, key))
+
+
+HANDLERS = (
+    exec_task,
+    exec_group,
+    port_forward,
+    rsync_task,
+    connect_exec,
+    connect_port,
+    connect_rsync,
+    router_version,
+    plugin_configs,
+)

@@ -1,0 +1,200 @@
+"""Sessions with tasks, as the server has them: their keys, how many there are, and their lives.
+
+A request for a session is answered with a key, by which its user opens one websocket within a
+minute. The connection is then handed over to the session, which is a process near the task. What
+stays here is a line to it: it is closed when the right to the session is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections import Counter, deque
+from collections.abc import Generator
+from contextlib import contextmanager
+from time import monotonic
+
+import msgspec
+
+from bough.control.workflows.sessions import SessionTarget
+from bough.errors import NotFound, Throttled, Unavailable
+from bough.model.session import SessionConnection, SessionKind, SessionNews, SessionRequest
+
+#: Sessions of one user, and of all.
+PER_USER = 100
+IN_ALL = 400
+#: How long a key is good, and how many a user can have that were not used.
+KEY_S = 60.0
+MOST_KEYS = 200
+#: How long the connection of a client may come before the session has said that it does.
+ANNOUNCED_S = 10.0
+#: Announced connections of one session that have not come.
+_MOST_ANNOUNCED = 256
+_LINE_BYTES = 64 << 10
+_UNKNOWN = "The key of the session is not known; it is good for one connection, within a minute."
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A session that was asked for, and not opened yet."""
+
+    user: str
+    target: SessionTarget
+    wanted: SessionRequest
+    until_s: float
+
+
+class LiveSession:
+    """A session, by the line to it. For one event loop."""
+
+    def __init__(self, line: int, user: str, target: SessionTarget, kind: SessionKind) -> None:
+        self._line = socket.socket(fileno=line)
+        self._line.setblocking(False)
+        self._heard = asyncio.Event()
+        self.user = user
+        self.target = target
+        self.kind = kind
+        #: The keys of connections that the client will open, the oldest first.
+        self.keys: deque[str] = deque(maxlen=_MOST_ANNOUNCED)
+        self.ended = False
+        self.exit_code: int | None = None
+        asyncio.get_running_loop().add_reader(self._line.fileno(), self._hear)
+
+    def hand_over(self, connection: socket.socket, told: SessionConnection) -> None:
+        """Give the session a connection of its client."""
+        with connection:
+            try:
+                socket.send_fds(self._line, [msgspec.json.encode(told)], [connection.fileno()])
+            except OSError:
+                # It ends at this moment.
+                self.ended = True
+                self._heard.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait until it has ended, for a while; whether it has."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self.ended:
+                    self._heard.clear()
+                    await self._heard.wait()
+        except TimeoutError:
+            pass
+        return self.ended
+
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        asyncio.get_running_loop().remove_reader(self._line.fileno())
+        self._line.close()
+        self.ended = True
+
+    def _hear(self) -> None:
+        try:
+            content = self._line.recv(_LINE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            content = b""
+        news = SessionNews(ended=True)
+        if content:
+            news = msgspec.json.decode(content, type=SessionNews)
+        if news.key:
+            self.keys.append(news.key)
+        if news.ended:
+            self.ended = True
+            self.exit_code = self.exit_code if news.exit_code is None else news.exit_code
+            # Nothing more comes, and a closed line would be read for ever.
+            asyncio.get_running_loop().remove_reader(self._line.fileno())
+        self._heard.set()
+
+
+class Sessions:
+    """All sessions of a server, and those that were asked for."""
+
+    def __init__(self) -> None:
+        #: Offers are made in threads.
+        self._lock = threading.Lock()
+        self._offers: dict[str, Offer] = {}
+        self._counts: Counter[str] = Counter()
+        self._live: set[LiveSession] = set()
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self._counts.total()
+
+    def offer(self, user: str, target: SessionTarget, wanted: SessionRequest) -> str:
+        """A key for a session."""
+        now_s = monotonic()
+        key = f"{wanted.kind.name}-{secrets.token_urlsafe(24)}"
+        with self._lock:
+            for old in [each for each, offer in self._offers.items() if offer.until_s < now_s]:
+                del self._offers[old]
+            if sum(offer.user == user for offer in self._offers.values()) >= MOST_KEYS:
+                raise Throttled(f"{user} has asked for {MOST_KEYS} sessions and opened none.")
+            self._offers[key] = Offer(user, target, wanted, now_s + KEY_S)
+        return key
+
+    def take(self, user: str, kind: SessionKind, workflow: str, key: str) -> Offer | None:
+        """The offer of a key, which is gone then; `None`: it is not one of these.
+
+        A key is good for its user, kind and workflow alone.
+        """
+        with self._lock:
+            found = self._offers.get(key)
+            fits = (
+                found is not None
+                and found.user == user
+                and found.wanted.kind is kind
+                and workflow == found.target.workflow_id
+                and found.until_s >= monotonic()
+            )
+            return self._offers.pop(key) if fits else None
+
+    async def announced(self, user: str, kind: SessionKind, workflow: str, key: str) -> LiveSession:
+        """The session that a client opens another connection for; it may say so in a moment."""
+        until_s = monotonic() + ANNOUNCED_S
+        while True:
+            own = [
+                each
+                for each in self._live
+                if each.user == user
+                and each.kind is kind
+                and each.target.workflow_id == workflow
+                and not each.ended
+            ]
+            for each in own:
+                if key in each.keys:
+                    each.keys.remove(key)
+                    return each
+            if not own or monotonic() > until_s:
+                raise NotFound(_UNKNOWN)
+            await asyncio.sleep(0.02)
+
+    @contextmanager
+    def counted(self, user: str) -> Generator[None]:
+        """Count a session while it lives; refused where there are too many."""
+        # Nothing runs between the check and the count, so the limits are never exceeded.
+        if self._counts[user] >= PER_USER:
+            raise Throttled(f"{user} has {PER_USER} sessions already; end some of them.")
+        if self.count >= IN_ALL:
+            raise Unavailable(
+                f"There are {IN_ALL} sessions, as many as this server has; try again."
+            )
+        self._counts[user] += 1
+        try:
+            yield
+        finally:
+            self._counts[user] -= 1
+            if not self._counts[user]:
+                del self._counts[user]
+
+    @contextmanager
+    def living(self, session: LiveSession) -> Generator[None]:
+        """Let connections find a session while it lives."""
+        self._live.add(session)
+        try:
+            yield
+        finally:
+            self._live.discard(session)
+            session.close()

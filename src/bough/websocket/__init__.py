@@ -1,0 +1,8 @@
+"""Websockets (RFC 6455) over sockets that do not block, for both ends of a session.
+
+frames     messages as frames, and back
+handshake  from an HTTP request to a websocket
+peer       one end of a websocket: what is read, and what is still to be sent
+relay      loops that pass on what comes, with little in memory however slow a reader is
+channels   several streams, an exit code and the size of a terminal on one websocket
+"""

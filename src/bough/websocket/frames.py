@@ -1,0 +1,186 @@
+"""Messages as frames, and back; a message is given on in pieces, as they come.
+
+Clients mask what they send. Both roles are here, so that a server can be told from a client by one
+word.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+#: Reasons to close.
+NORMAL, GOING_AWAY, PROTOCOL_FAULT, REFUSED, TOO_LARGE = 1000, 1001, 1002, 1008, 1009
+_LAST, _MASKED = 0x80, 0x80
+_MOST_CONTROL = 125
+_TWO_BYTES, _EIGHT_BYTES = 126, 127
+_KEY_BYTES = 4
+#: For each byte of a key, what becomes of each byte. Made once, since it takes a millisecond.
+_MASKS: list[bytes] = []
+
+
+class ProtocolFault(Exception):
+    """The other end does not keep to the protocol."""
+
+    def __init__(self, message: str, code: int = PROTOCOL_FAULT) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Piece(NamedTuple):
+    """A part of a message, or a whole control frame."""
+
+    #: Of the message: TEXT, BINARY, CLOSE, PING or PONG.
+    opcode: int
+    #: Where it was not masked, a view of what was fed.
+    data: bytes | memoryview
+    #: Whether the message ends with it.
+    last: bool
+
+
+def header(opcode: int, size: int, key: bytes = b"") -> bytes:
+    """The head of a frame that is a whole message."""
+    masked = _MASKED if key else 0
+    first = bytes((_LAST | opcode,))
+    if size <= _MOST_CONTROL:
+        return first + bytes((masked | size,)) + key
+    if size < 1 << 16:
+        return first + bytes((masked | _TWO_BYTES,)) + size.to_bytes(2, "big") + key
+    return first + bytes((masked | _EIGHT_BYTES,)) + size.to_bytes(8, "big") + key
+
+
+def frame(opcode: int, data: bytes, *, masked: bool) -> bytes:
+    """A whole message as one frame."""
+    key = new_key() if masked else b""
+    return header(opcode, len(data), key) + (mask(data, key) if masked else data)
+
+
+def new_key() -> bytes:
+    """A key to mask a frame with: one byte that is repeated.
+
+    Masks keep the scripts of web pages, which have no part in this, from writing what a proxy
+    would take for HTTP. Such a key does that, too, and costs a third of what another one does.
+    """
+    return os.urandom(1) * _KEY_BYTES
+
+
+def mask(data: bytes | bytearray | memoryview, key: bytes, offset: int = 0) -> bytes:
+    """Mask or unmask a part of a frame that begins at an offset of it.
+
+    Every fourth byte has the same mask, and `translate` is faster than arithmetic with long
+    numbers.
+    """
+    if not _MASKS:
+        _MASKS.extend(bytes(each ^ number for each in range(256)) for number in range(256))
+    if key == key[:1] * _KEY_BYTES:
+        return bytes(data).translate(_MASKS[key[0]])
+    changed = bytearray(data)
+    for place in range(_KEY_BYTES):
+        number = key[(place + offset) % _KEY_BYTES]
+        if number:
+            changed[place::_KEY_BYTES] = changed[place::_KEY_BYTES].translate(_MASKS[number])
+    return bytes(changed)
+
+
+class FrameReader:
+    """Reads the frames of the other end."""
+
+    def __init__(self, *, masked: bool) -> None:
+        #: Whether what comes must be masked.
+        self._masked = masked
+        self._head = bytearray()
+        self._opcode = 0
+        self._last = False
+        self._left = 0
+        self._size = 0
+        self._key = b""
+        #: Of the message that is not complete; 0: none.
+        self._message = 0
+        self._control = bytearray()
+        self._in_frame = False
+
+    def feed(self, data: bytes | memoryview) -> Iterator[Piece]:
+        """The pieces that came with this."""
+        view = memoryview(data)
+        while view:
+            if not self._in_frame:
+                taken = self._read_head(view)
+                view = view[taken:]
+                if not self._in_frame:
+                    return
+            part = view[: self._left]
+            view = view[len(part) :]
+            yield from self._take(part)
+
+    def _take(self, part: memoryview) -> Iterator[Piece]:
+        offset = self._size - self._left
+        self._left -= len(part)
+        data = mask(part, self._key, offset) if self._key else part
+        ended = not self._left
+        if ended:
+            self._in_frame = False
+        if self._opcode >= CLOSE:
+            self._control += data
+            if ended:
+                whole, self._control = bytes(self._control), bytearray()
+                yield Piece(self._opcode, whole, last=True)
+            return
+        opcode, last = self._message, ended and self._last
+        if last:
+            self._message = 0
+        if data or last:
+            yield Piece(opcode, data, last)
+
+    def _read_head(self, view: memoryview) -> int:
+        """Read on in the head of a frame; how much was taken."""
+        taken = 0
+        while taken < len(view):
+            needed = self._needed() - len(self._head)
+            part = view[taken : taken + needed]
+            self._head += part
+            taken += len(part)
+            if len(self._head) == self._needed():
+                self._begin()
+                break
+        return taken
+
+    def _needed(self) -> int:
+        """The length of the head, as far as it is known."""
+        head = self._head
+        if len(head) < 2:
+            return 2
+        more = {_TWO_BYTES: 2, _EIGHT_BYTES: 8}.get(head[1] & ~_MASKED, 0)
+        return 2 + more + (_KEY_BYTES if head[1] & _MASKED else 0)
+
+    def _begin(self) -> None:
+        head, self._head = bytes(self._head), bytearray()
+        opcode, masked, size = head[0] & 0x0F, bool(head[1] & _MASKED), head[1] & ~_MASKED
+        keyed = _KEY_BYTES if masked else 0
+        if size >= _TWO_BYTES:
+            size = int.from_bytes(head[2 : len(head) - keyed], "big")
+        self._opcode, self._last = opcode, bool(head[0] & _LAST)
+        self._check(head[0], masked=masked, size=size)
+        if opcode in (TEXT, BINARY):
+            self._message = opcode
+        self._key = head[len(head) - keyed :] if masked else b""
+        self._size = self._left = size
+        self._in_frame = True
+
+    def _check(self, first: int, *, masked: bool, size: int) -> None:
+        opcode = self._opcode
+        if first & 0x70:
+            raise ProtocolFault("a frame has bits that were not agreed on")
+        if masked != self._masked:
+            raise ProtocolFault(f"a frame is {'masked' if masked else 'not masked'}")
+        if opcode not in (CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG):
+            raise ProtocolFault(f"there are no frames of the kind {opcode}")
+        if opcode >= CLOSE and (size > _MOST_CONTROL or not self._last):
+            raise ProtocolFault("a control frame is too long, or in parts")
+        if opcode in (TEXT, BINARY) and self._message:
+            raise ProtocolFault("a message begins within another one")
+        if opcode == CONTINUATION and not self._message:
+            raise ProtocolFault("a message goes on that was not begun")
+        if size >> 63:
+            raise ProtocolFault("a frame has no possible length", TOO_LARGE)

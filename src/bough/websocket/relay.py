@@ -1,0 +1,324 @@
+"""Passes on what comes between websockets and plain streams, with little in memory.
+
+A loop has members; each says which of its descriptors it waits for. A member reads from one side
+only when everything that came before was taken by the other, so that a slow reader slows down the
+sender and fills no memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+from collections.abc import Callable
+from time import monotonic
+from typing import Protocol
+
+from bough.websocket.frames import GOING_AWAY
+from bough.websocket.peer import Peer
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Member(Protocol):
+    """Something that a loop serves."""
+
+    #: Nothing more happens; the loop closes it.
+    ended: bool
+
+    def interests(self) -> dict[int, int]:
+        """The descriptors that it waits for, and for what."""
+        ...
+
+    def ready(self, descriptor: int, events: int) -> None:
+        """One of them can be read from or written to."""
+        ...
+
+    def tick(self) -> None:
+        """A few seconds have passed."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class Loop:
+    """Serves members until there are none, or it is told to stop."""
+
+    def __init__(self, tick_s: float = 5.0, selector: selectors.BaseSelector | None = None) -> None:
+        self._selector = selector or selectors.DefaultSelector()
+        self._tick_s = tick_s
+        self._tick_at = monotonic() + tick_s
+        self._members: dict[Member, dict[int, int]] = {}
+        self.stopped = False
+        #: It stops with this one.
+        self.ends_with: Member | None = None
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Those that have not ended."""
+        return tuple(self._members)
+
+    def add(self, member: Member) -> None:
+        """Serve another one."""
+        self._members[member] = {}
+        self._update(member)
+
+    def run(self) -> None:
+        """Serve all of them; closes those that are left when it is told to stop."""
+        try:
+            while self._members and not self.stopped:
+                found = self._selector.select(self._tick_s)
+                for key, events in found:
+                    member: Member = key.data
+                    if member in self._members and key.fd in self._members[member]:
+                        member.ready(key.fd, events)
+                        self._update(member)
+                if monotonic() >= self._tick_at:
+                    self._tick_at = monotonic() + self._tick_s
+                    for member in self.members:
+                        member.tick()
+                        self.refresh(member)
+        finally:
+            for member in self.members:
+                self._drop(member)
+
+    def refresh(self, member: Member) -> None:
+        """Something else changed what it waits for."""
+        if member in self._members:
+            self._update(member)
+
+    def _update(self, member: Member) -> None:
+        if member.ended:
+            self._drop(member)
+            return
+        before, now = self._members[member], member.interests()
+        if before == now:
+            return
+        for descriptor in before.keys() - now.keys():
+            self._selector.unregister(descriptor)
+        for descriptor, events in now.items():
+            if descriptor not in before:
+                self._selector.register(descriptor, events, member)
+            elif before[descriptor] != events:
+                self._selector.modify(descriptor, events, member)
+        self._members[member] = now
+
+    def _drop(self, member: Member) -> None:
+        for descriptor in self._members.pop(member):
+            with contextlib.suppress(KeyError, ValueError, OSError):
+                self._selector.unregister(descriptor)
+        member.close()
+        self.stopped = self.stopped or member is self.ends_with
+
+
+class Listener:
+    """Calls back whenever a descriptor can be read from; for what is no stream."""
+
+    def __init__(self, descriptor: int, call: Callable[[Listener], None]) -> None:
+        self.ended = False
+        self._descriptor = descriptor
+        self._call = call
+
+    def interests(self) -> dict[int, int]:
+        """To read."""
+        return {self._descriptor: READ}
+
+    def ready(self, descriptor: int, events: int) -> None:
+        """Call back."""
+        del descriptor, events
+        self._call(self)
+
+    def tick(self) -> None:
+        """Nothing happens by itself."""
+
+    def close(self) -> None:
+        """The descriptor belongs to those who gave it."""
+
+
+class Outgoing:
+    """What is still to be written to a descriptor that does not block."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._left: list[memoryview] = []
+        #: Close it when everything is written.
+        self._ending = False
+        self.broken = False
+        self.closed = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether something is left."""
+        return bool(self._left)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write as much as possible now, and keep the rest."""
+        if self.broken or self.closed or self._ending:
+            return
+        view = memoryview(data)
+        if not self._left:
+            view = view[self._write(view) :]
+        if view and not self.broken:
+            self._left.append(memoryview(bytes(view)))
+
+    def flush(self) -> None:
+        """Write on."""
+        while self._left and not self.broken:
+            gone = self._write(self._left[0])
+            if gone < len(self._left[0]):
+                self._left[0] = self._left[0][gone:]
+                break
+            self._left.pop(0)
+        self._end_if_written()
+
+    def end(self) -> None:
+        """Nothing more comes: close it, once everything is written."""
+        self._ending = True
+        self._end_if_written()
+
+    def finish(self) -> None:
+        """Tell the reader that this was all; a terminal or a file is just closed."""
+        os.close(self.descriptor)
+
+    def shut(self) -> None:
+        """Close it now."""
+        if not self.closed:
+            self.closed = True
+            self._left.clear()
+            with contextlib.suppress(OSError):
+                self.finish()
+
+    def _end_if_written(self) -> None:
+        if self._ending and not self._left:
+            self.shut()
+
+    def _write(self, view: memoryview) -> int:
+        try:
+            return os.write(self.descriptor, view)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self.broken = True
+            self._left.clear()
+            return 0
+
+
+class _SocketOutgoing(Outgoing):
+    """The same for one direction of a socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection.fileno())
+        self._socket = connection
+
+    def finish(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+
+class Forwarding:
+    """A websocket and a stream socket, each of which gets what the other one sends.
+
+    With `halves`, an empty message says that one direction has ended; without, the first end
+    closes both, as other clients have it.
+    """
+
+    def __init__(self, peer: Peer, stream: socket.socket, *, halves: bool) -> None:
+        stream.setblocking(False)
+        self.ended = False
+        self.peer = peer
+        self._stream = stream
+        self._halves = halves
+        self._out = _SocketOutgoing(stream)
+        self._buffer = memoryview(bytearray(peer.block))
+        #: The stream has ended.
+        self._stream_ended = False
+        #: The other end of the websocket has said that nothing more comes.
+        self._peer_ended = False
+        #: It was closed, and nothing was left to be sent, some seconds ago.
+        self._closed_before = False
+        if peer.has_rest:
+            self._take()
+
+    def interests(self) -> dict[int, int]:
+        """Each side is read only while the other has taken everything."""
+        found: dict[int, int] = {}
+        out = self._out
+        reads = self.peer.readable and not out.pending
+        wanted = (READ if reads else 0) | (WRITE if self.peer.pending else 0)
+        if wanted:
+            found[self.peer.fileno()] = wanted
+        gives = not self._stream_ended and not self.peer.pending
+        wanted = (READ if gives else 0) | (WRITE if out.pending else 0)
+        if wanted:
+            found[self._stream.fileno()] = wanted
+        return found
+
+    def ready(self, descriptor: int, events: int) -> None:
+        """Pass on what there is."""
+        if descriptor == self.peer.fileno():
+            if events & WRITE:
+                self.peer.flush()
+            if events & READ:
+                self._take()
+        else:
+            if events & WRITE:
+                self._out.flush()
+            if events & READ:
+                self._give()
+        self._settle()
+
+    def tick(self) -> None:
+        """Keep the connection in use; the other end has had its time to close it, too."""
+        self.ended = self._closed_before and self.peer.closing
+        self._closed_before = self.peer.closing and not self.peer.pending
+        self.peer.keep_busy()
+
+    def close(self) -> None:
+        """Close both."""
+        self.ended = True
+        if not self.peer.lost:
+            self.peer.close(GOING_AWAY)
+            self.peer.flush()
+        self.peer.shut()
+        self._stream.close()
+
+    def _take(self) -> None:
+        for piece in self.peer.read():
+            if piece.data:
+                self._out.write(piece.data)
+            elif self._halves and piece.last:
+                self._peer_ended = True
+        if self.peer.closed_by_other is not None or self.peer.lost:
+            self._peer_ended = True
+        if self._peer_ended:
+            self._out.end()
+
+    def _give(self) -> None:
+        try:
+            size = self._stream.recv_into(self._buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            size = 0
+        if size:
+            self.peer.send(self._buffer[:size])
+            return
+        self._stream_ended = True
+        if self._halves and not self._peer_ended:
+            self.peer.send(b"")
+        else:
+            self.peer.close()
+
+    def _settle(self) -> None:
+        """Whether it has ended."""
+        gone = self.peer.lost or self.peer.closed_by_other is not None
+        if self._out.broken and not self._stream_ended:
+            # The stream takes nothing any more; what it sent before still comes to be read.
+            self._peer_ended = True
+        if gone and not self._out.pending:
+            self.ended = True
+        elif self._stream_ended and self._peer_ended and not self._out.pending:
+            self.peer.close()
+            self.ended = not self.peer.pending
