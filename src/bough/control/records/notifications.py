@@ -1,0 +1,199 @@
+"""Telling users of ends, preemptions and drains: collected from events, then sent, then forgotten.
+
+Collecting reads events on from where it was and keeps what is to be told, in one transaction;
+sending stands in none. So nothing is lost or told for what was undone. Where a server dies between
+sending and forgetting, a user is told twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+
+import sqlalchemy as sa
+
+from bough.control.people.profiles import target_of
+from bough.control.site import Site
+from bough.model.access import Profile
+from bough.model.notification import Channel, Notification, Sender
+from bough.model.pool import Json
+from bough.model.record import EventKind, StoredEvent
+from bough.model.workflow import ExitCode, Workflow, WorkflowStatus
+from bough.store import arrays as array_store
+from bough.store import notifications as notification_store
+from bough.store import people as people_store
+from bough.store import records as record_store
+from bough.store import settings as setting_store
+from bough.store import workflows as workflow_store
+
+LOG = logging.getLogger(__name__)
+
+#: The setting that has the number of the last event that was looked at.
+POSITION = "notified"
+AT_ONCE = 500
+#: What happened so long ago while nothing was sent is told to no one.
+OLDEST_MS = 3_600_000
+#: How long a server may take to send one, how long to wait after failures, and how often to try.
+CLAIM_MS = 120_000
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 5_000, 1_800_000
+MOST_ATTEMPTS = 30
+_LONGEST_ERROR = 200
+
+
+def collect(site: Site) -> int:
+    """Keep what users are to be told of events since the last time; how much that is."""
+    with site.store.read() as connection:
+        position = setting_store.get(connection, POSITION)
+        if isinstance(position, int) and record_store.last_event(connection) <= position:
+            return 0
+    with site.store.write() as connection:
+        # Held until the end: of several servers one collects.
+        last = record_store.last_event(connection)
+        position = setting_store.claim(connection, POSITION, last)
+        after = position if isinstance(position, int) else last
+        events = record_store.events_after(connection, after, limit=AT_ONCE)
+        if not events:
+            return 0
+        found = list(_notifications(site, connection, events))
+        notification_store.insert(connection, found)
+        setting_store.put(connection, POSITION, events[-1].number)
+    return len(found)
+
+
+def _notifications(
+    site: Site, connection: sa.Connection, events: list[StoredEvent]
+) -> Iterator[Notification]:
+    now_ms = site.clock.now_ms()
+    told = [(event, kind) for event in events if (kind := _kind(event)) is not None]
+    told = [(event, kind) for event, kind in told if now_ms - event.at_ms < OLDEST_MS]
+    names = sorted({event.subject for event, _ in told})
+    workflows = {each.workflow_id: each for each in workflow_store.named(connection, names)}
+    users = sorted({each.submitted_by for each in workflows.values()})
+    profiles = {each.user: each for each in notification_store.chosen_by(connection, users)}
+    for event, kind in told:
+        workflow = workflows.get(event.subject)
+        profile = None if workflow is None else profiles.get(workflow.submitted_by)
+        if workflow is None or profile is None:
+            continue
+        said = _say(connection, event, kind, workflow)
+        if said is None:
+            continue
+        title, data = said
+        for channel in channels_of(profile):
+            yield Notification(profile.user, channel, title, data, now_ms, now_ms)
+
+
+def channels_of(profile: Profile) -> list[Channel]:
+    """The ways that a user wants to be told by."""
+    wants = {
+        Channel.EMAIL: profile.email_notification,
+        Channel.SLACK: profile.slack_notification,
+        Channel.WEBHOOK: profile.webhook_notification,
+    }
+    return [channel for channel, wanted in wants.items() if wanted]
+
+
+def _kind(event: StoredEvent) -> str | None:
+    """What users are told of an event, in a word; `None`: nothing."""
+    data = event.data if isinstance(event.data, Mapping) else {}
+    if event.kind is EventKind.WORKFLOW_STATUS:
+        after = data.get("after")
+        ended = isinstance(after, str) and WorkflowStatus(after).finished
+        return "ended" if ended else None
+    if event.kind is EventKind.PREEMPTED:
+        return "preempted"
+    if event.kind is EventKind.TASK_STATUS and data.get("exit_code") == ExitCode.EVICTED:
+        return "evicted"
+    return None
+
+
+def _say(
+    connection: sa.Connection, event: StoredEvent, kind: str, workflow: Workflow
+) -> tuple[str, dict[str, Json]] | None:
+    """The title, and all of it for programs; `None`: it is told with all of its array."""
+    data = event.data if isinstance(event.data, Mapping) else {}
+    name, status, message = workflow.workflow_id, str(workflow.status), data.get("message")
+    if kind == "ended":
+        message = workflow.failure_message
+        if workflow.array_id is not None:
+            ended = _array_end(connection, workflow)
+            if ended is None:
+                return None
+            name, status = ended
+            message = None
+        title = f"{name} is {status}"
+    else:
+        what = f"task {data.get('task')} of {name}" if data.get("task") else name
+        title = f"{what} was {kind}"
+    told: dict[str, Json] = {
+        "event": kind,
+        "workflow": name,
+        "status": status,
+        "pool": workflow.pool,
+        "user": workflow.submitted_by,
+        "message": message if isinstance(message, str) else "",
+        "at_ms": event.at_ms,
+    }
+    return title, told
+
+
+def _array_end(connection: sa.Connection, workflow: Workflow) -> tuple[str, str] | None:
+    """An array that has ended with this element; `None`: it goes on, or was told already."""
+    array = array_store.find(connection, workflow.array_id or "")
+    if array is None:
+        return None
+    counts = array_store.counts_of(connection, [array.array_id])[array.array_id]
+    status = array.status(counts)
+    if not status.finished or not array_store.tell_end(connection, array):
+        return None
+    return array.array_id, str(status)
+
+
+def deliver(site: Site, sender: Sender, limit: int = 50) -> int:
+    """Send some of what is due; how many were told."""
+    with site.store.read() as connection:
+        found = notification_store.due(connection, site.clock.now_ms(), limit)
+    return sum(_deliver(site, sender, each) for each in found)
+
+
+def _deliver(site: Site, sender: Sender, found: Notification) -> bool:
+    now_ms = site.clock.now_ms()
+    with site.store.write() as connection:
+        if not notification_store.claim(connection, found, now_ms + CLAIM_MS):
+            return False
+        target = _target(site, connection, found)
+        if target is None:
+            # It was switched off, or is no longer allowed.
+            notification_store.remove(connection, found.number)
+            return False
+    try:
+        sender.send(found.channel, target, found.title, found.data)
+    except OSError as error:
+        _fail(site, found, error)
+        return False
+    with site.store.write() as connection:
+        notification_store.remove(connection, found.number)
+    return True
+
+
+def _target(site: Site, connection: sa.Connection, found: Notification) -> str | None:
+    """Where a user is told, by what is chosen and allowed now."""
+    profile = people_store.find_profile(connection, found.user)
+    if found.channel not in channels_of(profile):
+        return None
+    return target_of(site, connection, found.user, found.channel)[0]
+
+
+def _fail(site: Site, found: Notification, error: OSError) -> None:
+    attempts = found.attempts + 1
+    text = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    with site.store.write() as connection:
+        if attempts >= MOST_ATTEMPTS:
+            notification_store.remove(connection, found.number)
+        else:
+            pause_ms = min(FIRST_PAUSE_MS << min(attempts, 20), LONGEST_PAUSE_MS)
+            due_ms = site.clock.now_ms() + pause_ms
+            notification_store.postpone(connection, found.number, due_ms, text)
+    if attempts in (1, MOST_ATTEMPTS):
+        what = "is given up" if attempts >= MOST_ATTEMPTS else "is tried again"
+        LOG.warning("a notification by %s to %s %s: %s", found.channel, found.user, what, text)

@@ -1,0 +1,125 @@
+"""Sends notifications: e-mail by SMTP, webhooks by HTTP. Addresses were checked before."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from email.message import EmailMessage
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from bough.errors import Invalid
+from bough.formats.yaml.documents import read_file
+from bough.model.notification import Channel, EmailSender, NotificationRules, origin_of
+from bough.model.pool import Json
+from bough.version import VERSION
+
+#: For each step of sending one.
+TIMEOUT_S = 10.0
+SECURITIES = ("starttls", "tls", "none")
+
+
+class NetworkSender:
+    """Sends over the network."""
+
+    def __init__(self, rules: NotificationRules) -> None:
+        self._rules = rules
+
+    def send(self, channel: Channel, target: str, title: str, data: dict[str, Json]) -> None:
+        """Tell one user; raises OSError if that could not be done."""
+        if channel is Channel.EMAIL:
+            self._mail(target, title, data)
+        elif channel is Channel.SLACK:
+            message = str(data.get("message") or "")
+            _post(target, {"text": f"{title}\n{message}" if message else title})
+        else:
+            _post(target, {"title": title, **data})
+
+    def _mail(self, address: str, title: str, data: dict[str, Json]) -> None:
+        rules = self._rules.email
+        if rules is None:
+            return
+        message = EmailMessage()
+        message["From"], message["To"] = rules.sender, address
+        message["Subject"] = " ".join(f"[bough] {title}".split())
+        lines = [f"{name}: {value}" for name, value in data.items() if value not in ("", None)]
+        message.set_content("\n".join(lines) + "\n")
+        try:
+            with _connect(rules) as connection:
+                if rules.user is not None:
+                    connection.login(rules.user, _password(rules))
+                connection.send_message(message)
+        except smtplib.SMTPException as error:
+            # It may quote what was sent, but never a password.
+            raise OSError(f"the mail server says: {type(error).__name__}") from None
+
+
+def _connect(rules: EmailSender) -> smtplib.SMTP:
+    context = ssl.create_default_context()
+    if rules.security == "tls":
+        return smtplib.SMTP_SSL(rules.server, rules.port, timeout=TIMEOUT_S, context=context)
+    connection = smtplib.SMTP(rules.server, rules.port, timeout=TIMEOUT_S)
+    if rules.security == "starttls":
+        connection.starttls(context=context)
+    return connection
+
+
+def _password(rules: EmailSender) -> str:
+    return Path(rules.password_file or "").read_text(encoding="utf-8").strip()
+
+
+def _post(url: str, body: dict[str, Json]) -> None:
+    """Send JSON to a webhook. An answer that leads elsewhere is not followed."""
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = {"Content-Type": "application/json", "User-Agent": f"bough/{VERSION}"}
+    try:
+        connection.request("POST", target, msgspec.json.encode(body), headers)
+        status = connection.getresponse().status
+    except HTTPException as error:
+        raise OSError(f"the webhook gave no answer: {type(error).__name__}") from None
+    finally:
+        connection.close()
+    if not 200 <= status < 300:
+        raise OSError(f"the webhook answered {status}")
+
+
+def read_rules(path: Path | None) -> NotificationRules:
+    """What the server may send, by a file of its administrator."""
+    if path is None:
+        return NotificationRules()
+    documents = read_file(str(path))
+    if len(documents) != 1:
+        raise Invalid(f"{path}: notifications are one YAML document, not {len(documents)}.")
+    try:
+        rules = msgspec.convert(documents[0].value, NotificationRules)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{path}: {error}") from None
+    _check(path, rules)
+    return rules
+
+
+def _check(path: Path, rules: NotificationRules) -> None:
+    for each in rules.webhooks:
+        if origin_of(each) is None or urlsplit(each).path not in ("", "/"):
+            raise Invalid(
+                f"{path}: webhooks: {each!r} must be a scheme and a host, as "
+                "https://hooks.example.com, perhaps with a port."
+            )
+    email = rules.email
+    if email is None:
+        return
+    if email.security not in SECURITIES:
+        known = ", ".join(SECURITIES)
+        raise Invalid(f"{path}: email.security is {email.security!r}, but must be one of {known}.")
+    if not email.domains:
+        raise Invalid(f"{path}: email.domains is empty; name the domains that may be written to.")
+    if email.user is not None and email.password_file is None:
+        raise Invalid(
+            f"{path}: email.password_file is missing; it has the password of {email.user}."
+        )
