@@ -2,8 +2,8 @@
 
 What happens: at each moment everything that ends, then everything that arrives; then cycles until
 no queue has a head to look at. After each cycle evictions take effect at once: a victim waits
-again since its creation, and runs from the beginning when it is admitted again. The figures of
-Kueue itself, measured by the same protocol on another machine, stand beside ours.
+again since its creation, and runs from the beginning when it is admitted again. Beside ours stand
+stored figures of Kueue itself, by the same protocol: whole loop beside whole loop.
 """
 
 from __future__ import annotations
@@ -69,8 +69,10 @@ class Setup(NamedTuple):
     cohorts: int
     queues: int
     kinds: tuple[Kind, ...]
-    #: What Kueue itself comes to, and the CPU time of its scheduling alone, in seconds.
+    #: What Kueue itself comes to.
     expected: Figures
+    #: Stored: CPU seconds of Kueue's whole loop, with arrivals, ends, evictions, requeues; medians
+    #: of three rounds in turn with ours at f924e59, on 2 shared cores.
     kueue_s: float
 
 
@@ -90,7 +92,7 @@ BASELINE = Setup(
         76_800,
         {"large": 0, "medium": 38_673, "small": 54_225},
     ),
-    12.7,
+    31.6,
 )
 LARGE_SCALE = Setup(
     "large-scale",
@@ -108,7 +110,7 @@ LARGE_SCALE = Setup(
         4_650,
         {"large": 0, "medium": 1_400, "small": 2_007},
     ),
-    29.2,
+    40.4,
 )
 
 
@@ -116,19 +118,20 @@ def run(report: Report) -> None:
     """Replay both configurations and report the figures."""
     for setup in (BASELINE, LARGE_SCALE):
         replays = [replay(setup) for _ in range(ROUNDS)]
-        best = min(replays, key=lambda each: each.planning_s)
+        best = min(replays, key=lambda each: each.total_s)
         report.line(f"Kueue's {setup.name}, {len(best.workloads):,} workloads")
         for name, ours, theirs in zip(Figures._fields, best.figures(), setup.expected, strict=True):
             text = f"{name}: {ours}"
             same = ours == theirs
             report.target(text if same else f"{text}, Kueue: {theirs}", met=same)
-        ratio = best.planning_s / setup.kueue_s
-        report.target(
-            f"planning: {best.planning_s:.2f} s of CPU, garbage collection included, "
-            f"{ratio:.0%} of Kueue's {setup.kueue_s} s (a third is the goal)",
+        ratio = best.total_s / setup.kueue_s
+        report.goal(
+            f"Kueue's {setup.name}, the whole loop",
+            f"{best.total_s:.2f} s of CPU, {ratio:.2f} of Kueue's {setup.kueue_s} s (stored)",
+            "at most 0.33",
             met=3 * ratio <= 1,
         )
-        report.line(f"the whole replay: {best.total_s:.2f} s of CPU")
+        report.line(f"planning alone, garbage collection included: {best.planning_s:.2f} s of CPU")
 
 
 def replay(setup: Setup, policy: Policy = KUEUE) -> Replay:

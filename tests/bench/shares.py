@@ -60,7 +60,9 @@ class Shares:
         """CPU time used so far."""
         text = self._server.client().metrics()
         counted = {name: float(value) for name, value in _COUNTED.findall(text)}
-        return Spent(_process_s(self._server.pid), self._all_s(), counted)
+        # What answers, and what decides.
+        server_s = _process_s(self._server.pid) + _process_s(self._server.loop)
+        return Spent(server_s, self._all_s(), counted)
 
     def tell(self, before: Spent, elapsed_s: float) -> Iterator[str]:
         """What was used since then, in lines; each of those that started."""
