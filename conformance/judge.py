@@ -24,7 +24,7 @@ PROMISES: dict[str, tuple[int, int]] = {
     "kai/gen_allocate_topology": (75, 0),
     "kai/gen_consolidation": (86, 0),
     "kai/gen_cycle": (100, 0),
-    "kai/gen_preempt": (85, 0),
+    "kai/gen_preempt": (90, 0),
     "kai/gen_reclaim": (85, 0),
     "kai/preempt": (100, 0),
     "kai/reclaim": (97, 0),

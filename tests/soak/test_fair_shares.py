@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import HealthCheck, Phase, given, settings
+from tests.laws_fair_shares import check_rest
 
-from tests import laws_fair_shares as laws
-from tests.strategies_cycle import seeds
-
-many = settings(
-    settings.get_profile("soak"),
-    max_examples=10_000,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+WORLDS = 10_000
 
 
-@many
-@given(seeds())
-def test_all_comes_to_rest_and_nothing_that_moves_is_lost(random: Random) -> None:
-    laws.check_rest(random)
+def test_all_comes_to_rest_and_nothing_that_moves_is_lost() -> None:
+    """Not left to Hypothesis: the same worlds each time, so that the figure can be compared."""
+    broken: dict[int, str] = {}
+    moved = 0
+    for seed in range(WORLDS):
+        try:
+            moved += check_rest(Random(seed))
+        except AssertionError as error:
+            broken[seed] = str(error)
+    print(f"{WORLDS:,} worlds, {moved:,} pods moved, {len(broken)} break a law")  # noqa: T201
+    assert {} == broken
+    assert moved > WORLDS / 20

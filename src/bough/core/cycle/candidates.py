@@ -95,25 +95,42 @@ class Candidates:
         return lines
 
     def _line(self, reach: Tier | None) -> Iterator[Victim]:
-        """What one queue would give: surplus, then what was told to end already, then gangs."""
-        if self._copy.elastic:
-            for claim in self._row(reach, leaving=False, elastic=True):
-                turns, _ = surplus_in_turn(claim.tree, self._copy.held(claim))
-                yield from (self._part(claim, unit, reach) for unit in turns)
-        for leaving in (True, False):
-            for claim in self._row(reach, leaving=leaving, elastic=False):
-                yield self._gang(claim, reach)
+        """What one queue would give: surplus, then what was told to end already, then gangs.
 
-    def _row(self, reach: Tier | None, *, leaving: bool, elastic: bool) -> Iterator[Claim]:
-        if reach is None:
-            for claim in self._same_queue(leaving=leaving, elastic=elastic):
-                if self._is_candidate(claim, reach, elastic=elastic):
-                    yield claim
+        Where surplus has the rank of its gang, it goes only before gangs of the same priority.
+        """
+        elastic: list[Claim] = []
+        if self._copy.elastic:
+            elastic = self._row(reach, leaving=False, elastic=True)
+        if self._copy.rules.growth_borrows:
+            yield from self._surplus(elastic, reach)
+        for claim in self._row(reach, leaving=True, elastic=False):
+            yield self._gang(claim, reach)
+        gangs = self._row(reach, leaving=False, elastic=False)
+        if self._copy.rules.growth_borrows:
+            yield from (self._gang(claim, reach) for claim in gangs)
             return
-        for _, claim, _ in self._at(reach, leaving=leaving):
-            ended = self._copy.is_evicted(claim)
-            if not ended and self._is_candidate(claim, reach, elastic=elastic):
-                yield claim
+        for priority in sorted({claim.standing.priority for claim in (*elastic, *gangs)}):
+            yield from self._surplus((c for c in elastic if c.standing.priority == priority), reach)
+            for claim in gangs:
+                if claim.standing.priority == priority:
+                    yield self._gang(claim, reach)
+
+    def _surplus(self, claims: Iterable[Claim], reach: Tier | None) -> Iterator[Victim]:
+        for claim in claims:
+            turns, _ = surplus_in_turn(claim.tree, self._copy.held(claim))
+            yield from (self._part(claim, unit, reach) for unit in turns)
+
+    def _row(self, reach: Tier | None, *, leaving: bool, elastic: bool) -> list[Claim]:
+        """The candidates of one queue; few, so that a list is cheaper than what makes one."""
+        if reach is None:
+            claims = self._same_queue(leaving=leaving, elastic=elastic)
+        else:
+            ended = self._copy.is_evicted
+            ranked = self._ranked(reach, leaving=leaving)
+            excluded = self._preemptor.excluded
+            claims = [each for _, each in ranked if each.name not in excluded and not ended(each)]
+        return [each for each in claims if self._is_candidate(each, reach, elastic=elastic)]
 
     def only_without_borrowing(self, claim: Claim) -> bool:
         """Whether a claim without disadvantage can be taken only if nothing is borrowed then."""
@@ -218,7 +235,9 @@ class Candidates:
     def _is_candidate(self, claim: Claim, reach: Tier | None, *, elastic: bool) -> bool:
         if elastic:
             return claim.elastic and self._may_shrink(claim, reach)
-        return claim.preemptible and self._has_run_long_enough(claim, reach)
+        if not claim.preemptible:
+            return False
+        return not self._copy.runtimes_matter or self._has_run_long_enough(claim, reach)
 
     def _may_shrink(self, claim: Claim, reach: Tier | None) -> bool:
         """Whether surplus is borrowed, whatever the gang's rank; otherwise it has that rank."""
@@ -229,8 +248,6 @@ class Candidates:
 
     def _has_run_long_enough(self, claim: Claim, reach: Tier | None) -> bool:
         """Whether a gang has run for as long as it may at least before it is broken."""
-        if not self._copy.runtimes_matter:
-            return True
         safe_for = self._safe_for_ms(claim, reach)
         if safe_for is None:
             safe_for = self._copy.rules.minimum_runtime_ms
@@ -278,15 +295,16 @@ class Candidates:
 
     def _at(self, level: Tier, *, leaving: bool) -> Iterator[tuple[object, Claim, Tier]]:
         """What is left at a level after the queue's rule, sorted."""
-        preemptor = self._preemptor
-        ranked = level.leaving if leaving else level.running
-        stop = len(ranked)
-        if self._rules.reclaim_within_cohort is ReclaimWithinCohort.LOWER_PRIORITY:
-            stop = _first_at(ranked, preemptor.standing.priority)
-        skipped, excluded = level.skipped, preemptor.excluded
-        for order, claim in islice(ranked, stop):
+        skipped, excluded = level.skipped, self._preemptor.excluded
+        for order, claim in self._ranked(level, leaving=leaving):
             if claim.queue not in skipped and claim.name not in excluded:
                 yield order, claim, level
+
+    def _ranked(self, level: Tier, *, leaving: bool) -> list[Ranked]:
+        ranked = level.leaving if leaving else level.running
+        if self._rules.reclaim_within_cohort is ReclaimWithinCohort.LOWER_PRIORITY:
+            return ranked[: _first_at(ranked, self._preemptor.standing.priority)]
+        return ranked
 
     def _same_queue(self, *, leaving: bool, elastic: bool) -> Iterator[Claim]:
         """Lower priorities; what a gang has beyond its minimum, whatever its priority."""

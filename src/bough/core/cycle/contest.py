@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from heapq import heappop, heappush
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -56,6 +56,7 @@ class Declared(NamedTuple):
 
 
 Next = TypeVar("Next")
+_CHILDLESS: list[Any] = []
 #: The rank of an only root: it is compared with none.
 _ALONE: Rank = ()
 
@@ -75,8 +76,8 @@ class Seat(Generic[Next]):
         #: What it would start next, and the rank that this has; `None`: nothing wants a turn.
         self.contender: Next | None = None
         self.rank: Rank | None = None
-        #: Children by rank. Entries that are out of date stay until met.
-        self.below: list[Ranked[Next]] = []
+        #: Children by rank. Entries that are out of date stay until met. A queue has none.
+        self.below: list[Ranked[Next]] = [] if node.kind is NodeKind.COHORT else _CHILDLESS
 
     def __lt__(self, other: Seat[Next]) -> bool:
         """Of equal rank, cohorts before queues, by name."""
@@ -130,20 +131,33 @@ class Contest(Generic[Next]):
 
     def settle(self, queue: str) -> None:
         """Put a queue in order again after its use, or its head, has changed."""
-        seat: Seat[Next] | None = self._queues.get(queue) or self._seat(queue)
+        seat = self._queues.get(queue) or self._seat(queue)
         contender = self._head(queue)
-        while seat is not None:
+        while True:
             self._rank(seat, contender)
+            if seat.above is None:
+                return
             # A node wants what the first of its children wants.
             seat = seat.above
-            best = None if seat is None else self._best(seat.below)
+            best = self._best(seat.below)
             contender = None if best is None else best.contender
+
+    def end(self) -> None:
+        """Give no more turns; what is left needs no collector of garbage then.
+
+        Seats know those below and above them, and searches end long before all have given.
+        """
+        for seat in self._seats.values():
+            seat.above = None
 
     def _enter(self, queues: list[str]) -> None:
         inner: dict[Seat[Next], None] = {}
         for queue in queues:
             seat = self._seat(queue)
             self._rank(seat, self._head(queue))
+            above = seat.above
+            if above is not None and above.above is None and above in inner:
+                continue
             # Deeper ones come first: a node is ranked when all below it are.
             while seat.above is not None:
                 seat = seat.above
@@ -183,9 +197,9 @@ class Contest(Generic[Next]):
             return
         above = seat.above
         alone = above is None and len(self._tops) == 1
-        seat.rank = _ALONE if alone else self._rank_of(seat, contender)
-        if seat.rank is not None and seat.rank != before:
-            heappush(self._roots if above is None else above.below, (seat.rank, seat))
+        rank = seat.rank = _ALONE if alone else self._rank_of(seat, contender)
+        if rank is not None and rank != before:
+            heappush(self._roots if above is None else above.below, (rank, seat))
 
     def _best(self, ranked: list[Ranked[Next]]) -> Seat[Next] | None:
         while ranked:

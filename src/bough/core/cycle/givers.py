@@ -13,7 +13,7 @@ from bough.core.cycle.contest import Contest, Next, Rank, Seat
 from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.quota.account import Charge, charge, credit
+from bough.core.quota.account import Charge, charge, charge_here, credit
 from bough.core.quota.share import ShareRank
 from bough.errors import Broken
 from bough.model.plan import EvictionRule
@@ -87,15 +87,18 @@ class Givers:
         self._own_ranks.clear()
         charge(self._charges)
         contest = Contest(total, sorted(rows), lambda queue: rows[queue].head, self._rank)
-        while (queue := contest.next()) is not None:
-            victim = choose(rows[queue])
-            if victim is not None:
-                self._named = victim
-                credit(self._charges)
-                yield victim
-                self._own_ranks.clear()
-                charge(self._charges)
-            contest.settle(queue)
+        try:
+            while (queue := contest.next()) is not None:
+                victim = choose(rows[queue])
+                if victim is not None:
+                    self._named = victim
+                    credit(self._charges)
+                    yield victim
+                    self._own_ranks.clear()
+                    charge(self._charges)
+                contest.settle(queue)
+        finally:
+            contest.end()
         credit(self._charges)
 
     def lets(self, victim: Victim, *_parts: Sequence[Charge]) -> bool:
@@ -146,12 +149,13 @@ class Givers:
                 left.setdefault(head.claim.queue, head)
             row.close()
             return None
-        #: What the last one counts that may not be taken: then none may that counts the same.
-        refused: Sequence[Charge] | None = None
+        #: What those count that may not be taken: then none may that counts the same.
+        refused: list[Sequence[Charge]] = []
         while (head := row.head) is not None:
-            if head.charges != refused and self._gives(self._rules[0], own, sides.other, head):
-                return row.pop()
-            refused = head.charges
+            if head.charges not in refused:
+                if self._gives(self._rules[0], own, sides.other, head):
+                    return row.pop()
+                refused.append(head.charges)
             left.setdefault(head.claim.queue, head)
             row.pop()
         return None
@@ -172,9 +176,14 @@ class Givers:
         """Whether the other side may be made to give a victim to one that has this share."""
         if rule is ShareRule.INITIAL_SHARE:
             return own < self._shares.rank(other)
-        credit(victim.charges)
-        final = self._shares.rank(other)
-        charge(victim.charges)
+        if other.kind is NodeKind.QUEUE:
+            charge_here(victim.charges, -1)
+            final = self._shares.rank(other)
+            charge_here(victim.charges)
+        else:
+            credit(victim.charges)
+            final = self._shares.rank(other)
+            charge(victim.charges)
         return own <= final
 
     def _sides(self, victim: Victim) -> Sides:

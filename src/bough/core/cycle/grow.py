@@ -7,10 +7,10 @@ back first.
 from __future__ import annotations
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.offers import Offer, request_placed
+from bough.core.cycle.offers import Offer, first_offers, request_placed
 from bough.core.cycle.outcome import Outcome
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.gang.demand import Demand, first_choice, growth
+from bough.core.gang.demand import growth
 from bough.core.place.result import Placement
 
 
@@ -32,19 +32,9 @@ class Grower:
             return False
         closed = self._closed.setdefault(claim.name, set())
         for unit in growth(claim.tree, copy.held(claim), closed):
-            if self._start(claim, unit.demand):
+            if any(self._place(claim, offer) for offer in first_offers(copy, claim, unit.demand)):
                 return True
             closed.add(unit.node.position)
-        return False
-
-    def _start(self, claim: Claim, demand: Demand) -> bool:
-        copy = self.copy
-        costs = copy.costs[claim.queue]
-        pods = list(first_choice(demand))
-        for choice in range(max(1, len(costs.choices))):
-            nodes = copy.nodes_for(claim.queue, choice)
-            if self._place(claim, Offer(choice, nodes, demand, costs.total(pods, choice))):
-                return True
         return False
 
     def _place(self, claim: Claim, offer: Offer) -> bool:

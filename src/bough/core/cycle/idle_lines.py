@@ -15,7 +15,6 @@ import msgspec
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contender, Order
 from bough.core.cycle.gates import is_strict
-from bough.core.cycle.line import Placed
 from bough.core.cycle.offers import wants_of, wants_of_shape
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import first_choice, growth
@@ -31,7 +30,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     """A gang in line; with the others of its shape, where they come after it."""
 
     claim: Claim
-    kind: list[Placed] | None = None
+    kind: list[Claim] | None = None
     position: int = 0
 
 
@@ -63,11 +62,12 @@ class IdleLines:
         freed = nominated and not copy.has_changed(claim)
         advance = 0 if freed else self._advance(copy, claim)
         name = f"{standing.uid}\0{standing.name}"
-        # Where what is preemptible takes victims, these may rank above it in its own queue: they
-        # would come back before it, and end again, for ever. A strict line stays as it is.
-        strict = claim.leaf is not None and is_strict(claim.leaf)
-        first = nominated and copy.rules.preemptible_takes_victims and not strict
-        priority = FIRST if first else standing.negative_priority
+        priority = standing.negative_priority
+        if nominated and copy.rules.preemptible_takes_victims:
+            # Its victims may rank above it in its own queue: they would come back before it, and
+            # end again, for ever. A strict line stays as it is.
+            strict = claim.leaf is not None and is_strict(claim.leaf)
+            priority = priority if strict else FIRST
         order = (priority, advance, standing.since_ms, name)
         heappush(self._lines.setdefault(claim.queue, []), (order, turn, nominated))
         if nominated:

@@ -44,6 +44,9 @@ class Ledgers:
         #: Where the present has no tree, in order: a queue, and what it has more than in `total`,
         #: or less.
         self._differs: dict[int, tuple[str, Amounts, bool]] = {}
+        #: How many things keep the present from being what `total` says; so that the log can set
+        #: it, in a list.
+        self._apart_by = [0]
         #: What is guaranteed; also held to what cohorts have promised.
         self.guaranteed = GuaranteedTree.like(self.total)
 
@@ -69,11 +72,11 @@ class Ledgers:
         return self.guaranteed.admits(queue, request)
 
     def must_wait(self, queue: str, request: Amounts) -> bool:
-        """Whether a request has room only once what was told to end has ended."""
+        """Whether a request that is not refused has room only once others have ended."""
+        if not self._apart_by[0]:
+            return False
         if self.apart:
             return not self.present.admits(queue, request)
-        if not self._differs:
-            return False
         mark = self.log.mark()
         for each, amounts, more in self._differs.values():
             (self.total.add_usage if more else self.total.remove_usage)(each, amounts)
@@ -136,6 +139,12 @@ class Ledgers:
         if guaranteed:
             self.guaranteed.remove_usage(queue, amounts)
 
+    def hold_on(self, queue: str, amounts: Amounts, *, add: bool) -> None:
+        """Count what was told to end before, and holds its quota until it has ended; or no more."""
+        (self.present.add_usage if add else self.present.remove_usage)(queue, amounts)
+        self._apart_by[0] += 1 if add else -1
+
     def _note(self, queue: str, amounts: Amounts, *, more: bool) -> None:
+        self.log.put(self._apart_by, 0, self._apart_by[0] + 1)
         if not self.apart:
             self.log.put_key(self._differs, len(self._differs), (queue, amounts, more))

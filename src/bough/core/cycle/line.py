@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 
 from bough.core.cycle.claim import Alike, Claim
 from bough.core.cycle.queue_order import Standing
 from bough.model.snapshot import Parked
 
-#: A claim with what it is sorted by; standings are never equal.
-Placed = tuple[Standing, Claim]
+#: What claims are sorted by; standings are never equal.
+by_standing: Callable[[Claim], Standing] = attrgetter("standing")
 
 
 class Line:
@@ -26,7 +27,7 @@ class Line:
     def __init__(self) -> None:
         self._known: dict[str, Claim] = {}
         #: By shape, each sorted.
-        self._kinds: dict[bytes, list[Placed]] = {}
+        self._kinds: dict[bytes, list[Claim]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -38,24 +39,27 @@ class Line:
         kind = self._kinds.get(shape)
         if kind is None:
             claim.alike = Alike()
-            self._kinds[shape] = [(claim.standing, claim)]
+            self._kinds[shape] = [claim]
             return
-        claim.alike = kind[0][1].alike
-        if kind[-1][0] < claim.standing:
-            kind.append((claim.standing, claim))
+        claim.alike = kind[0].alike
+        if kind[-1].standing < claim.standing:
+            kind.append(claim)
         else:
-            insort(kind, (claim.standing, claim))
+            insort(kind, claim, key=by_standing)
 
-    def remove(self, claim: Claim) -> None:
-        """Take a gang out of the line."""
+    def remove(self, claim: Claim) -> bool:
+        """Take a gang out of the line; whether any is left."""
         del self._known[claim.name]
-        kind = self._kinds[claim.shape]
+        shape = claim.shape
+        kind = self._kinds[shape]
         # Most that leave were the first.
-        del kind[0 if kind[0][1] is claim else bisect_left(kind, (claim.standing,))]
+        first = kind[0] is claim
+        del kind[0 if first else bisect_left(kind, claim.standing, key=by_standing)]
         if not kind:
-            del self._kinds[claim.shape]
+            del self._kinds[shape]
+        return bool(self._known)
 
-    def kinds(self) -> Iterator[list[Placed]]:
+    def kinds(self) -> Iterator[list[Claim]]:
         """The gangs of each shape, sorted."""
         return iter(self._kinds.values())
 
@@ -69,19 +73,18 @@ class Line:
         if favored:
             own = [self._known[name] for name in favored if name in self._known]
             active = [each for each in own if each.shape not in parked.shapes]
-            for each in sorted(active, key=_standing):
+            for each in sorted(active, key=by_standing):
                 if each.name not in parked.workloads and is_ready(each):
                     return each
-        best: Placed | None = None
+        best: Claim | None = None
         for kind in self._active_kinds(parked):
-            for placed in kind:
-                if best is not None and placed[0] > best[0]:
+            for claim in kind:
+                if best is not None and claim.standing > best.standing:
                     break
-                claim = placed[1]
                 if claim.name not in parked.workloads and is_ready(claim):
-                    best = placed
+                    best = claim
                     break
-        return None if best is None else best[1]
+        return best
 
     def everyone(
         self, parked: Parked, is_ready: Callable[[Claim], bool], favored: Sequence[str] = ()
@@ -89,17 +92,13 @@ class Line:
         """All that are to be looked at, in order; the favored before all others."""
         ready = [
             claim
-            for _, claim in sorted(chain.from_iterable(self._active_kinds(parked)))
+            for claim in sorted(chain.from_iterable(self._active_kinds(parked)), key=by_standing)
             if claim.name not in parked.workloads and is_ready(claim)
         ]
         ready.sort(key=lambda each: each.name not in favored)
         return ready
 
-    def _active_kinds(self, parked: Parked) -> Iterable[list[Placed]]:
+    def _active_kinds(self, parked: Parked) -> Iterable[list[Claim]]:
         if not parked.shapes:
             return self._kinds.values()
         return [kind for shape, kind in self._kinds.items() if shape not in parked.shapes]
-
-
-def _standing(claim: Claim) -> Standing:
-    return claim.standing

@@ -167,23 +167,27 @@ def difference(old: Gangs, new: Gangs) -> tuple[list[Gang], list[Gang]]:
     gone: list[Gang] = []
     come: list[Gang] = []
     left = right = 0
-    while True:
-        same = _common(old, left, new, right)
-        left, right = left + same, right + same
-        if left >= len(old) or right >= len(new):
-            break
-        if len(gone) + len(come) >= MOST_EDITS:
+    while left < len(old) and right < len(new):
+        if old[left] == new[right]:
+            same = _common(old, left, new, right)
+            left, right = left + same, right + same
+        elif len(gone) + len(come) >= MOST_EDITS:
             return _difference_of_rest(old[left:], new[right:], gone, come)
-        fewer, more = _steps(old, left, new, right)
-        gone += old[left : left + fewer]
-        come += new[right : right + more]
-        left, right = left + fewer, right + more
-    return gone + list(old[left:]), come + list(new[right:])
+        else:
+            fewer, more = _steps(old, left, new, right)
+            gone += old[left : left + fewer]
+            come += new[right : right + more]
+            left, right = left + fewer, right + more
+    gone += old[left:]
+    come += new[right:]
+    return gone, come
 
 
 def _steps(old: Gangs, left: int, new: Gangs, right: int) -> tuple[int, int]:
     """How many gangs are gone, and have come, where two rows differ: one of each, if not clear."""
     first, other = old[left], new[right]
+    if first.name == other.name:
+        return 1, 1
     for step, gang in enumerate(old[left + 1 : left + 1 + LOOK_AHEAD], 1):
         if gang is other:
             return step, 0
@@ -205,9 +209,15 @@ def _difference_of_rest(
 
 
 def _common(old: Gangs, left: int, new: Gangs, right: int) -> int:
-    """How many gangs are the same from two places on: by growing steps, then by smaller ones."""
-    most = min(len(old) - left, len(new) - right)
-    same, step = 0, SHORTEST_STEP
+    """How many gangs are the same from two places on: by growing steps, then by smaller ones.
+
+    The first is. Most often nothing follows that is not.
+    """
+    most, others = len(old) - left, len(new) - right
+    if most == others and old[left:] == new[right:]:
+        return most
+    most = min(most, others)
+    same, step = 1, SHORTEST_STEP
     while same < most:
         end = min(same + step, most)
         if old[left + same : left + end] != new[right + same : right + end]:

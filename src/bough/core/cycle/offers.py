@@ -88,15 +88,21 @@ def offers_of(copy: WorkingCopy, claim: Claim, demand: Demand) -> Iterator[Offer
     For each the first candidates, then those that take the fewest pods, which may have quota where
     the first have none.
     """
-    costs = copy.costs[claim.queue]
     smaller = cheapest(demand)
+    for offer in first_offers(copy, claim, demand):
+        yield offer
+        if smaller is not demand:
+            least = copy.costs[claim.queue].total(first_choice(smaller), offer.choice)
+            if least != offer.request:
+                yield Offer(offer.choice, offer.nodes, smaller, least)
+
+
+def first_offers(copy: WorkingCopy, claim: Claim, demand: Demand) -> Iterator[Offer]:
+    """Flavors in order, each with the first candidates."""
+    costs = copy.costs[claim.queue]
+    pods = list(first_choice(demand))
     for choice in range(max(1, len(costs.choices))):
-        nodes = copy.nodes_for(claim.queue, choice)
-        first = costs.total(first_choice(demand), choice)
-        yield Offer(choice, nodes, demand, first)
-        least = first if smaller is demand else costs.total(first_choice(smaller), choice)
-        if least != first:
-            yield Offer(choice, nodes, smaller, least)
+        yield Offer(choice, copy.nodes_for(claim.queue, choice), demand, costs.total(pods, choice))
 
 
 def request_placed(

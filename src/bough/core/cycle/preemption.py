@@ -105,6 +105,8 @@ class PreemptionSearch:
         for borrowing in self._attempts():
             self._borrowing = borrowing
             found = self._search(self._candidates.in_order(borrowing=borrowing))
+            if self._copy.policy.divides:
+                found = self._agreed(found) or self._search_again(borrowing=borrowing)
             if self._seeker is not None and (found is None or self._chooses):
                 found_quota = self.found_quota
                 found = self._improve(self._seeker, found)
@@ -153,6 +155,29 @@ class PreemptionSearch:
             put_back=self._put_back,
             fits=self._fits if self._seeker is None else self._fits_on_nodes(self._seeker),
         )
+
+    def _search_again(self, *, borrowing: bool) -> list[Victim] | None:
+        """The same with what could be taken first.
+
+        What a sibling of the preemptor's queue gives back lowers the share of their side, so that
+        others have to give which had not.
+        """
+        spared = {(victim.gang, victim.parts) for victim in self._spared}
+        order = list(self._candidates.in_order(borrowing=borrowing)) if spared else []
+        if len(order) <= len(spared):
+            return None
+        order.sort(key=lambda each: (each.gang, each.parts) in spared)
+        return self._agreed(self._search(order))
+
+    def _agreed(self, found: list[Victim] | None) -> list[Victim] | None:
+        """The same if each may be taken after those before it, without what was put back."""
+        self._release(found)
+        for at, victim in enumerate(found or ()):
+            if not self._allowed(victim):
+                self._release((found or [])[:at])
+                return None
+            self._take(victim)
+        return found
 
     def _improve(self, seeker: Seeker, found: list[Victim] | None) -> list[Victim] | None:
         """Better victims than were found in order; of many, only others where the gang would go."""

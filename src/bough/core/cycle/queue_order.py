@@ -71,7 +71,7 @@ def standing_of(gang: Gang, policy: Policy) -> Standing:
 
 def priority_of(gang: Gang, policy: Policy) -> int:
     """The priority that counts; a boost that is not a number of 32 bits is no boost."""
-    if policy.priority_boost:
+    if policy.priority_boost and gang.annotations:
         text = gang.annotations.get(BOOST_ANNOTATION, "")
         if _BOOST.fullmatch(text) and -_BOOST_LIMIT <= int(text) < _BOOST_LIMIT:
             return gang.priority + int(text)
@@ -100,7 +100,9 @@ def waits_since(gang: Gang, policy: Policy) -> int:
 def victim_order(gang: Gang, policy: Policy, priority: int) -> VictimOrder:
     """Lower priority first, then the newest."""
     if policy.gangs.victim_age is VictimAge.SUBMITTED:
-        return VictimOrder(priority, _NEW, -gang.submitted_ms, gang.uid, _LastFirst(gang.name))
+        # Of one moment, what came last: the last group of a workflow goes before its first.
+        uid, name = _LastFirst(gang.uid), _LastFirst(gang.name)
+        return VictimOrder(priority, _NEW, -gang.submitted_ms, uid, name)
     age, since_ms = _AGED, gang.started_ms
     if not gang.pods or since_ms is None:
         reserved = _true_condition(gang, "QuotaReserved")

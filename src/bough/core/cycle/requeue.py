@@ -31,7 +31,7 @@ class Lines:
         self._policy = policy
         self._lines: dict[str, _Line] = {}
         #: By workload: its line and shape.
-        self._places: dict[str, tuple[_Line, bytes]] = {}
+        self._places: dict[str, _Place] = {}
         self._roots: dict[str, _Root] = {}
         self._tried: dict[str, _SearchSoFar] = {}
         self._gave_way = GaveWay()
@@ -89,9 +89,10 @@ class Lines:
 
     def wait_of(self, key: str) -> Wait | None:
         """Why a workload waits, as far as a plan has said so, of itself or of one like it."""
-        line, shape = self._places[key]
+        place = self._places[key]
+        line = place.line
         own = line.waits.get(key)
-        return own if own is not None else line.shapes.get(shape)
+        return own if own is not None else line.shapes.get(place.shape)
 
     def declare(self, cohorts: Iterable[Cohort], queues: Iterable[Queue]) -> None:
         """Take over new declarations; every gang is looked at again."""
@@ -119,12 +120,13 @@ class Lines:
         shape = shape_of(gang, self._policy)
         line.members[key] = gang
         line.numbers[shape] = line.numbers.get(shape, 0) + 1
-        self._places[key] = (line, shape)
+        self._places[key] = _Place(line, shape)
         self._changed[queue] = line
 
     def remove(self, key: str) -> None:
         """Take a workload out of its line."""
-        line, shape = self._places.pop(key)
+        place = self._places.pop(key)
+        line, shape = place.line, place.shape
         del line.members[key]
         line.numbers[shape] -= 1
         if not line.numbers[shape]:
@@ -154,7 +156,7 @@ class Lines:
                 self._settle_wait(wait)
         for nomination in plan.nominations:
             if nomination.workload in self._places:
-                self._places[nomination.workload][0].nominated = nomination
+                self._places[nomination.workload].line.nominated = nomination
         if self._policy.gives_way_once:
             self._gave_way.note(plan)
 
@@ -171,7 +173,8 @@ class Lines:
 
     def _settle_wait(self, wait: Wait) -> None:
         key = wait.workload
-        line, shape = self._places[key]
+        place = self._places[key]
+        line = place.line
         root = self._root(line.queue)
         line.waits[key] = wait
         if wait.tried:
@@ -181,7 +184,7 @@ class Lines:
         if not wait.parked:
             return
         if wait.alike:
-            line.shapes[shape] = wait
+            line.shapes[place.shape] = wait
         else:
             line.set_aside[key] = wait
         root.parking[line.queue] = line
@@ -197,7 +200,7 @@ class Lines:
         """Whether a search may go on where it stopped: nothing was freed since, or only just."""
         if self._policy.keep_scan_progress and tried.cycle == self._cycle:
             return True
-        return self._root(self._places[key][0].queue).releases == tried.releases
+        return self._root(self._places[key].line.queue).releases == tried.releases
 
     def _root(self, queue: str) -> _Root:
         return self._roots.setdefault(queue, _Root())
@@ -214,10 +217,14 @@ class GaveWay:
         return iter(self._for)
 
     def note(self, plan: Plan) -> None:
-        """Remember whom a plan evicts for which; what only moves loses nothing."""
+        """Remember what a plan evicts for which gang."""
         for eviction in plan.evictions:
-            if eviction.preemptor is not None and eviction.rule is not EvictionRule.MOVE:
-                self._for.setdefault(eviction.workload, {})[eviction.preemptor] = None
+            self.add(eviction.workload, eviction.preemptor, eviction.rule)
+
+    def add(self, gang: str, preemptor: str | None, rule: str) -> None:
+        """Remember that a gang was evicted for another; what only moves loses nothing."""
+        if preemptor is not None and rule != EvictionRule.MOVE:
+            self._for.setdefault(gang, {})[preemptor] = None
 
     def forget(self, gang: str) -> None:
         """A gang has ended, and will not wait again."""
@@ -262,6 +269,13 @@ class _Line:
             return all(shape in self.shapes for shape in self.numbers)
         parked = sum(number for shape, number in self.numbers.items() if shape in self.shapes)
         return parked + len(self.set_aside) >= len(self.members)
+
+
+class _Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a gang waits; nothing that the collector of garbage has to walk through."""
+
+    line: _Line
+    shape: bytes
 
 
 class _Root:

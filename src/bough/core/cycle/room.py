@@ -43,6 +43,9 @@ class CountedRoom:
         self._count = copy.placer.index.count(shape, nodes, later=True)
         #: Where pods were told to end: what is free then, and for how many that is room.
         self._free: dict[int, tuple[Row, int]] = {}
+        #: For how many there is room in what is free on a node: as victims come and go, the same
+        #: is asked again and again.
+        self._known: dict[Row, int] = {}
 
     def release(self, claim: Claim, pods: Iterable[Pod]) -> None:
         """Let pods end."""
@@ -68,7 +71,9 @@ class CountedRoom:
                 free = self._as_it_is(holding.at)
             row, before = free
             row = tuple(map(change, row, holding.row))
-            after = self._copies(row)
+            after = self._known.get(row)
+            if after is None:
+                after = self._copies(row)
             self._free[holding.at] = (row, after)
             self._count += after - before
 
@@ -78,7 +83,8 @@ class CountedRoom:
 
     def _copies(self, row: Row) -> int:
         count = min([row[column] // amount for column, amount in self._wants])
-        return max(count, 0)
+        found = self._known[row] = max(count, 0)
+        return found
 
 
 class SearchedRoom:

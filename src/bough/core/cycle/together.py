@@ -19,9 +19,10 @@ from bough.core.cycle.offers import wants_of
 from bough.core.cycle.start import serve_pods
 from bough.core.cycle.turns import heads
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.quota.account import charge, credit
+from bough.core.quota.account import charge, charge_here, credit
 from bough.core.quota.share import is_borrowing
 from bough.model.policy import OrderKey, Policy
+from bough.model.quota import NodeKind, TreeNode
 from bough.model.reason import WaitReason
 
 
@@ -155,21 +156,30 @@ class LevelOrder:
         if seat.above is None:
             # A root borrows from none: its share is the same as that of any other.
             return fixed
-        rank = list(fixed)
         charges = charges_of(judgement)
+        if seat.node.kind is NodeKind.QUEUE and not self._cycle.outcome.taken:
+            charge_here(charges)
+            rank = self._rank_as_is(seat.node, entry)
+            charge_here(charges, -1)
+            return rank
         ending = self._ending() if self._cycle.outcome.taken else ()
         for claim in ending:
             charge(claim.charges)
         charge(charges)
-        for at, key in self._by_level:
-            if key is OrderKey.SHARE:
-                rank.insert(at, self._copy.shares.rank(seat.node))
-            else:
-                asked = (what for what, n in judgement.assignment.usage.items() if n > 0)
-                rank.insert(at, is_borrowing(self._copy.ledgers.total, seat.node, asked))
+        rank = self._rank_as_is(seat.node, entry)
         credit(charges)
         for claim in ending:
             credit(claim.charges)
+        return rank
+
+    def _rank_as_is(self, node: TreeNode, entry: Entry) -> Rank:
+        rank = list(entry[0])
+        for at, key in self._by_level:
+            if key is OrderKey.SHARE:
+                rank.insert(at, self._copy.shares.rank(node))
+            else:
+                asked = [what for what, n in entry[1].assignment.usage.items() if n > 0]
+                rank.insert(at, is_borrowing(self._copy.ledgers.total, node, asked))
         return tuple(rank)
 
 

@@ -19,7 +19,7 @@ from bough.core.cycle.fair_order import ranking
 from bough.core.cycle.gates import is_ready, is_strict, may_grow
 from bough.core.cycle.grow import Grower
 from bough.core.cycle.idle_lines import IdleLines, Turn, lack, surplus
-from bough.core.cycle.line import Placed
+from bough.core.cycle.line import by_standing
 from bough.core.cycle.offers import wants_of
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.reserve import Reservation
@@ -138,7 +138,7 @@ class _Entrance:
         #: What stands in line for itself.
         self._alone: set[str] = set()
         #: Of which shapes none can start as things are, each with how far it came.
-        self._given_up: list[tuple[list[Placed], int]] = []
+        self._given_up: list[tuple[list[Claim], int]] = []
 
     def open(self, *, preemptible: bool | None) -> None:
         """Let in the first of every shape.
@@ -152,30 +152,30 @@ class _Entrance:
             if preemptible is None or claim.preemptible is preemptible
         ]
         for claim in nominated:
-            self.enter([(claim.standing, claim)], 0)
+            self.enter([claim], 0)
         self._alone.update(claim.name for claim in nominated)
         for kind in sorted(_kinds(copy, preemptible=preemptible), key=_first):
             self.enter(kind, 0)
 
-    def enter(self, kind: list[Placed], position: int) -> None:
+    def enter(self, kind: list[Claim], position: int) -> None:
         """Let the next of a shape stand in line; what cannot start has its reason at once."""
         cycle = self._cycle
         for at in range(position, len(kind)):
-            claim = kind[at][1]
+            claim = kind[at]
             if claim.name in cycle.outcome.evicted or claim.name in self._alone:
                 continue
-            if cycle.copy.takes_gangs(claim.queue) and not is_hopeless(
-                cycle, claim, takes=self._takes
-            ):
+            leaf = claim.leaf
+            takes_gangs = leaf is not None and not leaf.cycle
+            if takes_gangs and not is_hopeless(cycle, claim, takes=self._takes):
                 self.lines.enter(Turn(claim, kind, at))
                 return
             if not self._serve(cycle, claim, takes=self._takes) and _is_alike(cycle, claim):
                 self._given_up.append((kind, at))
                 return
 
-    def go_on(self, kind: list[Placed], position: int, *, served: bool) -> None:
+    def go_on(self, kind: list[Claim], position: int, *, served: bool) -> None:
         """Let the next of a shape in, unless what was said of this one holds for it."""
-        if served or not _is_alike(self._cycle, kind[position][1]):
+        if served or not _is_alike(self._cycle, kind[position]):
             self.enter(kind, position + 1)
         else:
             self._given_up.append((kind, position))
@@ -185,7 +185,7 @@ class _Entrance:
         given_up, self._given_up = self._given_up, []
         for kind, position in given_up:
             self.enter(kind, position)
-        return sorted({kind[position][1].queue for kind, position in given_up})
+        return sorted({kind[position].queue for kind, position in given_up})
 
 
 def _grows_in_line(cycle: Cycle, claim: Claim) -> bool:
@@ -214,43 +214,43 @@ def share_rest(cycle: Cycle, grower: Grower) -> None:
 
 
 def _by_standing(
-    cycle: Cycle, kinds: Iterable[list[Placed]], done: set[str]
+    cycle: Cycle, kinds: Iterable[list[Claim]], done: set[str]
 ) -> Iterator[tuple[Claim, Callable[[bool], None]]]:
     """The first of every shape, in order.
 
     The caller says whether to go on with the others of that shape. Where it did not, and something
     was evicted later, they are tried again: room may be left over.
     """
-    line: list[tuple[Standing, int, list[Placed]]] = [(kind[0][0], 0, kind) for kind in kinds]
+    line: list[tuple[Standing, int, list[Claim]]] = [(kind[0].standing, 0, kind) for kind in kinds]
     heapify(line)
-    given_up: list[tuple[int, list[Placed]]] = []
+    given_up: list[tuple[int, list[Claim]]] = []
     evicted = cycle.outcome.endings
     while line:
         _, position, kind = heappop(line)
-        claim = kind[position][1]
+        claim = kind[position]
         goes_on = [True]
         if claim.name not in done and claim.name not in cycle.outcome.served:
             yield claim, partial(goes_on.__setitem__, 0)
         if goes_on[0] and position + 1 < len(kind):
-            heappush(line, (kind[position + 1][0], position + 1, kind))
+            heappush(line, (kind[position + 1].standing, position + 1, kind))
         elif not goes_on[0]:
             given_up.append((position, kind))
         if cycle.outcome.endings != evicted:
             evicted = cycle.outcome.endings
             for at, others in given_up:
-                heappush(line, (others[at][0], at, others))
+                heappush(line, (others[at].standing, at, others))
             given_up.clear()
 
 
-def _kinds(copy: WorkingCopy, *, preemptible: bool | None) -> Iterator[list[Placed]]:
+def _kinds(copy: WorkingCopy, *, preemptible: bool | None) -> Iterator[list[Claim]]:
     for line in copy.lines.values():
         for kind in line.kinds():
-            if preemptible is None or kind[0][1].preemptible is preemptible:
+            if preemptible is None or kind[0].preemptible is preemptible:
                 yield kind
 
 
-def _first(kind: list[Placed]) -> Standing:
-    return kind[0][0]
+def _first(kind: list[Claim]) -> Standing:
+    return kind[0].standing
 
 
 def _is_alike(cycle: Cycle, claim: Claim) -> bool:
@@ -265,7 +265,7 @@ def _nominated(copy: WorkingCopy) -> list[Claim]:
         copy.claims.get(name) for name, known in copy.snapshot.progress.items() if known.nominated
     )
     waiting = [claim for claim in found if claim is not None and claim.waiting]
-    return sorted(waiting, key=lambda claim: claim.standing)
+    return sorted(waiting, key=by_standing)
 
 
 def _nominated_by_queue(copy: WorkingCopy) -> dict[str, list[str]]:

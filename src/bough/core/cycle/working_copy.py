@@ -192,12 +192,10 @@ class WorkingCopy:
         for pod in claim.gang.pods:
             self.placer.release(name, pod.name, gone=True)
         if claim.waiting:
-            line = self.lines[claim.queue]
-            line.remove(claim)
+            if not self.lines[claim.queue].remove(claim):
+                del self.lines[claim.queue]
             if self.divides:
                 self._ask(claim, -1)
-            if not len(line):
-                del self.lines[claim.queue]
 
     def _leave_holder(self, claim: Claim) -> None:
         name = claim.name
@@ -236,8 +234,7 @@ class WorkingCopy:
     def _count_sets(self, claim: Claim, *, add: bool) -> None:
         ledgers = self.ledgers
         if claim.evicted and not self.policy.ending_counts:
-            present = ledgers.present
-            (present.add_usage if add else present.remove_usage)(claim.queue, claim.usage)
+            ledgers.hold_on(claim.queue, claim.usage, add=add)
         else:
             count = ledgers.add if add else ledgers.remove
             count(claim.queue, claim.usage, claim.charges, guaranteed=not claim.preemptible)
@@ -262,9 +259,8 @@ class WorkingCopy:
         self._weigh(claim, claim.running, add=add)
         if not ledgers.apart:
             return
-        count_present = ledgers.present.add_usage if add else ledgers.present.remove_usage
         for pod in claim.ending:
-            count_present(claim.queue, self.cost(claim, pod))
+            ledgers.hold_on(claim.queue, self.cost(claim, pod), add=add)
 
     def _weigh(self, claim: Claim, pods: Iterable[Pod], *, add: bool) -> None:
         """Count pods that have a place where the largest of all shares decides."""

@@ -1,13 +1,14 @@
 """Which shares keep a gang from what it wants: the two sides of the tree that were compared.
 
 Either another gang had its turn first, as its side would have less; or what others borrow may not
-be taken, as the gang's own side would have more than theirs. Gangs that are judged together are
-compared as things were when the cycle began, those that have turns as the cycle left them.
+be taken, as the gang's own side would have more than theirs, or more than its fair share. Gangs
+that are judged together are compared as things were when the cycle began, those that have turns as
+the cycle left them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -18,13 +19,16 @@ from bough.core.cycle.offers import wants_of
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.quota_cost import is_gpu
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.core.explain.standings import share_of_side
+from bough.core.explain.sentences import say_shares
+from bough.core.explain.standings import share_of_side, told_share
 from bough.core.gang.demand import first_choice
+from bough.core.quota.fairness import is_within_share
 from bough.core.quota.share import Share
 from bough.model.admission import ReclaimWithinCohort
 from bough.model.certificate import NodeShare
-from bough.model.plan import Admit
+from bough.model.policy import DIVIDING
 from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
+from bough.model.words import Words
 
 #: How places call GPUs.
 GPUS = "gpus"
@@ -36,32 +40,64 @@ class Compared(NamedTuple):
     """What the gang's side would have, and what the other side has."""
 
     own: NodeShare
-    other: NodeShare
-    #: The gang that went first; empty: none did, but nothing may be taken from the other side.
+    #: `None`: it would have more than its fair share, whatever others have.
+    other: NodeShare | None = None
+    #: The gang that went first; empty: none did.
     first: str = ""
+    #: Whether it would take from others that run, if its share were smaller.
+    takes: bool = True
+
+    @property
+    def shares(self) -> tuple[NodeShare, ...]:
+        """What was compared, its own side first."""
+        return (self.own,) if self.other is None else (self.own, self.other)
+
+    def say(self, words: Words) -> str:
+        """Why another went first, or why nothing is taken from it."""
+        told = f"with it {say_shares(self.shares, words)}"
+        if self.other is None:
+            return f"it may take nothing from others: {told}, more than is fair"
+        if self.first:
+            return f"{self.first} went first: {told}"
+        other = words.node(self.other.node)
+        if self.takes:
+            return f"it may take no more from {other}: {told}"
+        return f"{other} has {'as much' if self._equal else 'less'}: {told}"
+
+    @property
+    def _equal(self) -> bool:
+        return self.other is not None and self.own.share == self.other.share
 
 
 def compared_shares(
-    copy: WorkingCopy, claim: Claim, what: FlavorResource, admits: list[Admit]
+    cycle: Cycle, begun: Callable[[], WorkingCopy], name: str, what: FlavorResource
 ) -> Compared | None:
-    """Why a gang of pod sets does not get what is scarce, where shares are the reason.
+    """Why a gang does not get what is scarce, where shares are the reason.
 
-    copy:  as it was when the cycle began; `admits`: what the cycle gave to others.
+    cycle:  as it ended; `begun`: makes a copy as it was when the cycle began, which costs much.
     """
-    leaf = claim.leaf
-    if leaf is None or leaf.cycle or copy.policy.works_out_shares:
+    policy = cycle.copy.policy
+    found = compared_in_turn(cycle, cycle.copy.claims[name], what.resource, what.flavor)
+    if found is not None or policy.works_out_shares:
+        return found
+    if not policy.orders_by_level and not policy.take_by_share:
         return None
-    amounts = _asked(copy, claim, leaf, what.flavor)
-    if copy.policy.orders_by_level:
-        for admit in admits:
-            found = _went_first(copy, claim, amounts, admit)
+    before = begun()
+    claim = before.claims[name]
+    leaf = claim.leaf
+    if leaf is None or leaf.cycle:
+        return None
+    amounts = _asked(before, claim, leaf, what.flavor)
+    if policy.orders_by_level:
+        for queue, given, first in _given(cycle, before):
+            found = _went_first(before, claim, amounts, queue, given, first)
             if found is not None:
                 return found
-    if not copy.policy.take_by_share:
+    if not policy.take_by_share or not _may_take(before, claim):
         return None
     if leaf.preemption.reclaim_within_cohort is ReclaimWithinCohort.NEVER:
         return None
-    return _may_not_take(copy, claim, amounts, what)
+    return _may_not_take(before, claim, amounts, what)
 
 
 def compared_in_turn(cycle: Cycle, claim: Claim, scarce: str, flavor: str = "") -> Compared | None:
@@ -81,20 +117,37 @@ def compared_in_turn(cycle: Cycle, claim: Claim, scarce: str, flavor: str = "") 
     having = (each for each in queues if copy.takes_gangs(each) and _has(copy, each, scarce))
     found = (_sides(copy, claim.queue, each) for each in having)
     others = [sides for sides in found if sides is not None]
+    if not others:
+        return None
     mark = copy.mark()
     _count(copy, claim, flavor)
     shares = [(share_of_side(copy, sides[1]), sides) for sides in others]
-    most = max(shares, key=lambda each: _weight_of(each[0]), default=None)
+    most, (own, other) = max(shares, key=lambda each: _weight_of(each[0]))
     compared: Compared | None = None
-    if most is not None:
-        own, other = most[1]
-        if _weight_of(most[0]) <= _weight_of(share_of_side(copy, own)):
-            below = copy.ledgers.total.subtree(other)
-            firsts = [started[node.name] for node in below if node.name in started]
-            first = min(firsts, key=_standing).name if firsts else ""
-            compared = Compared(_told(copy, own), _told(copy, other), first)
+    if _weight_of(most) <= _weight_of(share_of_side(copy, own)):
+        below = copy.ledgers.total.subtree(other)
+        firsts = [started[node.name] for node in below if node.name in started]
+        first = min(firsts, key=_standing).name if firsts else ""
+        takes = _may_take(copy, claim)
+        compared = Compared(told_share(copy, own), told_share(copy, other), first, takes)
+    elif _exceeds_fair_share(copy, claim):
+        compared = Compared(told_share(copy, claim.leaf.node))
     copy.undo(mark)
     return compared
+
+
+def _exceeds_fair_share(copy: WorkingCopy, claim: Claim) -> bool:
+    """Whether a gang that is counted may reclaim nothing, as its queue has its fair share."""
+    if not copy.divides or not _may_take(copy, claim) or claim.leaf is None:
+        return False
+    by_division = any(rule in DIVIDING for rule in copy.policy.take_by_share)
+    return by_division and not is_within_share(copy.fair.of(claim.leaf.node))
+
+
+def _may_take(copy: WorkingCopy, claim: Claim) -> bool:
+    """Whether a gang takes from other queues at all."""
+    rules = copy.rules
+    return rules.reclaim and (not claim.preemptible or rules.preemptible_takes_victims)
 
 
 def _has(copy: WorkingCopy, queue: str, resource: str) -> bool:
@@ -138,21 +191,33 @@ def _weight_of(share: Share) -> tuple[bool, Fraction]:
     return weighted is None, Fraction(0) if weighted is None else weighted
 
 
-def _went_first(copy: WorkingCopy, claim: Claim, amounts: Amounts, admit: Admit) -> Compared | None:
+def _given(cycle: Cycle, before: WorkingCopy) -> Iterator[tuple[str, Amounts, str]]:
+    """What the cycle gave to each gang that starts: its queue, the amounts, its name."""
+    for admit in cycle.outcome.admits:
+        given: dict[FlavorResource, int] = {}
+        for each in admit.admission.assignments:
+            for resource, flavor in each.flavors.items():
+                which = FlavorResource(flavor, resource)
+                given[which] = given.get(which, 0) + each.usage.get(resource, 0)
+        yield admit.admission.queue, given, admit.workload
+    for name, claim in cycle.outcome.bound.items():
+        offers = wants_of(before, before.claims[name]).offers
+        if offers:
+            yield claim.queue, offers[0].request, name
+
+
+def _went_first(
+    copy: WorkingCopy, claim: Claim, amounts: Amounts, queue: str, given: Amounts, first: str
+) -> Compared | None:
     """The comparison that another gang has won, if its share was the smaller one."""
-    sides = _sides(copy, claim.queue, admit.admission.queue)
+    sides = _sides(copy, claim.queue, queue)
     if sides is None:
         return None
-    given: dict[FlavorResource, int] = {}
-    for each in admit.admission.assignments:
-        for resource, flavor in each.flavors.items():
-            which = FlavorResource(flavor, resource)
-            given[which] = given.get(which, 0) + each.usage.get(resource, 0)
     mark = copy.mark()
     copy.ledgers.total.add_usage(claim.queue, amounts)
-    copy.ledgers.total.add_usage(admit.admission.queue, given)
+    copy.ledgers.total.add_usage(queue, given)
     less = copy.shares.rank(sides[1]) < copy.shares.rank(sides[0])
-    found = Compared(_told(copy, sides[0]), _told(copy, sides[1]), admit.workload)
+    found = Compared(told_share(copy, sides[0]), told_share(copy, sides[1]), first)
     copy.undo(mark)
     return found if less else None
 
@@ -188,7 +253,7 @@ def _refused(copy: WorkingCopy, claim: Claim, other: Leaf, sides: Sides) -> Comp
         copy.ledgers.total.remove_usage(victim.queue, victim.usage)
         wanted = copy.shares.rank(own)
         if wanted > copy.shares.rank(beside) and wanted >= before:
-            return Compared(_told(copy, own), _told(copy, beside))
+            return Compared(told_share(copy, own), told_share(copy, beside))
     return None
 
 
@@ -196,7 +261,7 @@ def _may_be_candidate(claim: Claim, victim: Claim) -> bool:
     leaf = claim.leaf
     rule = ReclaimWithinCohort.NEVER if leaf is None else leaf.preemption.reclaim_within_cohort
     lower = victim.standing.priority < claim.standing.priority
-    return rule is ReclaimWithinCohort.ANY or lower
+    return victim.preemptible and (rule is ReclaimWithinCohort.ANY or lower)
 
 
 def _sides(copy: WorkingCopy, queue: str, other: str) -> Sides | None:
@@ -210,6 +275,9 @@ def _sides(copy: WorkingCopy, queue: str, other: str) -> Sides | None:
 
 def _asked(copy: WorkingCopy, claim: Claim, leaf: Leaf, flavor: str) -> dict[FlavorResource, int]:
     """All that a gang asks for, on one flavor as far as the queue has that."""
+    if not claim.counted:
+        offers = wants_of(copy, claim).offers
+        return dict(offers[0].request) if offers else {}
     found: dict[FlavorResource, int] = {}
     for resource, amount in _requests(claim):
         what = FlavorResource(flavor, resource)
@@ -222,8 +290,3 @@ def _requests(claim: Claim) -> Iterator[tuple[str, int]]:
     for pod_set, count in zip(claim.gang.pod_sets, counts_of(claim.gang), strict=True):
         for resource, each in pod_set.template.requests.items():
             yield resource, count * each
-
-
-def _told(copy: WorkingCopy, node: TreeNode) -> NodeShare:
-    share = share_of_side(copy, node)
-    return NodeShare(node, share.text, str(share.weight), share.resource)

@@ -17,7 +17,7 @@ from bough.core.cycle.plan import plan
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.sentences import say_excess, say_shares
-from bough.core.explain.standings import share_of_side
+from bough.core.explain.standings import told_share
 from bough.model.certificate import EvictionCertificate, Excess, NodeShare
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import Policy
@@ -178,8 +178,7 @@ def _shares(copy: WorkingCopy, eviction: Eviction) -> tuple[NodeShare, ...]:
             if above == eviction.level:
                 break
             node = above
-        share = share_of_side(copy, node)
-        found.append(NodeShare(node, share.text, str(share.weight), share.resource))
+        found.append(told_share(copy, node))
     return tuple(found)
 
 

@@ -143,13 +143,6 @@ def say_shares(shares: Sequence[NodeShare], words: Words) -> str:
     return f"the share of {', that of '.join(parts)}"
 
 
-def say_compared(own: NodeShare, other: NodeShare, first: str, words: Words) -> str:
-    """Why another went first, or why nothing is taken from it, by what both would have."""
-    went = f"{first} went first" if first else f"it may take no more from {words.node(other.node)}"
-    shares = say_shares((own, other), words)
-    return f"{went}: with it {shares}"
-
-
 def say_steps(told: Sequence[tuple[Step, tuple[Change, ...]]], flavors: tuple[str, ...]) -> str:
     """What to do: steps of one kind are one part of the sentence."""
     parts = [

@@ -15,6 +15,7 @@ import msgspec
 
 from bough.core.explain.change import door_to, new_nodes, take_step
 from bough.core.explain.judge import find_gang
+from bough.core.quota.share import write_weight
 from bough.model.admission import StopPolicy
 from bough.model.cluster import Resources
 from bough.model.quota import (
@@ -237,7 +238,7 @@ class Source:
         """The weight that a node has before a step."""
         before = self.weight_of(step.node)
         if before is None or before.denominator != 1:
-            return None if before is None else str(float(before))
+            return None if before is None else write_weight(before)
         return int(before)
 
     def tell_resume(self, part: HeldPart, name: str) -> Change:

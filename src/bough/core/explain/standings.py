@@ -13,7 +13,8 @@ from typing import NamedTuple
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.fair_now import Portion
 from bough.core.quota.fairness import used_part
-from bough.core.quota.share import Share
+from bough.core.quota.share import Share, write_weight
+from bough.model.certificate import NodeShare
 from bough.model.quota import TreeNode
 
 
@@ -42,6 +43,12 @@ def share_of_side(copy: WorkingCopy, node: TreeNode) -> Share:
     if copy.policy.divides:
         return used_part(copy.fair.of(node))
     return copy.shares.of(node) if copy.dominant is None else copy.dominant.of(node)
+
+
+def told_share(copy: WorkingCopy, node: TreeNode) -> NodeShare:
+    """The same for a certificate."""
+    share = share_of_side(copy, node)
+    return NodeShare(node, share.text, write_weight(share.weight), share.resource)
 
 
 def _by_division(copy: WorkingCopy, nodes: Mapping[TreeNode, None]) -> dict[TreeNode, Standing]:

@@ -17,7 +17,6 @@ from bough.core.explain.flavor_options import dominant_refusal, flavor_options
 from bough.core.explain.holders import Holders
 from bough.core.explain.sentences import (
     name_some,
-    say_compared,
     say_places,
     say_refusal,
     say_shortage,
@@ -113,18 +112,14 @@ def _no_flavor(played: Played, claim: Claim, wait: Wait) -> Certificate:
     if what is None or refusal.node is None:
         return begun
     holders = Holders(copy, copy.claims[claim.name], {what: refusal.requested})
-    before = played.before
-    admits = played.cycle.outcome.admits
-    compared = compared_in_turn(played.cycle, claim, what.resource, what.flavor) or compared_shares(
-        before, before.claims[claim.name], what, admits
-    )
+    compared = compared_shares(played.cycle, lambda: played.before, claim.name, what)
     sentence = say_refusal(refusal, Ledger.TOTAL, played.words)
     if compared is not None:
-        sentence += f"; {say_compared(compared.own, compared.other, compared.first, played.words)}"
+        sentence += f"; {compared.say(played.words)}"
     return replace(
         begun,
         sentence=sentence,
-        shares=() if compared is None else (compared.own, compared.other),
+        shares=() if compared is None else compared.shares,
         refusal=refusal,
         ledger=Ledger.TOTAL,
         missing=Missing(what.resource, refusal.deficit, what.flavor),
@@ -148,15 +143,15 @@ def _over_quota(played: Played, claim: Claim, wait: Wait) -> Certificate:
         sentence += f"; some is kept for {name_some(kept_for)}, ahead of it"
     compared = None
     if ledger is Ledger.TOTAL:
-        compared = compared_in_turn(cycle, claim, what.resource)
+        compared = compared_shares(cycle, lambda: played.before, claim.name, what)
     if compared is not None:
-        sentence += f"; {say_compared(compared.own, compared.other, compared.first, words)}"
+        sentence += f"; {compared.say(words)}"
     holders = Holders(copy, claim, {what: refusal.requested}).below(
         refusal.node, what, guaranteed=ledger is Ledger.GUARANTEED
     )
     return replace(
         begin(claim, Verdict.WAITS, sentence, str(wait.reason)),
-        shares=() if compared is None else (compared.own, compared.other),
+        shares=() if compared is None else compared.shares,
         refusal=refusal,
         ledger=ledger,
         options=_options(copy, claim),
@@ -197,10 +192,10 @@ def _no_place(played: Played, claim: Claim, wait: Wait) -> Certificate:
     missing = _missing(why)
     compared = None if missing is None else compared_in_turn(cycle, claim, missing.resource)
     if compared is not None:
-        sentence += f"; {say_compared(compared.own, compared.other, compared.first, played.words)}"
+        sentence += f"; {compared.say(played.words)}"
     return replace(
         begin(claim, Verdict.WAITS, sentence, str(wait.reason)),
-        shares=() if compared is None else (compared.own, compared.other),
+        shares=() if compared is None else compared.shares,
         lacks=why.lacks,
         short=why.short,
         unresolved=unresolved,

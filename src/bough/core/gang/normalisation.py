@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Outline, outline
-from bough.core.gang.priority import find_priority, is_preemptible
+from bough.core.gang.priority import find_priority, is_preemptible, known_priorities
 from bough.core.gang.topology import resolved
-from bough.model.gang import Gang, SubGroup, SubGroupSet
+from bough.model.gang import Gang, PodState, SubGroup, SubGroupSet
 from bough.model.podgroup import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -31,11 +31,14 @@ def normalise(
     priority_classes: Sequence[PriorityClass] = (),
     *,
     starts_ms: Iterable[int] = (),
+    name: str | None = None,
 ) -> Gang:
     """Read a valid PodGroup as a gang.
 
     starts_ms:  when those of its pods started that run.
+    name:  what plans call it, where another PodGroup has its name (`gang_names`).
     """
+    pods = tuple(pods)
     shape = outline(pod_group)
     own = _own_constraints(pod_group)
     sets = [SubGroupSet(group.members, group.constraint) for group in pod_group.constraints.sets]
@@ -47,13 +50,13 @@ def normalise(
             constraint = fallback
         elif members:
             sets.append(SubGroupSet(tuple(members), fallback))
-    priority = find_priority(pod_group.priority_class, priority_classes)
+    priority = _priority(pod_group, priority_classes)
     return Gang(
-        name=pod_group.full_name,
+        name=name or pod_group.full_name,
         queue=pod_group.queue,
         pods=tuple(_assigned(pod, shape) for pod in pods),
         subgroups=tuple(_subgroups(shape, own, topologies)),
-        minimum=_minimum(shape.gang),
+        minimum=_gang_minimum(pod_group, shape, pods),
         constraint=resolved(constraint, topologies),
         sets=tuple(_resolved_set(group, topologies) for group in sets),
         priority=priority,
@@ -64,12 +67,33 @@ def normalise(
     )
 
 
-def gang_of_one(member: MemberPod, priority_classes: Sequence[PriorityClass] = ()) -> Gang:
-    """A pod that belongs to no PodGroup is a gang by itself."""
+def gang_names(pod_groups: Iterable[PodGroup]) -> dict[str, PodGroup]:
+    """PodGroups by what plans call them: Kubernetes' own by its key where KAI's has the name."""
+    groups = list(pod_groups)
+    taken = {group.full_name for group in groups if not group.native}
+    return {gang_name(group, taken=group.full_name in taken): group for group in groups}
+
+
+def gang_name(pod_group: PodGroup, *, taken: bool) -> str:
+    """What plans call a PodGroup; `taken`: one of KAI has its name."""
+    return pod_group.key if taken else pod_group.full_name
+
+
+def with_queue(pod_group: PodGroup, members: Sequence[MemberPod]) -> PodGroup:
+    """A PodGroup that names no queue is in that of its oldest pod, which comes first."""
+    if pod_group.queue or not members:
+        return pod_group
+    return msgspec.structs.replace(pod_group, queue=members[0].queue)
+
+
+def gang_of_one(
+    member: MemberPod, priority_classes: Sequence[PriorityClass] = (), *, taken: bool = False
+) -> Gang:
+    """A pod that belongs to no PodGroup is a gang by itself; `taken`: a PodGroup has its name."""
     pod = msgspec.structs.replace(member.pod, subgroup=None)
     priority = find_priority(member.priority_class, priority_classes)
     return Gang(
-        name=pod.name,
+        name=f"{pod.name} (pod)" if taken else pod.name,
         queue=member.queue,
         pods=(pod,),
         minimum=1,
@@ -79,6 +103,25 @@ def gang_of_one(member: MemberPod, priority_classes: Sequence[PriorityClass] = (
         started_ms=member.started_ms,
         namespace=member.namespace or DEFAULT_NAMESPACE,
     )
+
+
+def _priority(pod_group: PodGroup, classes: Sequence[PriorityClass]) -> int:
+    """By its class; by its number where that is not known.
+
+    A zero is what an apiserver writes where no class is named: then the default is meant, as for a
+    pod.
+    """
+    if pod_group.priority and pod_group.priority_class not in known_priorities(classes):
+        return pod_group.priority
+    return find_priority(pod_group.priority_class, classes)
+
+
+def _gang_minimum(pod_group: PodGroup, shape: Outline, pods: Sequence[Pod]) -> int | None:
+    """What the gang needs; what is disrupted only as a whole needs all that runs of it."""
+    least = _minimum(shape.gang)
+    if not pod_group.disrupted_whole or least is None:
+        return least
+    return max(least, sum(pod.state is PodState.RUNNING for pod in pods))
 
 
 def _started_ms(pod_group: PodGroup, starts_ms: Iterable[int]) -> int | None:

@@ -53,7 +53,7 @@ def precedence(reached: int, minimum: int, *, started: bool, order: Order) -> Pr
 def sort_pods(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Ranked pods before others, a higher rank first; then as they came."""
     pods = tuple(pods)
-    if not [pod for pod in pods if pod.rank is not None]:
+    if len(pods) < 2 or not [pod for pod in pods if pod.rank is not None]:
         return pods
     return tuple(sorted(pods, key=_rank))
 

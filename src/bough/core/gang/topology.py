@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bough.core.gang.findings import Findings
-from bough.model.gang import TopologyConstraint
+from bough.model.gang import NODE_LABEL, TopologyConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,6 +103,8 @@ def resolve(
     found: Findings,
 ) -> TopologyConstraint:
     """Look up topology and levels, and report what cannot be found."""
+    if constraint.topology == NODE_LABEL:
+        return constraint
     topology = _find_topology(constraint, topologies, path, found)
     if topology is None:
         return constraint

@@ -15,19 +15,23 @@ from bough.core.gang.findings import Findings
 from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Form, Outline, find_parent, outline
 from bough.core.gang.topology import check_constraints
 from bough.core.gang.tree import MAX_DEPTH
+from bough.model.podgroup import is_native, qualified
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from bough.model.cluster import Topology
     from bough.model.gang import Pod
-    from bough.model.podgroup import MemberPod, PodGroup
+    from bough.model.podgroup import MemberPod, PodGroup, Templates
     from bough.model.problem import Problem
 
 #: Where a pod says which PodGroup it belongs to, and which subgroup.
 GROUP_ANNOTATION = "pod-group-name"
 SUBGROUP_LABEL = "kai.scheduler/subgroup-name"
 
+_GROUP_FIELD = ("metadata", "annotations", GROUP_ANNOTATION)
+_TEMPLATE = ("spec", "podGroupTemplateRef", "workload")
+_NATIVE_FIELD = ("spec", "schedulingGroup", "podGroupName")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?\Z", re.ASCII)
 _RFC_1123_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\Z", re.ASCII)
 _LABEL_LENGTH = 63
@@ -37,7 +41,7 @@ def check_pod_group(
     pod_group: PodGroup, topologies: Sequence[Topology] | None = None
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with a PodGroup; `None`: topologies are not known, nor checked."""
-    found = Findings(f"PodGroup/{pod_group.full_name}")
+    found = Findings(f"PodGroup/{pod_group.key}")
     shape = outline(pod_group)
     _check_names(pod_group, found)
     _check_parents(pod_group, shape, found)
@@ -73,9 +77,50 @@ def check_members(members: Sequence[MemberPod], pod_groups: Container[str]) -> t
         if member.group is not None and member.group not in pod_groups:
             found = Findings(f"Pod/{member.pod.name}")
             message = f"there is no PodGroup {member.group!r}; the pod waits for it"
-            found.warn(("metadata", "annotations", GROUP_ANNOTATION), message)
+            named = _NATIVE_FIELD if is_native(member.group) else _GROUP_FIELD
+            found.warn(named, message)
             problems.extend(found.problems)
     return tuple(problems)
+
+
+def check_templates(
+    pod_groups: Sequence[PodGroup], workloads: Sequence[Templates]
+) -> tuple[Problem, ...]:
+    """PodGroups that name a template which their Workload has not, or which says otherwise.
+
+    A Workload that was not read says nothing.
+    """
+    known = {each.full_name: each for each in workloads}
+    problems: list[Problem] = []
+    for group in pod_groups:
+        named = group.template
+        workload = None if named is None else known.get(qualified(group.namespace, named.workload))
+        if named is None or workload is None:
+            continue
+        found = Findings(f"PodGroup/{group.key}")
+        of_name = {each.name: each for each in workload.groups}
+        template = of_name.get(named.template)
+        if template is None:
+            path = (*_TEMPLATE, "podGroupTemplateName")
+            has = ", ".join(of_name) or "none"
+            message = f"Workload {workload.full_name} has no template {named.template!r}, but {has}"
+            found.error(path, message)
+        elif (differs := _differences(group, template)) != "":
+            message = f"{differs} is not that of template {named.template!r}; what is here counts"
+            found.warn(_TEMPLATE, message)
+        problems.extend(found.problems)
+    return tuple(problems)
+
+
+def _differences(group: PodGroup, template: PodGroup) -> str:
+    """The first field in which a PodGroup is not as its template."""
+    pairs = {
+        "schedulingPolicy": (group.min_member, template.min_member),
+        "schedulingConstraints": (group.constraint, template.constraint),
+        "priorityClassName": (group.priority_class, template.priority_class),
+        "disruptionMode": (group.disrupted_whole, template.disrupted_whole),
+    }
+    return next((name for name, (own, its) in pairs.items() if own != its), "")
 
 
 def _misplaced(pod: Pod, pod_group: PodGroup, shape: Outline) -> str:

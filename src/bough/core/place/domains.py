@@ -16,8 +16,8 @@ from bough.core.gang.topology import levels_named
 from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
 from bough.core.place.index import Index
-from bough.model.cluster import Node, Topology
-from bough.model.gang import TopologyConstraint
+from bough.model.cluster import Node, Topology, TopologyLevel
+from bough.model.gang import NODE_LABEL, TopologyConstraint
 
 #: The domain of a node that is outside of the topology.
 OUTSIDE = -1
@@ -139,6 +139,9 @@ class Topologies:
 
     def __init__(self, topologies: Iterable[Topology], index: Index) -> None:
         self._domains: dict[str, Domains] = {}
+        #: By name: labels of nodes that constraints have asked for by themselves.
+        self._labels: dict[str, Domains] = {}
+        self._index = index
         for topology in topologies:
             self._domains.setdefault(topology.name, Domains(topology, index))
 
@@ -147,7 +150,8 @@ class Topologies:
 
     def inside(self, topology: str) -> int:
         """The nodes that have all labels of a topology."""
-        return self._domains[topology].inside
+        found = self._domains.get(topology) or self._labels[topology]
+        return found.inside
 
     def scope(
         self, constraint: TopologyConstraint | None
@@ -178,8 +182,16 @@ class Topologies:
             if len(known) == 1:
                 return self._domains[known[0]]
             return UnknownTopology(constraint, None, known)
+        if constraint.topology == NODE_LABEL and constraint.required is not None:
+            return self._of_label(constraint.required)
         found = self._domains.get(constraint.topology)
         return UnknownTopology(constraint, constraint.topology, known) if found is None else found
+
+    def _of_label(self, label: str) -> Domains:
+        topology = Topology(f"node label {label}", (TopologyLevel(label),))
+        if topology.name not in self._labels:
+            self._labels[topology.name] = Domains(topology, self._index)
+        return self._labels[topology.name]
 
 
 def _below(wide: Level, fine: Level) -> list[list[int]]:

@@ -18,21 +18,21 @@ class Returns:
     came back since some event is the union of a few masks, however many events there were.
     """
 
-    __slots__ = ("_levels", "era")
+    __slots__ = ("_levels", "count", "era")
 
     def __init__(self) -> None:
         self._levels: list[list[int]] = [[]]
-        #: Positions of one era mean nothing in another.
+        #: How many events there were, in this era: positions of one mean nothing in another.
+        self.count = 0
         self.era = 0
-
-    def __len__(self) -> int:
-        return len(self._levels[0])
 
     def append(self, mask: int) -> None:
         """Record that something came back to these nodes."""
-        if len(self) >= MAXIMUM_RETURNS:
+        if self.count >= MAXIMUM_RETURNS:
             self._levels = [[]]
+            self.count = 0
             self.era += 1
+        self.count += 1
         for level in self._levels:
             level.append(mask)
             if len(level) % 2:
@@ -42,7 +42,7 @@ class Returns:
 
     def since(self, position: int) -> int:
         """The nodes of all events of this era from a position on."""
-        end = len(self)
+        end = self.count
         union = level = 0
         while position < end:
             while position % (2 << level) == 0 and position + (2 << level) <= end:

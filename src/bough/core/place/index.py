@@ -55,6 +55,7 @@ class Index:
         self._ending = [False]
         #: What came back since the last event of `_returns`.
         self._back = 0
+        self._forgets = not policy.remember
         log.watch(self.idle, self._restored)
         log.watch(self.later, self._restored)
 
@@ -139,7 +140,9 @@ class Index:
 
     def may_fit(self, shape: Shape, within: int, *, later: bool = False) -> int:
         """The nodes among these that are not known to be unfit for a shape."""
-        self._recall(shape)
+        returns = self._returns
+        if self._back or shape.seen != returns.count or shape.era != returns.era or self._forgets:
+            self._recall(shape)
         return (shape.later if later else shape.now) & within
 
     def unfit(self, shape: Shape, nodes: int, *, later: bool = False) -> None:
@@ -208,10 +211,7 @@ class Index:
         if self._back:
             returns.append(self._back)
             self._back = 0
-        events = len(returns)
-        if shape.seen == events and shape.era == returns.era and self.policy.remember:
-            return
-        if not self.policy.remember:
+        if self._forgets:
             shape.now = shape.later = shape.possible
         elif shape.era != returns.era:
             enough = self._magnitudes.at_least(shape.request)
@@ -222,7 +222,7 @@ class Index:
             shape.now |= back
             shape.later |= back
         shape.era = returns.era
-        shape.seen = events
+        shape.seen = returns.count
 
 
 def _in_order(nodes: Iterable[Node], order: NodeOrder) -> tuple[Node, ...]:

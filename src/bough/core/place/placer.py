@@ -5,7 +5,7 @@ This is the object that a scheduling cycle works with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -77,12 +77,16 @@ class Placer(Cluster):
         within:  the mask of the nodes to use; `None`: every one.
         waits: the pods wait even where their room is free, because the gang does.
         """
+        nodes = self._nodes(within)
+        times = (False, True) if later and self.index.anything_ends else (False,)
+        alike = self._alike(demand)
+        if alike is not None:
+            return self._place_alike(tree.root.name, alike, demand, nodes, times, waits=waits)
         part = self.compile(tree, demand, held)
         if isinstance(part, NoPlace):
             return part
-        nodes = self._nodes(within)
         gave_up = False
-        for with_ending in (False, True) if later and self.index.anything_ends else (False,):
+        for with_ending in times:
             mark = self.log.mark()
             found = self.find(part, nodes, later=with_ending)
             if not isinstance(found, NoPlace):
@@ -157,7 +161,9 @@ class Placer(Cluster):
     def find(self, part: Part, nodes: int, *, later: bool) -> list[Taken] | NoPlace:
         """Take room for a part: search greedily, then exactly where that may find more."""
         if part.open and len(part.runs) == 1:
-            return self._find_anywhere(part.runs[0], part.count, nodes, later=later)
+            run = part.runs[0]
+            spots = self._fill_anywhere(run.shape, part.count, nodes, later=later)
+            return NoPlace() if spots is None else [Taken(run, tuple(spots))]
         key = (part.signature, nodes, later)
         gave_up = self._refused[0].get(key)
         if gave_up is not None:
@@ -174,22 +180,52 @@ class Placer(Cluster):
             self.log.put_key(self._refused[0], key, gave_up)
         return NoPlace(gave_up=gave_up)
 
-    def _find_anywhere(
-        self, run: Run, count: int, nodes: int, *, later: bool
-    ) -> list[Taken] | NoPlace:
-        """The same for pods that are alike, and that nothing keeps together."""
-        key = (run.shape, count, nodes, later)
-        if key in self._refused[0]:
-            return NoPlace()
-        if count == 1 or self.index.has_room(run.shape, nodes, count):
+    def _alike(self, demand: Demand) -> Shape | None:
+        """The shape of pods that are all alike, and that nothing keeps together."""
+        node, pods = demand.node, demand.pods
+        if not pods or node.constraint is not None or node.sets:
+            return None
+        self.index.shapes.forget_some()
+        first = pods[0]
+        for pod in pods[1:]:
+            if not is_alike(first, pod):
+                return None
+        return self.index.shapes.of(first)
+
+    def _place_alike(
+        self,
+        gang: str,
+        shape: Shape,
+        demand: Demand,
+        nodes: int,
+        times: tuple[bool, ...],
+        *,
+        waits: bool,
+    ) -> Placement | NoPlace:
+        """Take places for such pods: there is nothing to search for."""
+        for later in times:
             mark = self.log.mark()
-            spots = self.chooser.fill(run.shape, nodes, count, later=later)
+            spots = self._fill_anywhere(shape, demand.count, nodes, later=later)
+            if spots is not None:
+                return self._settle(gang, _seated(shape, demand.pods, spots), mark, waits=waits)
+        return NoPlace()
+
+    def _fill_anywhere(
+        self, shape: Shape, count: int, nodes: int, *, later: bool
+    ) -> list[Spot] | None:
+        """Take room for so many pods of a shape, wherever it is."""
+        key = (shape, count, nodes, later)
+        if key in self._refused[0]:
+            return None
+        if count == 1 or self.index.has_room(shape, nodes, count):
+            mark = self.log.mark()
+            spots = self.chooser.fill(shape, nodes, count, later=later)
             if sum([spot.pods for spot in spots]) == count:
-                return [Taken(run, tuple(spots))]
+                return spots
             self.log.undo(mark)
         if self.index.policy.remember:
             self.log.put_key(self._refused[0], key, value=False)
-        return NoPlace()
+        return None
 
     def _grow(
         self, tree: GangTree, held: Held, *, later: bool, within: int | None, waits: bool
@@ -281,10 +317,19 @@ def _seats(taken: Iterable[Taken]) -> list[_Seat]:
     for each in taken:
         run = each.run
         first = seated.get(id(run), 0)
-        for spot in each.spots:
-            seats.append(_Seat(run.shape, run.pods[first : first + spot.pods], spot))
-            first += spot.pods
-        seated[id(run)] = first
+        more = _seated(run.shape, run.pods[first:], each.spots)
+        seated[id(run)] = first + sum([len(seat.pods) for seat in more])
+        seats += more
+    return seats
+
+
+def _seated(shape: Shape, pods: tuple[Pod, ...], spots: Sequence[Spot]) -> list[_Seat]:
+    """Give spots to the first of pods of one shape, in order."""
+    seats: list[_Seat] = []
+    first = 0
+    for spot in spots:
+        seats.append(_Seat(shape, pods[first : first + spot.pods], spot))
+        first += spot.pods
     return seats
 
 

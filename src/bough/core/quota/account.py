@@ -154,6 +154,15 @@ def credit(charges: Iterable[Charge], log: UndoLog | None = None) -> None:
         change_usage(account, -amount, log)
 
 
+def charge_here(charges: Iterable[Charge], sign: int = 1) -> None:
+    """Count amounts in their accounts and nowhere above, to ask about these nodes alone.
+
+    To be taken back, with the other sign, before anything else is asked.
+    """
+    for account, amount in charges:
+        account.usage += sign * amount
+
+
 def declare(account: Account, quota: Quota) -> None:
     """Replace what the node itself has; totals above follow."""
     quota_before, usage_before = account.exported_quota, account.exported_usage

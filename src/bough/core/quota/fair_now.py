@@ -26,8 +26,8 @@ class Portion(msgspec.Struct, frozen=True):
     used: int
     #: What it uses, and what waits in it asks for.
     asked: int
-    #: What it could have, of all that there is.
-    fair: Fraction
+    #: What it could have, of all that there is; `None`: nothing is divided beforehand.
+    fair: Fraction | None
 
 
 class Claimant(msgspec.Struct, frozen=True):
@@ -151,6 +151,9 @@ def _total(limits: Iterable[int | None]) -> int:
     return sum(limit or 0 for limit in limits)
 
 
-def write_part(amount: Fraction) -> int | float:
+def write_part(amount: Fraction | None) -> int | float | None:
     """An amount for people and JSON: whole, or with three places."""
-    return int(amount) if amount.denominator == 1 else round(float(amount), 3)
+    if amount is None:
+        return None
+    rounded = round(amount, 3)
+    return int(rounded) if rounded.denominator == 1 else float(rounded)

@@ -139,13 +139,13 @@ def used_part(node: Entitlements) -> Share:
 
     For people; `rank` compares the same in whole parts. Weights have counted when all was divided.
     """
-    most, resource = Fraction(0), ""
+    most, resource, undue = Fraction(0), "", False
     for each in node:
         used = Fraction(each.counted.usage)
         part = used / Fraction(each.most) if each.most else used * WITHOUT_SHARE
         if part > most:
-            most, resource = part, each.what.resource
-    return Share(resource, most * 1000, borrowing=not is_within_deserved(node))
+            most, resource, undue = part, each.what.resource, not each.most
+    return Share(resource, most * 1000, borrowing=not is_within_deserved(node), undue=undue)
 
 
 def frozen(node: Entitlements) -> Entitlements:

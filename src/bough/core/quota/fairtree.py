@@ -72,7 +72,12 @@ def queue_obstacle(name: str, queues: Mapping[str, FairQueue]) -> QueueObstacle 
     below = tuple(child.name for child in queues.values() if child.parent == name)
     if below:
         return QueueObstacle(QueueObstacleKind.INNER, name, below)
-    line = [name]
+    return ancestry_obstacle(queue, queues)
+
+
+def ancestry_obstacle(queue: FairQueue, queues: Mapping[str, FairQueue]) -> QueueObstacle | None:
+    """Why no queue at this place takes gangs: one above it is missing, or they are in a cycle."""
+    name, line = queue.name, [queue.name]
     while queue.parent is not None:
         if queue.parent not in queues:
             return QueueObstacle(QueueObstacleKind.ORPHAN, name, (queue.parent,))

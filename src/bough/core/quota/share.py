@@ -11,6 +11,7 @@ and removed, and what is undone, and has nothing of its own to be kept in step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, lcm
 from typing import NamedTuple
@@ -39,13 +40,15 @@ class Share(msgspec.Struct, frozen=True):
     weight: Fraction = Fraction(1)
     #: Whether anything at all is used beyond the node's own quota.
     borrowing: bool = False
+    #: Whether it uses anything where nothing is due to it.
+    undue: bool = False
 
     @property
     def weighted(self) -> Fraction | None:
         """The share for each unit of weight; `None` is beyond all numbers."""
         if not self.unweighted:
             return Fraction(0)
-        return self.unweighted / self.weight if self.weight else None
+        return self.unweighted / self.weight if self.weight and not self.undue else None
 
     @property
     def text(self) -> str:
@@ -55,6 +58,13 @@ class Share(msgspec.Struct, frozen=True):
             return INFINITE
         whole, rest = divmod(ceil(weighted), 1000)
         return f"{whole}.{rest:03}".rstrip("0").rstrip(".")
+
+
+def write_weight(weight: Fraction) -> str:
+    """A weight as a file has it: `3`, `0.333`."""
+    if weight.denominator == 1:
+        return str(weight.numerator)
+    return f"{Decimal(weight.numerator) / Decimal(weight.denominator):f}"
 
 
 class _Part(NamedTuple):
@@ -115,10 +125,17 @@ class Shares:
 
     def rank(self, node: TreeNode) -> ShareRank:
         """The same, to be compared with nodes of the same parent."""
-        taker = self._taker(node)
+        taker = self._takers.get(node)
+        if taker is None or taker.size != len(taker.accounts):
+            taker = self._taker(node)
         largest = 0
-        for part in taker.parts:
-            counted = _borrowed(part) * part.unit
+        for _, accounts, _, unit in taker.parts:
+            # As in `_borrowed`, which is not called: this is asked very often.
+            counted = 0
+            for account in accounts:
+                excess = account.usage - account.subtree_quota
+                if excess > 0:
+                    counted += excess * unit
             largest = max(largest, counted)
         return (taker.weightless, largest) if largest else _NONE
 
