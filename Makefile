@@ -9,7 +9,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages run test e2e bed kubernetes check format cases bench mutations soak docs pins clean
+.PHONY: help setup packages run test stores e2e bed kubernetes check format cases bench mutations soak docs pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,7 +32,10 @@ run: $(STAMP) ## start a server on the loopback with an example organisation (EX
 test: $(STAMP) packages ## run the tests; first says which Debian packages it installs, if any
 	$(BIN)/python -m tests.again -n $(WORKERS)
 
-e2e: $(STAMP) packages ## the program against a served process; all stories on PostgreSQL, too
+stores: $(STAMP) ## build real object stores for tests, once (needs Go; takes minutes)
+	@$(BIN)/python -m tests.object_stores.build
+
+e2e: $(STAMP) packages stores ## the program against a served process; all stories on PostgreSQL, too
 	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m tests.again -n $(WORKERS) \
 	    tests/store tests/api/test_guarantee_law.py tests/api/test_races_http.py
 	$(BIN)/python -m tests.again tests/e2e -n $(WORKERS)
@@ -65,7 +68,7 @@ mutations: $(STAMP) packages ## break the program in places that matter; the tes
 soak: $(STAMP) packages bed ## the long tests: many random histories, and far more examples
 	$(BIN)/python -m pytest tests/soak -n $(WORKERS)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/property -n $(WORKERS)
-	$(BIN)/python -m pytest tests/kubernetes/soak_kills.py
+	$(BIN)/python -m pytest tests/kubernetes/soak_kills.py tests/kubernetes/scheduler/soak_kills.py tests/kubernetes/kai/soak_*.py
 
 docs: $(STAMP) ## rewrite the parts of the documentation that the program prints
 	$(BIN)/python -m tests.docs --write

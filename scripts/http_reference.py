@@ -71,7 +71,10 @@ def _types() -> list[str]:
 def _answers() -> dict[tuple[str, str], str]:
     """The type of each answer by method and path."""
     return {
-        (each.method, each.path.replace(":str}", "}")): _type_name(each.answer) for each in DECLARED
+        (each.method, each.path.replace(":str}", "}").replace(":int}", "}")): _type_name(
+            each.answer
+        )
+        for each in DECLARED
     }
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Debian packages that the tests use for real: PostgreSQL, bubblewrap, slirp4netns, libfaketime.
+# Debian packages that the tests use for real: PostgreSQL, bubblewrap, slirp4netns, rsync,
+# mmdebstrap and libfaketime.
 # Where they cannot be installed this says so and goes on; the tests that need them are then
 # skipped, but not in CI.
 set -euo pipefail
@@ -9,6 +10,8 @@ ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/d
     || missing+=(postgresql)
 command -v bwrap >/dev/null || missing+=(bubblewrap)
 command -v slirp4netns >/dev/null || missing+=(slirp4netns)
+command -v rsync >/dev/null || missing+=(rsync)
+command -v mmdebstrap >/dev/null || missing+=(mmdebstrap)
 ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing+=(libfaketime)
 
 if [ ${#missing[@]} = 0 ]; then

@@ -18,7 +18,7 @@ def declared_answers() -> tuple[tuple[str, re.Pattern[str], Any], ...]:
     from bough.server.application import DECLARED
 
     return tuple(
-        (each.method, re.compile(re.sub(r"\{\w+:str\}", "[^/]+", each.path)), each.answer)
+        (each.method, re.compile(re.sub(r"\{\w+:(?:str|int)\}", "[^/]+", each.path)), each.answer)
         for each in DECLARED
     )
 

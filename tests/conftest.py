@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,15 @@ from hypothesis import HealthCheck, settings
 # What is printed is compared, wherever and by whatever the tests were started.
 os.environ["TZ"] = "UTC"
 time.tzset()
+
+# What was started in the background of a plain shell ignores these, and so would all programs
+# that tests start and interrupt.
+for _number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(
+            _number,
+            signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL,
+        )
 
 settings.register_profile("default", deadline=None, max_examples=50, print_blob=True)
 settings.register_profile(

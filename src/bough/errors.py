@@ -9,6 +9,7 @@
     ├── Conflict      timing: right in itself, but not in this state
     ├── Throttled     timing: too much at once
     ├── Unavailable   ours: try again later
+    │   ├── Busy        ours: try again in a moment
     │   └── NotLeading  ours: the scheduler of another server decides
     └── Broken        ours: an invariant of the core does not hold; always a bug
 
@@ -95,6 +96,13 @@ class Unavailable(BoughError):
 
     code = "unavailable"
     http_status = 503
+
+
+class Busy(Unavailable):
+    """Bough is busy, or a part of it is being started again; try again in a moment."""
+
+    #: After how many seconds.
+    retry_after_s = 1
 
 
 class NotLeading(Unavailable):

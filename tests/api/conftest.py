@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.api.house import House
+from tests.api.tour import Visited, visit_all
 from tests.store.databases import SqliteFiles, postgres_server
 
 
@@ -41,3 +42,13 @@ def divided(team):
     for name, quota in (("a", 30), ("b", 40), ("c", 20)):
         team.create("team", name, quota)
     return team
+
+
+@pytest.fixture(scope="module")
+def visited(sqlite_files) -> list[Visited]:
+    """The answers of a site that has something of everything."""
+    store = sqlite_files.open(sqlite_files.make())
+    with House(store) as house:
+        found = visit_all(house)
+    store.close()
+    return found

@@ -21,7 +21,14 @@ from tests.api.served import Served
 from tests.api.test_matrix import TABLE
 
 #: The stream ends only with the server, and the description does not describe itself.
-APART = {("GET", "/api/events"), ("GET", "/api/openapi.json")}
+APART = {
+    ("GET", "/api/events"),
+    ("GET", "/api/openapi.json"),
+    # Websockets.
+    ("GET", "/api/router/exec/{workflow}/client/{key}"),
+    ("GET", "/api/router/portforward/{workflow}/client/{key}"),
+    ("GET", "/api/router/rsync/{workflow}/client/{key}"),
+}
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -51,6 +58,15 @@ NAMES = {
     "token": "spare",
     "role": "everything",
     "credential": "key",
+    "app_name": "none",
+    "config_type": "pool",
+    "draft": "some-draft",
+    "group": "group-0",
+    "pod_template": "none",
+    "revision": "1",
+    "system": "kueue",
+    "task": "task-0-0",
+    "validation": "none",
 }
 
 

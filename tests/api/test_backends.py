@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from bough.control.clock import SteadyClock
 from bough.control.pools import pools
+from bough.control.scheduling.bell import Bell
 from bough.control.workflows.query import get_workflow
 from bough.control.workflows.specs import read_spec
 from bough.control.workflows.submission import submit
 from bough.errors import Invalid
 from bough.model.access import Actor
 from bough.server.backend_file import chosen_backends
-from bough.server.process import Running, put_together
+from bough.server.loop_process import RunningLoop, running_loop
+from bough.server.process import upgrade_database
 from bough.server.settings import Settings
 from bough.store import nodes as node_store
 from bough.store import tasks as task_store
@@ -34,6 +38,14 @@ def write(folder: Path, text: str) -> Settings:
     return Settings(folder / "data", backends=path)
 
 
+@contextmanager
+def looping(settings: Settings) -> Iterator[RunningLoop]:
+    """The loop of a server, in this process."""
+    upgrade_database(settings)
+    with running_loop(settings, SteadyClock(), Bell()) as running:
+        yield running
+
+
 def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
     while not condition():
@@ -41,7 +53,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def run(running: Running, pool: str) -> set[str | None]:
+def run(running: RunningLoop, pool: str) -> set[str | None]:
     """Submit to a pool; the backends whose nodes its task got."""
     text = "workflow: {name: x, resources: {default: {gpu: 1}}, tasks: [{name: a, image: i}]}"
     accepted = submit(running.site, ADMIN, pool, read_spec(text)).workflow
@@ -54,7 +66,7 @@ def run(running: Running, pool: str) -> set[str | None]:
 
 
 def test_each_pool_runs_on_the_backend_that_it_names(tmp_path: Path) -> None:
-    with put_together(write(tmp_path, TWO)) as running:
+    with looping(write(tmp_path, TWO)) as running:
         for name in ("east", "west"):
             pools.create_pool(running.site, ADMIN, f"pool-{name}", {"backend": name})
         found = {name: run(running, f"pool-{name}") for name in ("east", "west")}
@@ -68,7 +80,7 @@ def test_each_pool_runs_on_the_backend_that_it_names(tmp_path: Path) -> None:
 
 
 def test_a_backend_that_fails_fails_alone(tmp_path: Path) -> None:
-    with put_together(write(tmp_path, TWO)) as running:
+    with looping(write(tmp_path, TWO)) as running:
         for name in ("east", "west"):
             pools.create_pool(running.site, ADMIN, f"pool-{name}", {"backend": name})
         run(running, "pool-west")
@@ -82,7 +94,7 @@ def test_a_backend_that_fails_fails_alone(tmp_path: Path) -> None:
         assert _fault(running, "east") is None
 
 
-def _fault(running: Running, name: str) -> str | None:
+def _fault(running: RunningLoop, name: str) -> str | None:
     with running.site.store.read() as connection:
         return node_store.backends(connection)[name].fault
 
@@ -98,6 +110,10 @@ def _fault(running: Running, name: str) -> str | None:
         ("backends: [{name: a, kind: virtual, options: {gpus: x}}]", "Expected `int | null`"),
         ("backends: [{name: a, kind: local, options: {gpus: 1}}]", "unknown field `gpus`"),
         ("backends: [{name: '-a', kind: virtual}]", "backends[0].name"),
+        (
+            "backends: [{name: a, kind: kubernetes, options: {decider: kay}}]",
+            "backends[0].options.decider: 'kay' decides nothing; there are: bough, kai",
+        ),
         ("backends: [{kind: virtual}]", "required field `name`"),
         ("backends: [{name: a, kind: virtual}, {name: a, kind: local}]", "of the name a"),
         ("backends: [{name: a, kind: local}, {name: b, kind: local}]", "only one can be local"),
@@ -118,6 +134,6 @@ def test_nodes_of_a_virtual_backend_are_read_from_a_file_beside_it(tmp_path: Pat
         '{nvidia.com/gpu: "3", cpu: "8", memory: 1Gi, pods: "9"}}}'
     )
     text = "backends: [{name: a, kind: virtual, options: {nodes: nodes.yaml}}]"
-    with put_together(write(tmp_path, text)) as running:
+    with looping(write(tmp_path, text)) as running:
         (node,) = running.engine.backends["a"].nodes() or ()
     assert ("big", 3) == (node.name, node.gpus)

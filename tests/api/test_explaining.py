@@ -8,6 +8,9 @@ from bough.api.why import WhyAnswer
 from bough.cli.text.why import render_why
 from tests.api.house import House, spec
 
+#: The reason of a line about something that waits.
+WAITING = "FailedScheduling"
+
 
 def lines_of(house: House, name: str, what: str, query: str = "") -> list[str]:
     """The events of one kind, without their times."""
@@ -39,7 +42,7 @@ def test_a_preemption_is_told_in_query_events_and_why(divided: House):
         "level": "pool team",
     }
     assert expected == preemption
-    assert [f"[group-0] task.preempted: {phrase}"] == lines_of(divided, low, "task.preempted")
+    assert [f"[task-0-0] DisruptionTarget: {phrase}"] == lines_of(divided, low, "Disruption")
     why = divided.get(f"/api/workflow/{low}/why")
     assert [expected] == why["groups"][0]["preemptions"]
     (ended,) = [
@@ -62,7 +65,7 @@ def test_low_that_is_within_its_quota_only_on_paper_is_told_what_others_use_of_i
         f"reclaim at pool team, for {high}/group-0 of admin (HIGH in pool team--a): "
         "pool team used 40 of its quota of 40 GPUs, 30 of which others use above theirs"
     )
-    assert [f"[group-0] task.preempted: {phrase}"] == lines_of(divided, low[3], "task.preempted")
+    assert [f"[task-0-0] DisruptionTarget: {phrase}"] == lines_of(divided, low[3], "Disruption")
     (group,) = divided.get(f"/api/workflow/{low[3]}")["groups"]
     (explained,) = divided.get(f"/api/workflow/{low[3]}/why")["groups"]
     told = [*group["preemptions"], *explained["preemptions"]]
@@ -130,11 +133,11 @@ def test_why_something_waits_is_among_its_events(divided: House):
         divided.time.ms += 60_000
         divided.settle()
 
-    (line,) = lines_of(divided, name, "group.waiting")
+    (line,) = lines_of(divided, name, WAITING)
 
-    assert line.startswith("[group-0] group.waiting: quota: pool team--a is short of 30 GPUs")
-    assert [line] == lines_of(divided, name, "group.waiting", "&task_name=task-0-0")
-    assert [] == lines_of(divided, name, "group.waiting", "&task_name=other")
+    assert line.startswith("[task-0-0] FailedScheduling: quota: pool team--a is short of 30 GPUs")
+    assert [line] == lines_of(divided, name, WAITING, "&task_name=task-0-0")
+    assert [] == lines_of(divided, name, WAITING, "&task_name=other")
 
 
 def test_what_waits_alike_is_told_once_to_clients(team: House):
@@ -181,8 +184,8 @@ def test_a_limit_on_one_users_gpus_is_told_in_query_events_and_why(team: House):
     (group,) = team.get(f"/api/workflow/{second}")["groups"]
     sentence = "admin holds 1 of 1 GPU that one user may have in pool team; it asks for 1"
     assert ("owner_limit", sentence) == (group["wait_reason"], group["wait_message"])
-    assert [f"[group-0] group.waiting: owner_limit: {sentence}"] == lines_of(
-        team, second, "group.waiting"
+    assert [f"[task-0-0] FailedScheduling: owner_limit: {sentence}"] == lines_of(
+        team, second, WAITING
     )
     answer = team.get(f"/api/workflow/{second}/why?remedies=True")
     (why,) = answer["groups"]

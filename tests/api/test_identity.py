@@ -162,7 +162,7 @@ def test_a_credential_is_never_shown_again(house):
     house.send("POST", "/api/credentials/key", body)
 
     shown = house.ask("GET", "/api/credentials")
-    assert [("key", "GENERIC", ["password", "user"])] == [
+    assert [("key", "GENERIC", "password, user")] == [
         (each["cred_name"], each["cred_type"], each["keys"]) for each in shown.json()["credentials"]
     ]
     assert "hunter2" not in shown.text

@@ -17,11 +17,20 @@ LEAST = {
         GET /api/auth/login
         POST /api/auth/jwt/access_token
         GET /api/openapi.json
+        GET /api/router/version
         GET /api/server-key
         GET /api/version
+        GET /client/version
         GET /health
     """,
     KNOWN: """
+        GET /api/app
+        GET /api/app/user/{app_name}
+        GET /api/app/user/{app_name}/spec
+        POST /api/app/user/{app_name}
+        PATCH /api/app/user/{app_name}
+        POST /api/app/user/{app_name}/rename
+        DELETE /api/app/user/{app_name}
         GET /api/auth/access_token
         POST /api/auth/access_token/{token}
         DELETE /api/auth/access_token/{token}
@@ -35,6 +44,7 @@ LEAST = {
         DELETE /api/credentials/{credential}
         GET /api/events
         GET /api/node
+        GET /api/plugins/configs
         GET /api/pool
         GET /api/pool_quota
         GET /api/profile/settings
@@ -44,14 +54,24 @@ LEAST = {
         GET /api/tag
         GET /api/task
         GET /api/usage
+        GET /api/users
+        GET /api/array
         GET /api/workflow
     """,
     USER: """
+        GET /api/pool/{pool}/data
+        DELETE /api/pool/{pool}/data
+        POST /api/pool/{pool}/data/contents
+        POST /api/pool/{pool}/data/draft/{draft}
+        POST /api/pool/{pool}/data/draft/{draft}/publish
+        GET /api/pool/{pool}/data/part
+        GET /api/pool/{pool}/data/usage
         POST /api/pool/{pool}/workflow
         POST /api/pool/{pool}/workflow/{workflow}/restart
         GET /api/configs/pool/{pool}/subpool
         GET /api/configs/pool/{pool}/subpool/{subpool}
         GET /api/configs/pool/{pool}/subpool/{subpool}/history
+        GET /api/array/{workflow}
         GET /api/workflow/{workflow}
         PATCH /api/workflow/{workflow}
         POST /api/workflow/{workflow}/cancel
@@ -61,6 +81,7 @@ LEAST = {
         GET /api/workflow/{workflow}/results
         GET /api/workflow/{workflow}/results/part
         GET /api/workflow/{workflow}/spec
+        GET /api/workflow/{workflow}/task/{task}
         POST /api/workflow/{workflow}/tag
         GET /api/workflow/{workflow}/why
     """,
@@ -68,16 +89,26 @@ LEAST = {
         POST /api/configs/pool/{pool}/subpool
         PATCH /api/configs/pool/{pool}/subpool/{subpool}
         DELETE /api/configs/pool/{pool}/subpool/{subpool}
+        POST /api/workflow/{workflow}/exec/group/{group}
+        POST /api/workflow/{workflow}/exec/task/{task}
+        POST /api/workflow/{workflow}/portforward/{task}
+        POST /api/workflow/{workflow}/rsync/task/{task}
+        GET /api/router/exec/{workflow}/client/{key}
+        GET /api/router/portforward/{workflow}/client/{key}
+        GET /api/router/rsync/{workflow}/client/{key}
     """,
     ADMIN: """
         GET /api/audit
+        GET /api/kube/drift
         GET /api/auth/roles/{role}/users
         GET /api/auth/user
         POST /api/auth/user
         GET /api/auth/user/{user}
         PATCH /api/auth/user/{user}
         DELETE /api/auth/user/{user}
+        GET /api/auth/user/{user}/roles
         POST /api/auth/user/{user}/roles
+        POST /api/auth/roles/{role}/users
         DELETE /api/auth/user/{user}/roles/{role}
         GET /api/auth/user/{user}/access_token
         POST /api/auth/user/{user}/access_token/{token}
@@ -94,6 +125,7 @@ LEAST = {
         PATCH /api/configs/policy
         GET /api/configs/history
         POST /api/configs/history/rollback
+        POST /api/configs/history/{config_type}/revision/{revision}/tags
         POST /api/configs/pool
         PUT /api/configs/pool
         PUT /api/configs/pool/{pool}
@@ -101,6 +133,7 @@ LEAST = {
         DELETE /api/configs/pool/{pool}
         PUT /api/configs/pool/{pool}/rename
         GET /api/configs/role
+        PUT /api/configs/role
         PUT /api/configs/role/{role}
         DELETE /api/configs/role/{role}
         PUT /api/configs/pool/{pool}/platform/{platform}
@@ -109,10 +142,18 @@ LEAST = {
         GET /api/configs/service
         GET /api/configs/backend
         GET /api/configs/backend/{backend}
+        DELETE /api/configs/backend/{backend}
         GET /api/configs/pod_template
         PUT /api/configs/pod_template
+        GET /api/configs/pod_template/{pod_template}
+        PUT /api/configs/pod_template/{pod_template}
+        DELETE /api/configs/pod_template/{pod_template}
         GET /api/configs/group_template
         GET /api/configs/resource_validation
+        PUT /api/configs/resource_validation
+        GET /api/configs/resource_validation/{validation}
+        PUT /api/configs/resource_validation/{validation}
+        DELETE /api/configs/resource_validation/{validation}
         GET /api/configs/backend_test
         GET /api/configs/workflow
         PUT /api/configs/workflow
@@ -121,6 +162,7 @@ LEAST = {
         POST /api/node/{node}/declare_lost
         POST /api/node/{node}/drain
         POST /api/node/{node}/uncordon
+        GET /api/kube/export/{system}
         GET /api/queues
         PATCH /api/resources/{node}
         GET /api/history
@@ -128,6 +170,15 @@ LEAST = {
         GET /metrics
     """,
 }
+#: What reaches into tasks, of which people have those that they submitted.
+_REACHING = (
+    "/api/workflow/{workflow}/exec",
+    "/api/workflow/{workflow}/portforward",
+    "/api/workflow/{workflow}/rsync",
+    "/api/router/exec",
+    "/api/router/portforward",
+    "/api/router/rsync",
+)
 TABLE = {
     tuple(line.split()): least
     for least, text in LEAST.items()
@@ -240,6 +291,21 @@ def test_a_role_opens_what_the_table_says_and_nothing_else(town, pool):
     assert [] == wrong
 
 
+@pytest.mark.parametrize("pool", ["team", "team--a"])
+def test_users_reach_into_their_own_tasks_and_admins_of_the_pool_into_all(town, pool):
+    text = {"file": "workflow: {name: own, tasks: [{name: t}]}"}
+    sent = town.ask("POST", f"/api/pool/{pool}/workflow", json=text, user="member")
+    own = sent.json()["name"]
+    town.user("colleague", "osmo-team-user")
+    reaching = [route for route in TABLE if route[1].startswith(_REACHING)]
+
+    for name, (_, rank) in {**PEOPLE, "colleague": ((), USER)}.items():
+        allowed = name == "member" or rank >= MANAGER
+        for method, path in reaching:
+            status = _status(town, name, method, path, pool, workflow=own)
+            assert allowed == (status not in (401, 403)), (name, method, path, status)
+
+
 def test_a_subpool_is_reached_through_its_pool_by_the_stored_edge(town):
     text = {"file": "workflow: {name: x, tasks: [{name: t}]}"}
     for pool, expected in (("team", 200), ("team--a", 200), ("other", 403), ("team-b", 403)):
@@ -261,7 +327,8 @@ def test_a_role_goes_with_its_pool_to_another_name(town):
         each["role_name"] for each in town.get("/api/auth/user/leaver")["roles"]
     ]
     assert [] == town.get("/api/auth/user/orphan")["roles"]
-    assert ["leaver"] == town.get("/api/auth/roles/osmo-crew-admin/users")["users"]
+    (holder,) = town.get("/api/auth/roles/osmo-crew-admin/users")["users"]
+    assert "leaver" == holder["user_id"]
 
 
 def test_what_does_not_exist_is_said_only_to_those_who_are_known(town):
@@ -279,19 +346,29 @@ def test_the_metrics_can_be_given_to_a_role_that_was_written(town):
     assert 403 == town.ask("GET", "/api/queues", user="prometheus").status_code
 
 
-def _status(town, name, method, path, pool):
+def _status(town, name, method, path, pool, workflow="job-1"):
     names = {
         "pool": pool,
         "subpool": "a",
-        "workflow": "job-1",
+        "workflow": workflow,
+        "group": "none",
+        "key": "none",
         "cohort": "none",
         "node": "node-0",
         "platform": "none",
+        "draft": "none-such",
         "backend": "none",
         "user": "victim",
         "token": "other",
         "role": "none",
         "credential": "none",
+        "app_name": "none",
+        "task": "none",
+        "pod_template": "none",
+        "validation": "none",
+        "config_type": "POOL",
+        "system": "kueue",
+        "revision": "999",
     }
     # Of the wrong form, so that those who come through change nothing.
     body = BODIES.get((method, path), [])

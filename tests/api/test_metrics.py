@@ -26,6 +26,7 @@ COUNTERS = {
     "bough_gangs_started_total",
     "bough_decisions_void_total",
     "bough_cycle_failures_total",
+    "bough_scheduler_restarts_total",
 }
 _SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (-?[0-9.]+)\Z")
 

@@ -69,7 +69,7 @@ def test_a_wait_names_the_shares_that_stand_against_it(market: House):
 
     # With it, all cores; the other has as many GPUs as two thirds.
     shares = "the share of pool thin is 1, that of pool wide is 0.667"
-    assert why["message"].endswith(f"; it may take no more from pool wide: with it {shares}")
+    assert why["message"].endswith(f"; pool wide has less: with it {shares}")
     assert [("cpu", "1"), ("gpu", "0.667")] == [
         (each["resource"], each["share"]) for each in why["certificate"]["shares"]
     ]

@@ -204,11 +204,11 @@ def test_events_are_told_until_the_workflow_ends(house, pair):
     reading.join(30)
 
     assert not reading.is_alive()
-    assert texts[0].splitlines()[0].endswith(f"[{name}] workflow.submitted")
-    assert texts[0].splitlines()[-1].endswith("workflow.status: COMPLETED")
+    assert texts[0].splitlines()[0].endswith(f"[{name}] Submitted: {name}")
+    assert texts[0].splitlines()[-1].endswith(f"[{name}] Completed: COMPLETED")
     only = house.ask("GET", f"{path}?task_name=task-0-1").text.splitlines()
     assert not any("[task-0-0] " in line for line in only)
-    assert ["INITIALIZING", "RUNNING", "COMPLETED"] == [line.split()[4] for line in only]
+    assert ["Scheduled:", "Started:", "Completed:"] == [line.split()[3] for line in only]
 
 
 def test_a_failed_attempt_says_where_its_errors_are(house):
@@ -240,7 +240,7 @@ def test_many_followers_delay_no_other_request(tmp_path):
                 next(lines)
                 opened.release()
                 last = [*lines][-1]
-            if last.endswith("workflow.status: FAILED_CANCELED"):
+            if last.endswith("[job-1] Failed: FAILED_CANCELED"):
                 ended.release()
 
         # More than the threads that there are for answers.

@@ -15,6 +15,7 @@ from bough.model.access import Actor
 from bough.model.backend import BackendAbilities
 from bough.model.pool import OfferedNode
 from tests.api.house import House
+from tests.api.served import Served
 
 PATH = "/api/pool/team/workflow"
 TEMPLATE = """\
@@ -286,24 +287,30 @@ def test_what_an_osmo_server_would_refuse_is_refused_if_asked_for(team: House):
     assert "workflow.tasks[0].image: is missing (OSMO)" in answer.json()["message"]
 
 
-def test_urls_of_stores_say_where_their_data_is_kept(team: House):
+def test_urls_of_stores_need_credentials_where_stores_are_opened(team: House):
     text = (
         "workflow: {name: x, tasks: [{name: a, image: i, inputs: [{url: 's3://bucket/in'}, "
-        "{url: 'file:///data'}], outputs: [{url: 'gs://bucket/out'}], checkpoint: [{path: /c, "
-        "url: 's3://bucket/in', frequency: 1m}]}]}"
+        "{url: 'file:///data'}], outputs: [{url: 'S3://bucket/out'}]}]}"
     )
     assert [] == send(team, text)["warnings"]
 
-    able(team, BackendAbilities(reaches_stores=False))
-    answer = send(team, text)
-    warning = (
-        "The data of s3://bucket/in and 1 more URLs is kept on this server's own machine, for this "
-        "pool alone: nothing is read from that store, or written to it."
-    )
-    assert [warning] == answer["warnings"]
-    assert [warning] == team.get(f"/api/workflow/{answer['name']}")["warnings"]
-    only_files = "workflow: {name: x, tasks: [{name: a, image: i, inputs: [{url: 'file:///d'}]}]}"
-    assert [] == send(team, only_files)["warnings"]
+    able(team, BackendAbilities(opens_stores=True, store_endpoints=("https://store:9000",)))
+    for mode in ("", "validation_only=True"):
+        code, message = team.refused("POST", f"{PATH}?{mode}", {"file": text})
+        assert (400, True) == (code, "inputs[0].url: s3://bucket/in needs a credential" in message)
+    known = {"endpoint": "s3://bucket", "access_key_id": "id", "access_key": "a-SECRET"}
+    for more, expected in (
+        ({"override_url": "https://store:9001"}, "has not allowed (--store-endpoint)"),
+        ({"override_url": "https://store:9000/path"}, None),
+        ({}, None),
+    ):
+        body = {"data_credential": {**known, **more}}
+        assert 200 == team.ask("POST", "/api/credentials/key", json=body).status_code
+        if expected is None:
+            assert [] == send(team, text)["warnings"]
+            continue
+        code, message = team.refused("POST", PATH, {"file": text})
+        assert (400, True, False) == (code, expected in message, "SECRET" in message), message
 
 
 def test_what_bounds_tasks_that_ask_for_no_memory_or_disk_is_shown(team: House):
@@ -324,11 +331,30 @@ def test_what_bounds_tasks_that_ask_for_no_memory_or_disk_is_shown(team: House):
 
 
 def test_what_has_no_effect_here_is_told(team: House):
-    text = "workflow: {name: x, tasks: [{name: a, privileged: true, volumeMounts: [/data]}]}"
+    platforms = {"a": {"allowed_mounts": ["/data"], "default_mounts": ["/scratch"]}}
+    change = {"configs_dict": {"platforms": platforms, "default_platform": "a"}}
+    team.send("PATCH", "/api/configs/pool/team", change)
+    text = (
+        "workflow: {name: x, tasks: [{name: a, privileged: true, "
+        "volumeMounts: ['/data:/here', /scratch]}]}"
+    )
 
     mounts, privileged = send(team, text)["warnings"]
     assert mounts.startswith("workflow.tasks[0].volumeMounts: has no effect on this server;")
     assert "workflow.tasks[0].privileged: has no effect on this server." == privileged
+
+
+def test_a_mount_that_the_platform_does_not_allow_is_refused(team: House):
+    text = "workflow: {name: x, tasks: [{name: a, volumeMounts: ['/data:/here']}]}"
+    path = "/api/pool/team/workflow"
+
+    none = "Task a: volumeMounts: '/data' is not for pool team; it allows none."
+    assert (400, none) == team.refused("POST", path, {"file": text})
+    platforms = {"a": {"allowed_mounts": ["/d"], "default_mounts": ["/data/b"]}}
+    change = {"configs_dict": {"platforms": platforms, "default_platform": "a"}}
+    team.send("PATCH", "/api/configs/pool/team", change)
+    other = "Task a: volumeMounts: '/data' is not for platform a of pool team; it has: /d, /data/b."
+    assert (400, other) == team.refused("POST", path, {"file": text})
 
 
 def test_a_timeout_that_is_cut_is_told(team: House):
@@ -384,6 +410,8 @@ def examples() -> list[Any]:
 
 @pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
 def test_the_examples_are_accepted_and_start(team: House, example: Any):
+    able(team, BackendAbilities(keeps_pool_data=True))
+    team.pool("vision", 0)
     name = send(team, example.read_text())["name"]
     team.settle()
 
@@ -400,3 +428,26 @@ def test_the_group_of_subgroups_needs_two_replicas_and_its_router(sqlite_files):
         house.settle()
         assert ["front", "a-0", "a-1", "b-0", "b-1"] == running(house, name)
     store.close()
+
+
+def test_an_image_that_the_server_does_not_have_is_refused_at_submission(tmp_path):
+    (tmp_path / "images/debian/usr").mkdir(parents=True)
+    text = "workflow: {name: x, tasks: [{name: t, image: %s, command: [sleep, '1']}]}"
+    options = ("--backend", "local", "--image-folder", str(tmp_path / "images"))
+    with Served(tmp_path / "data", *options) as server:
+
+        def submit(image: str) -> tuple[int, str]:
+            body = {"file": text % image}
+            answer = server.ask(
+                "POST", "/api/pool/default/workflow?validation_only=True", json=body
+            )
+            return answer.status_code, answer.json().get("message", "")
+
+        assert 200 == submit("debian")[0]
+        missing = 'Task t: image: this server has no image "ubuntu"; it has: debian.'
+        assert (400, missing) == submit("ubuntu")
+        hostile = 'Task t: image: "../data" is not the name of an image.'
+        assert (400, hostile) == submit("../data")
+        body = {"file": "workflow: {name: x, tasks: [{name: t, image: debian}]}"}
+        answer = server.ask("POST", "/api/pool/default/workflow", json=body)
+        assert "command: is missing" in answer.json()["message"]

@@ -194,6 +194,63 @@ def test_not_known_yet_is_not_none(both, cloud):
     assert "RUNNING" != both.status(running)
 
 
+# One is gone
+
+
+def test_a_backend_that_is_gone_is_removed_with_its_nodes_once_nothing_needs_it(both, cloud):
+    path = "/api/configs/backend/cloud"
+    running = both.run(1, "there")
+
+    def refused() -> str:
+        status, message = both.refused("DELETE", path)
+        assert 409 == status
+        return message
+
+    assert "Backend cloud cannot be removed: it answers." in refused()
+    fail(cloud, "nodes", OSError("no route"))
+    both.settle()
+    assert "Backend cloud cannot be removed: pool there uses it." in refused()
+    both.send("PATCH", "/api/configs/pool/there", {"configs_dict": {"backend": "default"}})
+    assert (
+        "Backend cloud cannot be removed: a task is on its node node-0, of 1 in all." in refused()
+    )
+    assert "RUNNING" == both.status(running)
+    assert f"cloud/{NODE}" in nodes(both)
+
+    both.send("POST", f"/api/node/{NODE}/declare_lost?backend=cloud")
+    both.site.wake()
+    before = both.get("/api/configs/backend")["backends"]
+    both.send("DELETE", path, {"description": "sold", "tags": ["old"]})
+
+    after = both.get("/api/configs/backend")["backends"]
+    assert (["cloud", "default"], ["default"]) == (
+        [each["name"] for each in before],
+        [each["name"] for each in after],
+    )
+    assert (404, "Backend cloud not found.") == both.refused("GET", path)
+    assert (404, "Backend cloud not found.") == both.refused("DELETE", path)
+    (entry,) = both.get("/api/audit?subject=config/backend/cloud")["entries"]
+    assert {"removed": {"description": "sold", "tags": ["old"]}} == entry["after"]
+
+
+def test_nodes_of_a_backend_that_is_gone_go_with_it(both, cloud):
+    both.send("DELETE", "/api/configs/pool/there")
+    both.send("POST", f"/api/node/{NODE}/cordon?backend=cloud")
+    heal = fail(cloud, "nodes", OSError("no route"))
+    both.settle()
+    assert f"cloud/{NODE}" in nodes(both)
+
+    both.send("DELETE", "/api/configs/backend/cloud")
+
+    assert [f"default/{NODE}"] == list(nodes(both))
+    assert "RUNNING" == both.status(both.run(8, "here"))
+
+    heal()
+    both.settle()
+    # It answers again, so it is there again, as an administrator left it.
+    assert nodes(both)[f"cloud/{NODE}"]["cordoned"]
+
+
 class Choosy(VirtualBackend):
     """Does not start tasks of one name."""
 

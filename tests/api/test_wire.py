@@ -254,8 +254,8 @@ def test_streams_are_plain_lines(team):
 
     assert events.headers["content-type"].startswith("text/plain")
     lines = events.text.splitlines()
-    assert re.match(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[\S+\] workflow.submitted$", lines[0])
-    assert any("[task-0-0] task.status: RUNNING" in line for line in lines)
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00 \[\S+\] Submitted: \S+$", lines[0])
+    assert any("[task-0-0] Started: RUNNING on node-0" in line for line in lines)
     assert spec(1) == text.text
     assert (404, "Workflow none-1 not found.") == team.refused("GET", "/api/workflow/none-1/logs")
 
@@ -270,7 +270,10 @@ def test_nodes_and_what_is_used_of_them(divided):
         node["resource_type"],
     )
     assert (100, 5) == (node["allocatable_fields"]["gpu"], node["usage_fields"]["gpu"])
-    assert "1Gi" == node["usage_fields"]["memory"]
+    assert (f"{2**20}Ki", str(2**30)) == (
+        node["usage_fields"]["memory"],
+        node["usage_fields"]["storage"],
+    )
     alone = divided.get("/api/resources/node-0")["resources"][0]
     assert {"team": ["default"]} == alone["pool_platform_labels"]
     cordoned = divided.send("PATCH", "/api/resources/node-0", {"cordoned": True})

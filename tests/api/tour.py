@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from bough.api.data import SentPart, write_part
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.pool_data.pool_store import LocalPoolData
 from bough.control.nodes import node_sync
 from bough.model.result import FilePart, KeptFile, KeptFiles
 from tests.api.house import House, spec
@@ -71,7 +77,9 @@ class Tour:
         self, method: str, template: str, query: str = "", body: Any = None, **names: str
     ) -> Any:
         path = template.format(**names)
-        options = {} if body is None else {"json": body}
+        options: dict[str, Any] = {} if body is None else {"json": body}
+        if isinstance(body, bytes):
+            options = {"content": body}
         response = self._house.ask(method, path + query, **options)
         assert response.status_code in (200, 201), f"{method} {path}{query}: {response.text}"
         self.seen.append(Visited(method, template, path + query, response))
@@ -88,6 +96,8 @@ def visit_all(house: House) -> list[Visited]:
         _cohorts,
         _subpools,
         _workflows,
+        _apps,
+        _data,
         _nodes,
         _configs,
         _lost,
@@ -97,7 +107,14 @@ def visit_all(house: House) -> list[Visited]:
 
 
 def _system(tour: Tour, house: House) -> None:
-    for path in ("/api/version", "/health", "/metrics", "/api/openapi.json", "/api/auth/login"):
+    for path in (
+        "/api/version",
+        "/client/version",
+        "/health",
+        "/metrics",
+        "/api/openapi.json",
+        "/api/auth/login",
+    ):
         tour.ask("GET", path)
     tour.ask("GET", "/api/server-key", f"?challenge={'ab' * 32}")
     tour.ask("POST", "/api/auth/jwt/access_token", body={"token": house.secrets["admin"]})
@@ -116,6 +133,10 @@ def _people(tour: Tour, _house: House) -> None:
     tour.ask("POST", f"{user}/{{user}}/roles", body={"role_name": "osmo-team-user"}, user="ann")
     tour.ask("DELETE", f"{user}/{{user}}/roles/{{role}}", user="ann", role="osmo-team-user")
     tour.ask("GET", "/api/auth/roles/{role}/users", role="writer")
+    many = "/api/auth/roles/{role}/users"
+    tour.ask("POST", many, body={"user_ids": ["ann", "none"]}, role="osmo-team-user")
+    tour.ask("GET", f"{user}/{{user}}/roles", user="ann")
+    tour.ask("PUT", "/api/configs/role", body={"configs": [{"name": "writer", **ROLE}]})
     tour.ask("POST", f"{own}/{{token}}", "?description=d&roles=osmo-admin", token="mine")
     tour.ask("GET", own)
     tour.ask("GET", f"{own}/{{token}}/roles", token="mine")
@@ -131,6 +152,17 @@ def _people(tour: Tour, _house: House) -> None:
     tour.ask("POST", one, body=secret, credential="c")
     tour.ask("GET", "/api/credentials")
     tour.ask("DELETE", one, credential="c")
+
+
+def _apps(tour: Tour, _house: House) -> None:
+    one = "/api/app/user/{app_name}"
+    tour.ask("POST", one, "?description=d", body=spec(), app_name="train")
+    tour.ask("PATCH", one, body=spec(2), app_name="train")
+    tour.ask("GET", one, app_name="train")
+    tour.ask("GET", f"{one}/spec", app_name="train")
+    tour.ask("GET", "/api/app", "?all_users=True")
+    tour.ask("POST", f"{one}/rename", body="fit", app_name="train")
+    tour.ask("DELETE", one, "?all_versions=True", app_name="fit")
 
 
 def _pools(tour: Tour, house: House) -> None:
@@ -194,6 +226,8 @@ def _subpools(tour: Tour, house: House) -> None:
     tour.ask("GET", "/api/pool")
     tour.ask("GET", "/api/configs/pool/{pool}", pool="team--c")
     tour.ask("GET", "/api/queues")
+    tour.ask("GET", "/api/kube/export/{system}", "?namespace=ml", system="kueue")
+    tour.ask("GET", "/api/kube/export/{system}", system="kai")
     assert waits
 
 
@@ -218,6 +252,8 @@ def _workflows(tour: Tour, house: House) -> None:
     tour.ask("PATCH", one, body={"pool": "team--b", "priority": "LOW"}, workflow=large)
     tour.ask("POST", f"{one}/tag", "?add=x", workflow=low)
     tour.ask("GET", "/api/tag")
+    tour.ask("GET", "/api/users")
+    tour.ask("GET", f"{one}/task/{{task}}", workflow=low, task="task-0-0")
     tour.ask("POST", f"{one}/cancel", "?message=enough", workflow="held-1")
     house.settle()
     again = f"{submit}/{{workflow}}/restart"
@@ -225,11 +261,24 @@ def _workflows(tour: Tour, house: House) -> None:
     tour.ask("GET", one, "?verbose=True", workflow="held-1")
     tour.ask("GET", one, workflow="held-2")
     tour.ask("GET", "/api/workflow", "?all_pools=True&all_users=True")
+    array = tour.ask("POST", submit, "?array=0-2%251", body={"file": spec(1)}, pool="team").json()
+    house.settle()
+    tour.ask("GET", "/api/array", "?all_pools=True")
+    tour.ask("GET", "/api/array/{workflow}", workflow=array["name"])
+    tour.ask("POST", f"{one}/cancel", workflow=array["name"])
+    house.settle()
     for query in ("", "&summary=True", "&aggregate_by_workflow=True"):
         tour.ask("GET", "/api/task", f"?all_pools=True&all_users=True{query}")
     for what in ("logs", "error_logs", "events"):
         tour.ask("GET", f"{one}/{what}", "?follow=False", workflow=elastic)
     tour.ask("GET", f"{one}/spec", workflow=elastic)
+    for what in ("exec/task/{task}", "exec/group/{group}"):
+        about = {"workflow": elastic, "task": "lead", "group": "workers"}
+        tour.ask("POST", f"{one}/{what}", "?entry_command=ls", **about)
+    tour.ask("POST", f"{one}/portforward/{{task}}", "?task_ports=80", workflow=elastic, task="lead")
+    tour.ask("POST", f"{one}/rsync/task/{{task}}", workflow=elastic, task="lead")
+    tour.ask("GET", "/api/router/version")
+    tour.ask("GET", "/api/plugins/configs")
     # The backend of this site runs nothing, so it keeps nothing.
     vars(house.backend)["results"] = OneResult()
     tour.ask("GET", f"{one}/results", "?task_name=lead", workflow=elastic)
@@ -238,6 +287,24 @@ def _workflows(tour: Tour, house: House) -> None:
     house.time.pass_minutes(60)
     for query in ("", "?by=user&since=1h"):
         tour.ask("GET", "/api/usage", query)
+
+
+def _data(tour: Tour, house: House) -> None:
+    data, draft = "/api/pool/{pool}/data", "/api/pool/{pool}/data/draft/{draft}"
+    names = {"pool": "team", "draft": "draft-one"}
+    sha256 = hashlib.sha256(b"x").hexdigest()
+    with TemporaryDirectory() as folder:
+        # The backend of this site runs nothing, so it keeps nothing.
+        vars(house.backend)["pool_data"] = LocalPoolData(LocalOptions(Path(folder)))
+        files = {"files": [{"path": "a/b", "sha256": sha256, "size_bytes": 1}]}
+        tour.ask("POST", draft, body=files, **names)
+        part = write_part(SentPart(sha256, 1, 0, b"x"))
+        tour.ask("POST", f"{data}/contents", body=part, pool="team")
+        tour.ask("POST", f"{draft}/publish", body={"path": "c"}, **names)
+        tour.ask("GET", data, "?path=c", pool="team--a")
+        tour.ask("GET", f"{data}/part", "?path=c/a/b", pool="team")
+        tour.ask("GET", f"{data}/usage", pool="team")
+        tour.ask("DELETE", data, "?path=c", pool="team")
 
 
 def _nodes(tour: Tour, house: House) -> None:
@@ -258,6 +325,8 @@ def _lost(tour: Tour, house: House) -> None:
     """The last: nothing is where the site was."""
     node_sync.write_fault(house.site, house.backend.name, "It does not answer.")
     tour.ask("POST", "/api/node/{node}/declare_lost", node="node-0")
+    node_sync.write_fault(house.site, "gone", "It does not answer.")
+    tour.ask("DELETE", "/api/configs/backend/{backend}", backend="gone")
 
 
 def _configs(tour: Tour, house: House) -> None:
@@ -266,6 +335,19 @@ def _configs(tour: Tour, house: House) -> None:
     tour.ask("GET", "/api/configs/backend_test")
     template = {"spec": {"tolerations": [{"key": "gpu"}]}}
     tour.ask("PUT", "/api/configs/pod_template", body={"configs": {"gpu": template}})
+    one = "/api/configs/pod_template/{pod_template}"
+    tour.ask("PUT", one, body={"configs": template}, pod_template="rack")
+    tour.ask("GET", one, pod_template="rack")
+    tour.ask("DELETE", one, pod_template="rack")
+    rule = {"operator": "GE", "left_operand": "{{USER_CPU}}", "right_operand": "0"}
+    every = "/api/configs/resource_validation"
+    tour.ask("PUT", every, body={"configs_dict": {"least": [rule]}})
+    tour.ask("GET", every)
+    tour.ask("PUT", f"{every}/{{validation}}", body={"configs": [rule]}, validation="more")
+    tour.ask("GET", f"{every}/{{validation}}", validation="more")
+    tour.ask("DELETE", f"{every}/{{validation}}", validation="more")
+    tags = "/api/configs/history/{config_type}/revision/{revision}/tags"
+    tour.ask("POST", tags, body={"set_tags": ["good"]}, config_type="POOL", revision="1")
     tour.ask("GET", "/api/configs/backend/{backend}", backend="default")
     tour.ask("GET", "/api/configs/service")
     for kind, field in (("workflow", "max_num_tasks"), ("policy", "priority_boost")):
@@ -280,6 +362,7 @@ def _configs(tour: Tour, house: House) -> None:
     tour.ask("GET", "/api/configs/diff", diff)
     tour.ask("POST", "/api/configs/history/rollback", body={"config_type": "POOL", "revision": 5})
     tour.ask("GET", "/api/audit")
+    tour.ask("GET", "/api/kube/drift")
     tour.ask("GET", "/api/history", "?until=1d")
     tour.ask("POST", "/api/history/drop", body={"workflows": []})
     house.engine.stopping.set()

@@ -33,7 +33,7 @@ from tests.crash.crashes import Scene, say, scene
 from tests.crash.laws import FOLLOWED_OR_LOST
 from tests.crash.postgres import Postgres
 from tests.crash.record import read_record
-from tests.crash.server import until
+from tests.crash.server import parent_of, until
 from tests.local.bench import Bench
 from tests.store.databases import SCRIPT
 
@@ -98,19 +98,15 @@ class Disk:
 def lose_power(find: Callable[[], Iterable[int]], disks: Iterable[Disk]) -> None:
     """Kill all processes at once; the disks stay as they were at that moment."""
     stopped: set[int] = set()
-    late = True
-    while late:
-        while found := set(find()) - stopped:
-            stopped |= found
-            _signal(found, signal.SIGSTOP)
-            # What waits for the disk is stopped when that is done.
-            while not all(map(_is_stopped, stopped)):
-                time.sleep(0.001)
-        for disk in disks:
-            disk.copy()
-        # What was just being started may not have been seen: it has gone on meanwhile.
-        late = bool(set(find()) - stopped)
-    _signal(stopped, signal.SIGKILL)
+    while found := set(find()) - stopped:
+        stopped |= found
+        _signal(found, signal.SIGSTOP)
+        # What waits for the disk is stopped when that is done.
+        while not all(map(_is_stopped, stopped)):
+            time.sleep(0.001)
+    for disk in disks:
+        disk.copy()
+    _signal(_children_first(stopped), signal.SIGKILL)
 
 
 def lose_often(
@@ -132,6 +128,7 @@ def lose_often(
             until(lambda: not any(everything()), "all processes have ended")
             for disk in disks:
                 disk.replace()
+            _assert_begun(now)
             if postgres is not None:
                 postgres.resume(rebooted=True)
             for attempt, (_, task) in read_record(now.server.database).attempts.items():
@@ -139,6 +136,15 @@ def lose_often(
                     yield attempt
             now.server.start()
         now.server.await_ready()
+
+
+def _assert_begun(now: Scene) -> None:
+    """What has run is known as begun on the disk, so that it never runs again."""
+    folders = Folders(now.server.data / "local")
+    for run in list(now.witness.runs):
+        state = read_state(folders.of(folder_name(run.attempt)).state)
+        known = state is not None and state.begun is not None
+        assert known, f"{run} ran, and the disk does not know it [seed {now.seed}]"
 
 
 def serve(folder: Path, seed: int, losses: int, *, on_postgres: bool) -> None:
@@ -283,6 +289,21 @@ def _is_stopped(pid: int) -> bool:
                 if state not in b"TtZX":
                     return False
     return True
+
+
+def _children_first(pids: Iterable[int]) -> list[int]:
+    """So that none goes on for a moment, and starts a task after the power has failed.
+
+    The kernel continues a stopped process group when the last parent outside of it dies, if that is
+    of the same session: as a supervisor when its fork server is killed.
+    """
+    parents = {pid: parent_of(pid) for pid in pids}
+
+    def depth(pid: int) -> int:
+        above = parents.get(pid)
+        return 0 if above is None else 1 + depth(above)
+
+    return sorted(parents, key=depth, reverse=True)
 
 
 def _signal(pids: Iterable[int], number: signal.Signals) -> None:

@@ -119,13 +119,19 @@ class Server:
             f"{path}/{each}" for path, below in folders if Path(path).name == name for each in below
         ]
 
+    @property
+    def loop(self) -> int:
+        """The process of the scheduler's loop: a child of the server; 0: there is none."""
+        return loop_of(self.pid)
+
     def fork_servers(self) -> list[int]:
-        """The processes that fork supervisors: children of the server."""
-        return [pid for pid in children(self.pid) if self._is_of(pid) and not _holds_socket(pid)]
+        """The processes that fork supervisors: children of the loop."""
+        loop = self.loop
+        return [pid for pid in children(loop) if self._is_of(pid)] if loop else []
 
     def supervisors(self) -> list[int]:
         """The processes that keep tasks: children of a fork server, or orphans."""
-        others = {self.pid, *self.fork_servers()}
+        others = {self.pid, self.loop, *self.fork_servers()}
         found = (pid for pid in self.processes() if pid not in others and self._is_of(pid))
         return [pid for pid in found if not _holds_socket(pid)]
 
@@ -173,6 +179,16 @@ def _holds_socket(pid: int) -> bool:
     return b"socket_holder.py" in _read(f"/proc/{pid}/cmdline")
 
 
+def loop_of(server: int) -> int:
+    """The process of the loop of a server; 0: there is none."""
+    return next((pid for pid in children(server) if _is_loop(pid)), 0)
+
+
+def _is_loop(pid: int) -> bool:
+    """Whether it is the process of a scheduler's loop, and has not ended."""
+    return b"bough.server.loop_process" in _read(f"/proc/{pid}/cmdline")
+
+
 def free_port() -> int:
     """A free port."""
     while True:
@@ -212,18 +228,19 @@ def is_alive(pid: int) -> bool:
 
 def children(pid: int) -> list[int]:
     """The processes that a process has started, and that it has not yet waited for."""
-    return [each for each in _all_processes() if _parent(each) == pid]
+    return [each for each in _all_processes() if parent_of(each) == pid]
 
 
 def _ancestors(pid: int) -> list[int]:
     found: list[int] = []
     while pid > 1:
-        pid = _parent(pid)
+        pid = parent_of(pid)
         found.append(pid)
     return found
 
 
-def _parent(pid: int) -> int:
+def parent_of(pid: int) -> int:
+    """The process that has started it; 0: it is gone."""
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     return int(fields[1]) if fields else 0
 

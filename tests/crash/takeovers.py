@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from random import Random
@@ -57,7 +57,7 @@ class Pair:
                 sa.select(LEADERSHIP.c.number, LEADERSHIP.c.holder)
             ).one()
         pid = int(holder.rpartition("/")[2] or 0)
-        found = (each for each in self._servers if each.running and each.pid == pid)
+        found = (each for each in self._servers if each.running and each.loop == pid)
         return Lead(number, next(found, None))
 
     def take_over(self) -> None:
@@ -73,19 +73,17 @@ class Pair:
     def blink(self) -> None:
         """Freeze a server for a moment that may be too short for anything to follow."""
         server = self.scene.random.choice(self._servers)
-        os.kill(server.pid, signal.SIGSTOP)
-        time.sleep(self.scene.random.uniform(0.0, 3.0))
-        os.kill(server.pid, signal.SIGCONT)
+        with frozen(server.pid, server.loop):
+            time.sleep(self.scene.random.uniform(0.0, 3.0))
 
     def _freeze(self, before: Lead, server: Server) -> None:
-        os.kill(server.pid, signal.SIGSTOP)
-        since = time.monotonic()
-        try:
+        # Its machine stands still; or only what decides does, which the server then replaces.
+        whole = self.scene.random.random() < 0.5
+        with frozen(*([server.pid] if whole else []), server.loop):
+            since = time.monotonic()
             self._await_other(before)
             self.frozen_s.append(time.monotonic() - since)
             time.sleep(self.scene.random.uniform(0.0, 3.0))
-        finally:
-            os.kill(server.pid, signal.SIGCONT)
 
     def _kill(self, before: Lead, server: Server) -> None:
         server.kill()
@@ -107,6 +105,19 @@ class Pair:
             f"{len(self.killed_s)} of a killed one, after {min(self.killed_s, default=0):.1f} to "
             f"{max(self.killed_s, default=0):.1f} s"
         )
+
+
+@contextmanager
+def frozen(*pids: int) -> Iterator[None]:
+    """Let processes stand still; what was killed meanwhile stays so."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def _answers(server: Server) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.bench import page as bench_page
 from tests.docs import reference, states
 from tests.docs.blocks import EXCERPT, Fence, PageError, find_examples, find_fences
 from tests.docs.commands import ROOT, CommandError, Ran, run
@@ -29,6 +30,7 @@ def rewrite(text: str, run_command: Run = run, root: Path = ROOT) -> str:
     """The page with all that it shows put right."""
     lines = _filled(text.split("\n"), reference.OPENING, reference.CLOSING, reference.headings)
     lines = _filled(lines, states.OPENING, states.CLOSING, states.sections)
+    lines = _filled(lines, bench_page.OPENING, bench_page.CLOSING, bench_page.lines)
     # From the end, so that what is still to be done keeps its place.
     for fence in reversed(find_fences(lines)):
         above = lines[fence.opening - 1] if fence.opening else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -73,6 +74,25 @@ def test_cohorts_are_declared_moved_and_deleted(site: Served):
     site.done("cohort", "delete", "company")
 
 
+@pytest.mark.parametrize("system", ["kueue", "kai"])
+def test_the_tree_is_printed_as_objects_that_other_commands_read(
+    site: Served, tmp_path: Path, system: str
+):
+    text, listed = tmp_path / "tree.yaml", tmp_path / "tree.json"
+    text.write_text(site.done("kube", "export", system))
+    listed.write_text(site.done("kube", "export", system, "-t", "json"))
+
+    found = json.loads(listed.read_text())
+    comments = [each for each in text.read_text().splitlines() if each.startswith("#")]
+    assert [f"# warning: {each}" for each in found["warnings"]] == comments
+    command = ("quota", "show") if system == "kueue" else ("plan",)
+    told = site.done(*command, str(text))
+    assert told == site.done(*command, str(listed))
+    if system == "kueue":
+        assert comments
+        assert "osmo-pool-ns-team---shared" in told
+
+
 def test_workflows_are_looked_at(site: Served):
     name = site.json("workflow", "list", "--status", "running")["workflows"][0]["name"]
     assert name in site.done("workflow", "list", "--all-users", "--pool", "team--a")
@@ -81,7 +101,7 @@ def test_workflows_are_looked_at(site: Served):
     assert (
         f"Workflow {name} has logs:\nNothing is kept of what main wrote on backend default.\n"
     ) == site.done("workflow", "logs", name)
-    assert "workflow.submitted" in site.done("workflow", "events", name, "--no-follow")
+    assert f"[{name}] Submitted: {name}" in site.done("workflow", "events", name, "--no-follow")
     assert site.done("workflow", "spec", name).startswith("workflow:")
     site.done("workflow", "tag", "-w", name, "-a", "tagged")
     assert 1 == len(site.json("workflow", "list", "--tags", "tagged")["workflows"])

@@ -178,7 +178,7 @@ def test_a_tmp_of_its_own_is_left_behind_by_no_task(local: Local):
 
 def test_links_in_results_lead_nowhere(local: Local):
     token, data = local.folder / "data" / "admin-token", local.folder / "data"
-    url = "s3://hostile/links"
+    url = "bough://p/hostile/links"
     first = task(
         "first",
         f"cd {{{{output}}}}; ln -s {token} token; ln -s {data} data; ln -s / root; "
@@ -201,7 +201,7 @@ def test_links_in_results_are_not_written_through(local: Local):
     outside = local.folder / "outside"
     outside.mkdir()
     (outside / "kept").write_text("as it was")
-    url = "s3://hostile/through"
+    url = "bough://p/hostile/through"
     links = f"cd {{{{output}}}}; ln -s {outside} place; ln -s {outside}/kept kept"
     files = (
         "cd {{output}}; mkdir place; "

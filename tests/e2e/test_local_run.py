@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
 import subprocess
+import termios
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.local import Local, serving_locally
+from tests.e2e.local import Hosting, Local, hosting, serving_locally
 from tests.e2e.served import PATIENCE_S, PROGRAM
 
 
@@ -93,3 +96,85 @@ def test_interrupted_it_goes_on_or_is_cancelled(local: Local):
         assert 130 == process.returncode
         (name, *_) = [each.name for each in local.client.workflows.list().workflows]
         local.until(lambda name=name, status=status: status == local.status(name))
+
+
+def test_an_array_runs_for_each_index_and_what_comes_after_it_waits(local: Local):
+    script = 'echo "element {{array}} of $BOUGH_ARRAY_INDEX"; test {{array}} != 3'
+    sweep = start(local, "--name", "sweep", "--array", "1-4%2", "--", "sh", "-c", script)
+    _, errors = sweep.communicate(timeout=PATIENCE_S)
+    assert (1, True) == (sweep.returncode, "1 FAILED" in errors), errors
+    (name,) = {line.partition(":")[0] for line in errors.splitlines()}
+    found = local.client.workflows.array(name)
+    assert ({"COMPLETED": 3, "FAILED": 1}, "FAILED") == (found.statuses, found.status)
+    lines = list(local.client.workflows.logs(f"{name}-4"))
+    assert ["element 4 of 4"] == [line.split("] ", 1)[1].strip() for line in lines]
+    assert 0 == run(local, "--after", name, "true").returncode
+    failed = run(local, "--afterok", name, "true")
+    assert (125, True) == (failed.returncode, "It starts only after" in failed.stderr), failed
+
+
+def test_a_command_that_fails_is_tried_again(local: Local):
+    script = "echo try $BOUGH_RETRY_ID; test $BOUGH_RETRY_ID = 2"
+    done = run(local, "--retries", "2", "--", "sh", "-c", script)
+    assert (0, ["try 0", "try 1", "try 2"]) == (done.returncode, done.stdout.splitlines()), done
+
+
+def test_a_log_is_followed_to_the_exit_code_through_a_restart_of_the_server(tmp_path: Path):
+    with hosting(tmp_path, 1) as host:
+        local = host.start()
+        local.pool("p", 1)
+        follow_through_a_restart(host, local)
+
+
+def follow_through_a_restart(host: Hosting, local: Local) -> None:
+    script = "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.5; done; exit 5"
+    name = run(local, "--detach", "-t", "json", "--", "sh", "-c", script).stdout
+    name = json.loads(name)["name"]
+    following = subprocess.Popen(
+        [PROGRAM, "workflow", "logs", name],
+        env=local.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert following.stdout is not None
+    read = [following.stdout.readline() for _ in range(3)]
+    host.stop()
+    host.start()
+    output, errors = following.communicate(timeout=PATIENCE_S)
+    lines = [*read[1:], *output.splitlines()]
+    assert [f"line {number}" for number in range(1, 9)] == [
+        line.split("] ", 1)[1].strip() for line in lines
+    ], errors
+    assert 5 == following.returncode
+
+
+@pytest.mark.parametrize("how", ["key", "signal"])
+def test_the_live_view_shows_holders_and_leaves_the_terminal_as_it_was(local: Local, how: str):
+    holder = local.run("p", 2, "HIGH")
+    waiting = local.submit("p", 1, "NORMAL")
+    local.left_waiting(waiting)
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen(
+        [PROGRAM, "top", "--interval", "0.2"],
+        env={**local.environment, "TERM": "xterm", "COLUMNS": "80"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    shown = b""
+    while b"\x1b[J" not in shown:
+        shown += os.read(ours, 1 << 16)
+    assert shown.startswith(b"\x1b[?1049h")
+    assert (True, True) == (holder.encode() in shown, waiting.encode() in shown), shown
+    if how == "key":
+        os.write(ours, b"q")
+    else:
+        process.terminate()
+    while b"\x1b[?1049l" not in shown:
+        shown += os.read(ours, 1 << 16)
+    assert 0 == process.wait(PATIENCE_S)
+    assert before == termios.tcgetattr(theirs)
+    os.close(ours)
+    os.close(theirs)

@@ -57,7 +57,7 @@ def test_a_gang_with_a_task_that_cannot_start_has_no_process(local: Local):
 
 
 def test_a_preempted_job_goes_on_from_its_checkpoint(local: Local):
-    url = "s3://bucket/counter"
+    url = "bough://p/counter"
     low = local.run(
         "p",
         8,

@@ -54,7 +54,7 @@ default-values:
   n_nodes: 2
   reschedule_code: 3
   checkpoint_cadence: 1m
-  upload_location: s3://my_bucket/path
+  upload_location: bough://p/path
 """
 DEAF = """\
 trap '' TERM
@@ -80,9 +80,9 @@ def local(host: Local) -> Iterator[Local]:
 
 
 def test_every_example_runs_to_its_end(large: Local):
-    large.pool("p", 100)
+    large.pool("vision", 100)
     names = {
-        path.stem: large.json("workflow", "submit", "--pool", "p", str(path))["name"]
+        path.stem: large.json("workflow", "submit", "--pool", "vision", str(path))["name"]
         for path in EXAMPLES
     }
     large.over(*names.values())
@@ -172,18 +172,3 @@ def test_whether_others_than_the_lead_count_is_said_by_the_group(
     local.over(name)
     assert status == local.status(name), local.shown(name)
     assert [Attempt(0, "FAILED", 5)] == local.tasks(name)["other"]
-
-
-def test_pools_do_not_overwrite_or_read_the_data_of_each_other(local: Local):
-    local.pool("q", 0)
-    url = "s3://bucket/result"
-    for pool in ("p", "q"):
-        write = task(
-            "write", script=f"echo of {pool} > {{{{output}}}}/file", outputs=[{"url": url}]
-        )
-        local.over(local.send(pool, "LOW", {"name": "write", "tasks": [write]}))
-    for pool in ("p", "q"):
-        read = task("read", script="cat {{input:0}}/file", inputs=[{"url": url}])
-        name = local.send(pool, "LOW", {"name": "read", "tasks": [read]})
-        local.over(name)
-        assert any(line.endswith(f"of {pool}") for line in local.log(name)), local.log(name)

@@ -220,12 +220,17 @@ def assert_goes_on(local: Local, name: str) -> None:
 def assert_people(local: Local, site: Site) -> None:
     """An old token allows what it allowed before, and tasks get an old credential."""
     alice = Local(local.address, site.token, local.folder, GPUS)
-    read = task("main", 'cat {{input:0}}/file; echo "it says $WORD"')
-    read["inputs"] = [{"url": "s3://team/run"}]
+    read = task("main", 'echo "it says $WORD"')
     read["credentials"] = {"key": {"WORD": "word"}}
     workflow = {"name": "again", "resources": resources(1), "tasks": [read]}
     name = alice.send(POOL, "NORMAL", workflow)
     local.over(name)
-    assert ["[main] made", f"[main] it says {SECRET}"] == local.log(name), local.shown(name)
+    assert [f"[main] it says {SECRET}"] == local.log(name), local.shown(name)
+    # URLs stood for folders then, and now for the stores that they name.
+    read["inputs"] = [{"url": "s3://team/run"}]
+    ended = alice.osmo("workflow", "submit", "--pool", POOL, alice.write(workflow))
+    assert "s3://team/run needs a credential" in ended.errors
+    kept = list((local.folder / "data" / "local").glob("**/s3/team/run/file"))
+    assert ["made\n"] == [each.read_text() for each in kept]
     assert "7s" == local.json("config", "show", "WORKFLOW")["termination_grace"]
     assert 0 != alice.osmo("pool", "create", "other", "--quota", "1").code

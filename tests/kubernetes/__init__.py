@@ -1,6 +1,8 @@
 """Tests on a real apiserver with nodes that are made up.
 
 bed          builds and starts etcd, kube-apiserver and kwok
+scheduler    tests of `bough kube schedule`
+kai          tests of servers that let KAI decide: queues that follow, random histories
 client       tests of the bed itself, of `bough.kube`, and of the rights in deploy/
 rights       a service account with exactly these rights
 waiting      patience with a cluster

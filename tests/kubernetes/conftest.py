@@ -20,10 +20,10 @@ def postgres():
         yield server
 
 
-def make_bed(*sizes: int) -> Iterator[Bed]:
+def make_bed(*sizes: int, native_groups: bool = True) -> Iterator[Bed]:
     """A bed with nodes of so many GPUs; without Go that is said loudly, and fails in CI."""
     try:
-        with Bed() as bed:
+        with Bed(native_groups=native_groups) as bed:
             add_nodes(bed, *sizes)
             yield bed
     except NoGo as missing:

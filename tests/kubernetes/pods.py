@@ -21,7 +21,8 @@ def pod(phase: str = "Running", **status: object) -> KubePod:
     if state is not None:
         status["containerStatuses"] = [{"name": "task", "state": state}]
     labels = {"bough.site": SITE, "osmo.task_uuid": UUID, "osmo.retry_id": "2"}
-    metadata = {"name": "a", "namespace": "bough", "uid": "u", "labels": labels}
+    name = f"train-{UUID}-2"
+    metadata = {"name": name, "namespace": "bough", "uid": "u", "labels": labels}
     metadata |= {"resourceVersion": version}
     if deleted:
         metadata |= {"deletionTimestamp": "2026-01-31T23:59:59Z"}

@@ -122,7 +122,8 @@ class ClusterHosting(Hosting):
         )
         # It runs with the rights of deploy/rights.yaml, and no others.
         with contextlib.closing(KubeClient(find_access(str(bed.kubeconfig)))) as admin:
-            kubeconfig = kubeconfig_of_bough(bed, admin, kube_namespace)
+            kai = "kai" in options.get("more", ())
+            kubeconfig = kubeconfig_of_bough(bed, admin, kube_namespace, kai=kai)
         more = ("--backend", "kubernetes", "--kubeconfig", str(kubeconfig))
         more += ("--kube-namespace", kube_namespace, *options.pop("more", ()))
         super().__init__(folder, None, *more, **options)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from bough.kube.objects import NODES, PODS, SECRETS, SERVICES
 from tests.e2e.local import Attempt, gang, resources
 from tests.kubernetes.bed.audit import read_audit
 from tests.kubernetes.bed.objects import pod
-from tests.kubernetes.served import Clustered, attempt_of
+from tests.kubernetes.served import Clustered, add_nodes, attempt_of
 
 
 def job(name: str = "job", gpus: int = 1, **said: str) -> dict[str, Any]:
@@ -84,6 +84,25 @@ def test_what_others_delete_is_lost_and_comes_again(server: Clustered):
     server.settle(RUNNING=[name])
 
     assert Attempt(0, "FAILED_BACKEND_ERROR", 3001) == server.attempts(name)[0]
+
+
+def test_what_ran_on_a_node_that_is_gone_comes_again_elsewhere(server: Clustered):
+    name = server.send("team", "NORMAL", job())
+    server.settle(RUNNING=[name])
+    (first,) = server.pods()
+    gone = first["spec"]["nodeName"]
+    try:
+        server.admin.delete(NODES, gone)
+        server.until(lambda: 2 == len(server.attempts(name)), lambda: server.shown(name))
+        server.settle(RUNNING=[name])
+        assert Attempt(0, "FAILED_EVICTED", 3004) == server.attempts(name)[0]
+        nodes = {
+            each["metadata"]["labels"]["osmo.retry_id"]: each["spec"]["nodeName"]
+            for each in server.pods()
+        }
+        assert gone != nodes["1"]
+    finally:
+        add_nodes(server.bed, 8, start=int(gone.rpartition("-")[2]))
 
 
 def test_a_cancelled_workflow_leaves_neither_pods_nor_services(server: Clustered):
@@ -193,20 +212,25 @@ def test_pods_of_the_site_that_no_attempt_holds_are_ended_and_others_are_not(ser
     server.settle(RUNNING=[name])
     (running,) = server.pods()
     labels = running["metadata"]["labels"]
-    for stray, site in (("stray", labels["bough.site"]), ("stranger", "another-site")):
+    own, task = labels["bough.site"], labels["osmo.task_uuid"]
+    for stray, site, uuid in (
+        ("stray", own, "x" * 32),
+        # As if it were the pod of what runs.
+        ("imposter", own, task),
+        (f"other-{'y' * 32}-none", own, "y" * 32),
+        ("stranger", "another-site", task),
+    ):
         body = pod(stray, "node-0")
-        body["metadata"]["labels"] = {
-            **labels,
-            "bough.site": site,
-            "osmo.task_uuid": f"{stray:x<32}",
-        }
+        body["metadata"]["labels"] = {**labels, "bough.site": site, "osmo.task_uuid": uuid}
+        if stray.endswith("none"):
+            body["metadata"]["labels"]["osmo.retry_id"] = "none"
         server.bed.ask("POST", f"/api/v1/namespaces/{server.namespace}/pods", body)
 
     def names() -> set[str]:
         return {each["metadata"]["name"] for each in server.pods()}
 
-    server.until(lambda: "stray" not in names(), names)
-    assert {"stranger", running["metadata"]["name"]} == names()
+    server.until(lambda: names() == {"stranger", running["metadata"]["name"]}, names)
+    assert [Attempt(0, "RUNNING", None)] == server.attempts(name)
     server.admin.delete(PODS, "stranger", server.namespace, grace_s=0)
 
 

@@ -6,6 +6,7 @@ folders, would run is read from the apiserver and run here, by a real shell.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from bough.errors import Invalid
+from bough.kube.objects import PODS
 from tests.e2e.local import resources
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.conftest import fresh_namespace
@@ -141,6 +143,39 @@ def test_the_pod_of_what_failed_stays_until_its_folder_is_dropped(
     assert [first] == [each["metadata"]["name"] for each in keeping.pods()]
     drop(keeping, tmp_path / "claim")
     keeping.over(name)
+
+
+def test_what_went_while_no_server_ran_is_dropped_by_the_next(eight_bed: Bed, tmp_path: Path):
+    claim = tmp_path / "claim"
+    more = ("--kube-volume", "shared", "--kube-volume-image", "tools")
+    with clustered(tmp_path, eight_bed, fresh_namespace(), more=more) as host:
+        server = host.start()
+        server.pool("team", 64)
+        server.done("config", "set", "WORKFLOW", "max_lost_retries=0")
+        lost = server.send("team", "NORMAL", two())
+        first, mounts = begin(server, claim, "prepare")
+        cancelled = server.send("team", "NORMAL", {**two(), "tasks": [PREPARE | {"name": "alone"}]})
+        second, others = begin(server, claim, "alone")
+        for each in (mounts, others):
+            (each["/osmo/data/output"] / "model").write_text("half")
+        # It takes its time to end, and goes when no server is there to see it.
+        server.annotate(second, {"bed.bough/stop-after": "8s"})
+        server.done("workflow", "cancel", cancelled)
+        server.until(lambda: any("deletionTimestamp" in each["metadata"] for each in server.pods()))
+        host.stop(signal.SIGKILL)
+        server.admin.delete(PODS, first, server.namespace, grace_s=1)
+        server.until(lambda: not server.pods(), server.pods)
+
+        server = host.start()
+        wanted = {str(each["/osmo/data/output"].relative_to(claim)) for each in (mounts, others)}
+        dropped: set[str] = set()
+        while dropped < wanted:
+            dropped |= set(drop(server, claim))
+        server.over(lost, cancelled)
+
+        assert wanted == dropped
+        assert ["FAILED_BACKEND_ERROR", "FAILED_CANCELED"] == server.statuses(lost, cancelled)
+        assert [] == [each for each in claim.rglob("*") if each.is_file()]
 
 
 @pytest.mark.parametrize(

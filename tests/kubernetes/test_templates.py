@@ -90,18 +90,23 @@ def test_a_template_chooses_nodes_by_their_labels(server: Clustered):
 def test_variables_in_templates_are_those_of_the_task(server: Clustered):
     container = {
         "name": "{{USER_CONTAINER_NAME}}",
-        "env": [{"name": "ABOUT", "value": "{{WF_ID}} {{WF_TASK_NAME}} {{WF_POOL}} {{USER_GPU}}"}],
+        "env": [
+            {"name": "ABOUT", "value": "{{WF_ID}} {{WF_TASK_NAME}} {{WF_POOL}} {{USER_GPU}}"},
+            {"name": "DISK", "value": "{{USER_STORAGE_VAL}} {{USER_STORAGE_UNIT}}"},
+        ],
         "resources": {"limits": {"cpu": "{% if USER_CPU > 2 %}2{% else %}{{USER_CPU}}{% endif %}"}},
     }
     control = {"name": "osmo-ctrl", "resources": {"limits": {"cpu": "{{USER_CPU}}"}}}
     put(server, user={"containers": [control, container]})
-    use(server, common_pod_template=["user"], common_default_variables={"USER_CPU": 3})
+    variables = {"USER_CPU": 3, "USER_STORAGE": "5Gi"}
+    use(server, common_pod_template=["user"], common_default_variables=variables)
     name = server.send("team", "NORMAL", job(gpus=2))
     server.settle(RUNNING=[name])
 
     (pod,) = server.pods()
     (only,) = pod["spec"]["containers"]
     assert {"name": "ABOUT", "value": f"{name} main team 2"} in only["env"]
+    assert {"name": "DISK", "value": "5 Gi"} in only["env"]
     assert "2" == only["resources"]["limits"]["cpu"]
 
 

@@ -16,8 +16,8 @@ from bough.backends.local.backend import LocalBackend
 from bough.backends.local.data.locations import results_folder
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.order_lease import OrderLease
-from bough.backends.local.supervisor.fork_server import take
 from bough.backends.local.supervisor.instructions import Setup, SupervisorRequest
+from bough.backends.local.supervisor.supervisor_process import take
 from bough.errors import Invalid, NotLeading, Unavailable
 from bough.model.backend import Backend, Leadership, Observation, Sight, Start, Stop
 from tests.local.bench import Bench, now_ms, processes_of, until

@@ -145,10 +145,10 @@ class Site:
         if "line" in step:
             copy = Memo().refresh(self.simulation.snapshot, self.simulation.policy)
             waiting = sorted(
-                standing
+                claim.standing
                 for line in copy.lines.values()
                 for kind in line.kinds()
-                for standing, _ in kind
+                for claim in kind
             )
             assert step.texts("line") == tuple(standing.name for standing in waiting)
 

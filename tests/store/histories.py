@@ -11,7 +11,7 @@ from bough.control.nodes import node_cordon, node_list
 from bough.control.scheduling.loop import Scheduler
 from bough.control.workflows import query
 from bough.control.workflows.submission import restart, submit
-from bough.errors import BoughError
+from bough.errors import BoughError, Conflict
 from bough.model.backend import Launch, Observation, Sight, Start, Stop
 from bough.model.cluster import Resources
 from bough.model.pool import OfferedNode
@@ -68,6 +68,9 @@ class Moody:
 
     def read_log(self, attempt: str, position: int = 0, *, last_lines: int | None = None) -> None:
         """It writes nothing."""
+
+    def open_session(self, attempt: str, wanted: object) -> int:
+        raise Conflict(f"nothing of {attempt} can be entered: {wanted}")
 
     def used_by_others(self) -> dict[str, object]:
         return {}

@@ -18,17 +18,22 @@ ORDER = (
     ("drain_monitors",),
     ("the counter of rights",),
     ("users", "user_roles", "roles", "tokens", "token_roles", "profiles", "credentials"),
+    ("apps", "app_versions"),
     ("settings",),
     ("counters of revisions",),
+    ("config_history",),
     ("the version",),
     ("backends",),
     ("nodes",),
     ("counters of names",),
+    ("workflow_arrays",),
     ("workflows",),
     ("task_groups", "tasks", "workflow_specs"),
+    ("workflow_predecessors",),
     ("archived_workflows",),
     ("wait_causes",),
     ("outbox",),
+    ("notifications",),
 )
 _RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
 _LOCKS = re.compile(

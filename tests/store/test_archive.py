@@ -11,12 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 from bough.errors import Forbidden, Invalid, NotFound, Unavailable
+from bough.model.cluster import Resources
 from bough.model.past import HistoryPlace
-from bough.model.workflow import Priority, Workflow
+from bough.model.task_template import InputSpec, TaskTemplate
+from bough.model.workflow import GroupSpec, Priority, TaskSpec, Workflow, WorkflowSpec
 from bough.store import archive as archive_store
 from bough.store.database import Store
 from bough.store.dump import DumpHead, load_dump, write_dump
 from bough.store.schema import ARCHIVE, GROUPS, SPECS, TASKS, WORKFLOWS
+from tests.store.backends import grudging
 from tests.store.usecases import (
     By,
     Filter,
@@ -325,6 +328,30 @@ def test_what_is_not_over_is_never_dropped_nor_anything_with_it(team):
         _, message = refusal(partial(history_export.drop, team.site, team.admin, uuids))
         assert said in message
     assert ({over.workflow_id, runs.workflow_id}, set()) == rows(team)
+
+
+def test_what_an_archived_workflow_left_is_still_an_input(team):
+    backend = grudging(team)
+    old, dropped = done(team), done(team)
+    made = {each.name: each.attempt for each in team.tasks(old)}
+    archive_after(team, "30d")
+    pass_days(team, 31)
+    team.settle()
+    assert (set(), {old.workflow_id, dropped.workflow_id}) == rows(team)
+    history_export.drop(team.site, team.admin, [dropped.uuid])
+
+    names = sorted(made)
+    inputs = tuple(
+        InputSpec(task=name, workflow=each.workflow_id) for each in (old, dropped) for name in names
+    )
+    reader = TaskSpec("reader", Resources(gpus=1), lead=True, launch=TaskTemplate(inputs=inputs))
+    spec = WorkflowSpec("later", (GroupSpec("group", (reader,)),))
+    team.submit(0, "team", Priority.LOW, spec=spec)
+    team.settle()
+
+    (launch,) = backend.starts[-1].launches
+    # Nothing is known any more of what was dropped.
+    assert (*(made[name] for name in names), *[""] * len(names)) == launch.sources
 
 
 def test_only_administrators_export_and_drop(team):

@@ -32,6 +32,7 @@ from tests.store.world import World
 #: What grows for as long as a site is used.
 GROWING = ("workflows", "tasks", "task_groups", "events", "audit", "workflow_specs")
 FAILED = WorkflowStatus.FAILED
+DONE = tuple(each for each in WorkflowStatus if each not in ALIVE)
 
 
 @pytest.fixture
@@ -136,7 +137,9 @@ class Work(NamedTuple):
 
 
 def work_of(site: Site, read: Callable[[], object]) -> Work:
+    """What it costs to read something for the first time: nothing that was answered is kept."""
     statements, steps = count(), count()
+    site.kept.forget_answers()
 
     def begin(connection: sa.Connection) -> None:
         driver: Any = connection.connection.driver_connection
@@ -171,6 +174,7 @@ def reads(site: Site) -> dict[str, Callable[[], object]]:
         "workflow list of a user": lambda: listed(Filter(users=("user-1",))),
         "workflow list of a pool": lambda: listed(Filter(pools=(crowd.WHOLE,))),
         "workflow list of what is alive": lambda: listed(Filter(statuses=ALIVE)),
+        "workflow list as long as it can be": lambda: listed(Filter(statuses=ALIVE, limit=10_000)),
         "workflow list of a label": lambda: listed(Filter(no_labels=("team=a",))),
         "task list": lambda: task_list.list_tasks(site, admin, TaskFilter(statuses=current)),
         "task list of a user in a pool": lambda: task_list.list_tasks(site, admin, mine),
@@ -179,9 +183,15 @@ def reads(site: Site) -> dict[str, Callable[[], object]]:
     }
 
 
+class Measured(NamedTuple):
+    #: By what is read: what it takes without finished workflows, and with many.
+    costs: dict[str, tuple[Work, Work]]
+    #: By the length of a page of finished workflows.
+    pages: dict[int, Work]
+
+
 @pytest.fixture(scope="module")
-def costs(sqlite_files) -> Iterator[dict[str, tuple[Work, Work]]]:
-    """By what is read: what it takes without finished workflows, and with many."""
+def measured(sqlite_files) -> Iterator[Measured]:
     address = sqlite_files.make(migrated=False)
     crowd.fill(address, 100)
     site = Site(sqlite_files.open(address), namespace=crowd.NAMESPACE)
@@ -189,8 +199,18 @@ def costs(sqlite_files) -> Iterator[dict[str, tuple[Work, Work]]]:
     few = {what: (read(), work_of(site, read))[1] for what, read in reads(site).items()}
     past.fill(site, FINISHED)
     many = {what: (read(), work_of(site, read))[1] for what, read in reads(site).items()}
-    yield {what: (few[what], many[what]) for what in few}
+    listed = partial(query.list_workflows, site, crowd.ADMIN)
+    pages = {
+        length: work_of(site, partial(listed, Filter(statuses=DONE, limit=length)))
+        for length in (FINISHED // 10, FINISHED)
+    }
+    yield Measured({what: (few[what], many[what]) for what in few}, pages)
     sqlite_files.give_back(address)
+
+
+@pytest.fixture
+def costs(measured: Measured) -> dict[str, tuple[Work, Work]]:
+    return measured.costs
 
 
 def test_thousands_of_finished_workflows_cost_nothing_noticeable(costs):
@@ -213,3 +233,12 @@ def test_two_hundred_subpools_are_read_with_as_many_statements_as_one(site_world
     ):
         read()
         assert work_of(site, read).statements == costs[what][0].statements
+
+
+def test_a_page_of_workflows_costs_by_its_length(measured):
+    short, long = measured.pages.values()
+
+    assert short.steps > FINISHED // 10
+    assert long.steps <= 12 * short.steps
+    # Some more statements: what belongs to workflows is read for many of them at once.
+    assert long.statements - short.statements < 30

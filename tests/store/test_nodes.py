@@ -65,7 +65,8 @@ def test_what_is_told_to_leave_gets_its_grace(world):
 
     with world.site.store.read() as connection:
         (message,) = record_store.list_outbox(connection, ["default"])
-    assert {"attempts": [task.attempt], "reason": "drain", "grace_s": 45} == message.payload
+    told = {"attempts": [task.attempt], "reason": "drain", "grace_s": 45, "again": False}
+    assert told == message.payload
     assert TaskStatus.RUNNING is world.tasks(workflow)[0].status
 
 

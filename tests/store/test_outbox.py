@@ -14,7 +14,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, Work
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later
-from tests.store.usecases import credentials, pools, query, record_store
+from tests.store.usecases import credentials, pools, query, record_store, settings
 
 pytestmark = pytest.mark.postgresql
 
@@ -200,3 +200,17 @@ def test_what_uses_a_credential_waits_while_the_server_has_not_its_key_and_other
     assert Status.RUNNING is p.status(waits)
     (start,) = (each for each in p.backend.starts if each.workflow_id == waits.workflow_id)
     assert {"store": {"key": "store"}, "hub": {"key": "hub"}} == start.launches[0].secrets
+
+
+def test_pods_have_labels_with_the_prefix_of_that_time_where_it_makes_labels(p):
+    labels = {"team": "sim", "example.org/role": "lead"}
+    tasks = (TaskSpec("train", Resources(gpus=1), lead=True),)
+    spec = WorkflowSpec("labelled", (GroupSpec("group", tasks),), labels=labels)
+    workflow = p.submit(0, "p", NORMAL, spec=spec)
+    changes = {"labels_config": {"pod_label_prefix": "example.com/"}}
+    settings.patch_workflow_settings(p.site, p.admin, changes)
+    p.settle()
+
+    (launch,) = p.backend.starts[-1].launches
+    assert {"example.com/team": "sim", "example.org/role": "lead"} == launch.labels
+    assert labels == query.get_workflow(p.site, p.admin, workflow.workflow_id).workflow.labels

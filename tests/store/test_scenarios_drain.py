@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
+import pytest
 import sqlalchemy as sa
 
+from bough.control.scheduling import timeouts
+from bough.control.scheduling.bell import Bell
+from bough.control.site import Site
+from bough.errors import Invalid, Unavailable
 from bough.model.backend import Observation, Sight
 from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
@@ -103,6 +111,31 @@ def test_scenario_083_the_interval_can_be_changed_also_for_what_is_waited_for(di
     divided.settle()
 
     assert SubpoolState.ARCHIVED is divided.state("a")
+
+
+def test_a_drain_that_was_missed_is_seen_once_the_database_answers_again(divided, monkeypatch):
+    workflow = divided.run(5, "team--a")
+    divided.delete("a")
+    divided.settle()
+    end_unseen(divided, workflow)
+    faults = [Unavailable("The database does not answer.")]
+
+    def fail_once(_: Site) -> None:
+        if faults:
+            raise faults.pop()
+
+    monkeypatch.setattr(timeouts, "check_due", fail_once)
+    bell, stop = Bell(), threading.Event()
+    thread = threading.Thread(target=divided.scheduler.run, args=(bell, stop, 0.01))
+    thread.start()
+    deadline = time.monotonic() + 60
+    while divided.state("a") is not SubpoolState.ARCHIVED and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stop.set()
+    bell()
+    thread.join(30)
+
+    assert ([], SubpoolState.ARCHIVED) == (faults, divided.state("a"))
 
 
 def test_scenario_083_a_drain_is_seen_at_once_when_the_last_workflow_ends(divided):
@@ -318,7 +351,8 @@ def test_scenario_096_a_restart_arms_what_is_not_drained_yet(divided):
 
 def test_scenario_098_transitions_are_events_and_send_nothing(divided):
     user = divided.user("ann", "osmo-team-user")
-    profiles.set_profile(divided.site, user, {"email_notification": True})
+    with pytest.raises(Invalid, match="this server sends no e-mail"):
+        profiles.set_profile(divided.site, user, {"email_notification": True})
     workflow = divided.run(5, "team--a")
 
     divided.delete("a")

@@ -136,12 +136,13 @@ def test_the_groups_that_room_is_made_for_are_seen_on_rereading(team):
     kept.take()
     (entry,) = kept.take().entries.values()
     with team.site.store.write() as connection:
-        task_store.write_nominations(connection, [(entry.group.uuid, True)])
+        task_store.write_nominations(connection, [(entry.group.uuid, {"task": "node-0"})])
 
     assert {} == kept.take().snapshot.progress
     kept.reread_nominated()
 
-    assert [True] == [each.nominated for each in kept.take().snapshot.progress.values()]
+    (progress,) = kept.take().snapshot.progress.values()
+    assert (True, {"task": "node-0"}) == (progress.nominated, progress.places)
     assert same_pictures(team, kept)
 
 

@@ -30,7 +30,18 @@ from tests.unit.conftest import Osmo
 
 ROOT = Path(__file__).parents[2]
 #: They print nothing of their own, or only what a shell reads.
-WITHOUT_FORMAT = ["serve", "completion"]
+WITHOUT_FORMAT = [
+    "workflow exec",
+    "workflow port-forward",
+    "workflow rsync connect",
+    "workflow rsync download",
+    "workflow rsync upload",
+    "kube group",
+    "kube schedule",
+    "kube webhook",
+    "serve",
+    "completion",
+]
 #: Their `-t` is `--task`, as scripts for `osmo` have it.
 WITH_TASK = ["workflow logs", "workflow events"]
 #: Words that no command prints.

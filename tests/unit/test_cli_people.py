@@ -21,6 +21,7 @@ PROFILE = {
         "username": "ann",
         "email_notification": True,
         "slack_notification": False,
+        "webhook_notification": False,
         "pool": "team",
     },
     "pools": ["team", "team--a"],
@@ -189,7 +190,7 @@ def test_a_credential_is_set_from_options_and_files(osmo: Osmo, server: Answerin
 
 
 def test_credentials_are_listed_and_deleted(osmo: Osmo, server: Answering):
-    line = {"cred_name": "hub", "cred_type": "DATA", "keys": ["a", "b"], "created_at": None}
+    line = {"cred_name": "hub", "cred_type": "DATA", "keys": "a, b", "created_at": None}
     server.answer("GET", "/api/credentials", {"credentials": [line]})
     server.answer("GET", "/api/credentials", {"credentials": []})
     server.answer("DELETE", "/api/credentials/hub", {"credentials": [line]})

@@ -175,8 +175,55 @@ def test_a_server_that_comes_back_is_waited_for(bough: Osmo, server: Answering):
 
 def test_the_list_can_show_what_waits(bough: Osmo, server: Answering):
     server.answer("GET", "/api/workflow", {"workflows": [], "more_entries": False})
+    server.answer("GET", "/api/array", {"arrays": [], "more_entries": False})
     bough("workflow", "list", "--mine", "--waiting")
-    query = server.last.query
+    (query,) = [each.query for each in server.asked if each.path == "/api/workflow"]
     assert (["PENDING", "WAITING"], ["false"]) == (query["statuses"], query["all_users"])
     for wrong in (("--waiting", "-s", "RUNNING"), ("--mine", "-a"), ("--mine", "-u", "x")):
         assert 2 == bough("workflow", "list", *wrong).code
+
+
+def array(server: Answering, status: str, **statuses: int) -> None:
+    body = {"name": "x-1", "status": status, "elements": 3, "statuses": statuses, "archived": 0}
+    server.answer("GET", "/api/array/x-1", body)
+
+
+def test_an_array_tells_how_far_it_is_and_ends_with_success_if_all_completed(
+    bough: Osmo, server: Answering
+):
+    server.answer("POST", SUBMIT, {"name": "x-1", "overview": "o", "elements": 3})
+    array(server, "RUNNING", PENDING=2, RUNNING=1)
+    array(server, "COMPLETED", COMPLETED=3)
+    ended = bough(
+        *RUN, "--array", "0-2%1", "--afterok", "y-1", "--retries", "2", "echo", "{{array}}"
+    )
+    told = ["x-1: of 3: 2 PENDING, 1 RUNNING", "x-1: of 3: 3 COMPLETED"]
+    assert (0, "", told) == (ended.code, ended.output, ended.errors.splitlines())
+    (asked,) = [each for each in server.asked if each.method == "POST"]
+    workflow = yaml.safe_load(asked.body["file"])["workflow"]
+    assert ("0-2%1", ["y-1"]) == (workflow["array"], workflow["afterok"])
+    (task,) = workflow["tasks"]
+    assert (["echo", "{{array}}"], 2) == (task["command"], task["retries"])
+    server.answers.pop(("GET", "/api/array/x-1"))
+    array(server, "FAILED", FAILED=1, COMPLETED=2)
+    assert 1 == bough(*RUN, "--array", "0-2", "true").code
+    ended = bough("workflow", "wait", "x-1")
+    assert (1, "x-1 FAILED\n") == (ended.code, ended.output)
+
+
+def test_a_list_and_a_query_tell_an_array_as_one(bough: Osmo, server: Answering):
+    server.answer("GET", "/api/workflow", {"workflows": [], "more_entries": False})
+    line = {"name": "x-1", "status": "RUNNING", "pool": "team", "priority": "LOW", "elements": 9}
+    line |= {"statuses": {"PENDING": 4, "RUNNING": 3, "FAILED": 2}}
+    server.answer("GET", "/api/array", {"arrays": [line], "more_entries": False})
+    ended = bough("workflow", "list", "--waiting")
+    assert [
+        ["ARRAY", "STATUS", "POOL", "PRIORITY", "ELEMENTS", "WAITING", "RUNNING", "FAILED"],
+        ["x-1", "RUNNING", "team", "LOW", "9", "4", "3", "2"],
+    ] == [each.split() for each in ended.output.splitlines()]
+    found = json.loads(bough("workflow", "list", "-t", "json").output)
+    assert (["x-1"], []) == ([each["name"] for each in found["arrays"]], found["workflows"])
+    array(server, "RUNNING", PENDING=2, RUNNING=1)
+    ended = bough("workflow", "query", "x-1")
+    assert ["PENDING", "2"] in [each.split() for each in ended.output.splitlines()]
+    assert 2 == bough("workflow", "query", "y-1").code

@@ -217,16 +217,17 @@ def test_times_are_those_of_the_readers_zone(bough: Osmo, server: Answering):
 @pytest.mark.usefixtures("berlin")
 def test_lines_of_logs_and_events_have_the_time_of_the_readers_zone(bough: Osmo, server: Answering):
     at_night = "2026/07/05 22:30:00 [a] it is 2026/07/05 22:30:00\n"
-    others = "2026/01/05 10:05:01 [a] in winter\n(The server is being stopped.)\n2026/13/45 odd\n"
+    others = "2026/01/05 10:05:01 [a] in winter\n(Nothing is kept of it.)\n2026/13/45 odd\n"
     os.environ["TZ"] = "Europe/Berlin"
     time.tzset()
+    server.answer("GET", "/api/workflow/wf-1", {"name": "wf-1", "status": "COMPLETED"})
     for kind in ("logs", "events"):
         server.answer("GET", f"/api/workflow/wf-1/{kind}", (at_night + others).encode())
         _, *lines = bough("workflow", kind, "wf-1").output.splitlines()
         expected = [
             "2026/07/06 00:30:00 [a] it is 2026/07/05 22:30:00",
             "2026/01/05 11:05:01 [a] in winter",
-            "(The server is being stopped.)",
+            "(Nothing is kept of it.)",
             "2026/13/45 odd",
         ]
         assert expected == lines

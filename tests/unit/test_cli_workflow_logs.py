@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from bough.api.common import STREAM_STOPPED
+from bough.cli import watching
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -70,3 +74,62 @@ def test_tags_are_set_on_all(osmo: Osmo, server: Answering):
     ended = osmo("workflow", "tag", "-w", "wf-1", "-w", "wf-2", "-a", "x", "-r", "y")
     assert (0, "Tags of wf-1, wf-2 are set.\n", "") == ended
     assert {"add": ["x"], "remove": ["y"]} == server.last.query
+
+
+def says(server: Answering, status: str, code: int | None = None, **group: object) -> None:
+    task = {"name": "main", "status": status, "exit_code": code}
+    body = {"name": "wf-1", "status": status, "groups": [{**group, "tasks": [task]}]}
+    server.answer("GET", "/api/workflow/wf-1", body)
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "FIRST_PAUSE_S", 0)
+    monkeypatch.setattr(watching, "LONGEST_PAUSE_S", 0)
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_a_followed_log_says_first_why_nothing_comes_and_ends_with_the_exit_code(
+    bough: Osmo, server: Answering
+):
+    says(server, "PENDING", wait_message="4 GPUs are missing")
+    says(server, "RUNNING")
+    says(server, "FAILED", 7)
+    server.answer("GET", "/api/workflow/wf-1/logs", b"2026/01/05 10:05:01 [main] hello\n")
+    ended = bough("workflow", "logs", "wf-1", "--utc")
+    assert (7, "wf-1: waits: 4 GPUs are missing\n") == (ended.code, ended.errors)
+    expected = ["Workflow wf-1 has logs:", "2026/01/05 10:05:01 [main] hello"]
+    assert expected == ended.output.splitlines()
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_a_log_goes_on_after_its_server_was_started_again(
+    bough: Osmo, server: Answering, options: tuple[str, ...]
+):
+    first = [f"2026/01/05 10:05:0{second} [main] {text}\n" for second, text in ((1, "a"), (2, "b"))]
+    rest = ["2026/01/05 10:05:02 [main] b\n", "2026/01/05 10:05:03 [main] c\n"]
+    earlier = ["2026/01/05 10:05:00 [main] before the last two\n"] if options else []
+    says(server, "RUNNING")
+    says(server, "RUNNING")
+    says(server, "COMPLETED", 0)
+    server.answer("GET", "/api/workflow/wf-1/logs", "".join([*first, STREAM_STOPPED]).encode())
+    server.answer("GET", "/api/workflow/wf-1/logs", "".join([*earlier, *first, *rest]).encode())
+    ended = bough("workflow", "logs", "wf-1", "--utc", *options)
+    # The same line twice in a second is two lines.
+    assert (0, ["a", "b", "b", "c"]) == (
+        ended.code,
+        [line.split()[-1] for line in ended.output.splitlines()[1:]],
+    )
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_the_log_of_a_task_waits_for_the_task(bough: Osmo, server: Answering):
+    for status, code in (("WAITING", None), ("COMPLETED", 0)):
+        tasks = [{"name": "later", "status": status, "exit_code": code}]
+        group = {"name": "g", "remaining_upstream_groups": ["first"], "tasks": tasks}
+        running = {"name": "wf-1", "status": "RUNNING", "groups": [group]}
+        server.answer("GET", "/api/workflow/wf-1", running)
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
+    ended = bough("workflow", "logs", "wf-1", "--task", "later")
+    assert (0, "wf-1: waits: for first\n") == (ended.code, ended.errors)

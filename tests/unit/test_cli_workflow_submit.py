@@ -25,6 +25,7 @@ SUBMITTED = {
     "spec": None,
     "dashboard_url": None,
     "default_limits": None,
+    "elements": None,
     "warnings": [],
 }
 TOLD = """\

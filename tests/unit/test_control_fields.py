@@ -13,6 +13,7 @@ from bough.control.fields import (
     read_exit_codes,
     read_gpus,
     read_limit,
+    read_weight,
 )
 from bough.control.pools.pool_fields import read_pool
 from bough.control.recording import differences
@@ -42,6 +43,14 @@ def test_gpus_are_rounded_down():
 def test_no_limit_is_nothing_or_minus_one():
     assert [None, None, 0] == [read_limit("x", each) for each in (None, -1, 0)]
     assert "x must be from 0 to 1,000,000,000 GPUs, not -2." == refused(read_limit, "x", -2)
+
+
+def test_a_weight_is_whole_as_half_of_one_would_count_for_nothing():
+    assert [0, 2, 10**9] == [read_weight("x", each) for each in (0, 2.0, 10**9)]
+    for bad in (0.5, -1, 10**9 + 1, float("nan"), float("inf"), True, "1", None):
+        assert f"x must be a whole number from 0 to 1,000,000,000, not {bad!r}." == refused(
+            read_weight, "x", bad
+        )
 
 
 @given(JSON)

@@ -19,7 +19,7 @@ from bough.model.admission import (
 from bough.model.gang import Gang
 from bough.model.gangrules import VictimSearch
 from bough.model.plan import Plan
-from bough.model.policy import KAI_FAIR
+from bough.model.policy import KAI, KAI_FAIR, Policy
 from bough.model.snapshot import Progress, Snapshot
 from tests.cycle_gangs import (
     LOW,
@@ -70,6 +70,57 @@ def test_surplus_of_what_is_not_preemptible_is_kept() -> None:
 
     assert [] == evicted(decide_kai(world))
     assert ["has"] == evicted(decide_kai(world, growth_borrows=True))
+
+
+@pytest.mark.parametrize(("growth_borrows", "victims"), [(False, ["lower"]), (True, ["has"])])
+@pytest.mark.parametrize("where", ["a", "b"])
+def test_surplus_goes_after_gangs_of_a_lower_priority(
+    where: str, growth_borrows: bool, victims: list[str]
+) -> None:
+    """In the own queue, where the gang preempts, as in another, from which it reclaims."""
+    world = cluster(
+        [node("n", 3)],
+        [queue("a", 1), queue("b", 0)],
+        [
+            preemptible(gang("has", where, pods=2, minimum=1, on="n"), MIDDLE),
+            gang("lower", where, LOW, on="n"),
+            preemptible(gang("new", "a", at=1), 90),
+        ],
+    )
+
+    assert victims == evicted(decide_kai(world, growth_borrows=growth_borrows))
+
+
+def test_of_one_priority_surplus_goes_before_gangs() -> None:
+    world = cluster(
+        [node("n", 3)],
+        [queue("a", 3)],
+        [
+            gang("has", "a", LOW, pods=2, minimum=1, on="n"),
+            gang("newer", "a", LOW, on="n", at=1),
+            preemptible(gang("new", "a", at=2), MIDDLE),
+        ],
+    )
+
+    decided = decide_kai(world)
+
+    assert [("has", 1)] == [(each.workload, len(each.pods)) for each in decided.evictions]
+
+
+# What gave way does not take back
+
+
+@pytest.mark.parametrize("policy", [KAI, KAI_FAIR], ids=lambda each: each.name)
+def test_a_gang_takes_nothing_from_the_one_that_it_gave_way_to(policy: Policy) -> None:
+    world = cluster(
+        [node("n", 2)],
+        [queue("a", 2), queue("b", 0)],
+        [gang("has", "b", LOW, pods=2, on="n"), preemptible(gang("new", "a", pods=2, at=1), LOW)],
+    )
+    gave_way = replace(world, progress={"new": Progress(gave_way_to=("has",))})
+
+    assert ["has"] == evicted(plan(world, policy))
+    assert [] == evicted(plan(gave_way, policy))
 
 
 # What is idle is not given away
@@ -190,6 +241,46 @@ def test_what_a_sibling_gives_back_makes_room_in_the_quota_of_their_team() -> No
     )
 
     assert ["other", "sibling"] == evicted(decide_kai(world))
+
+
+def test_what_a_sibling_gives_back_in_turn_lets_others_give_too() -> None:
+    """Of 16 GPUs, 8 for each team: with it the first would have 9, so the other gives nothing yet.
+
+    The newest of the sibling goes then, though the smaller one would do, and two pods of the other.
+    """
+    queues = [queue("a1", 0, "a"), queue("a2", 0, "a"), queue("b1", 0, "b")]
+    world = cluster(
+        [node("n", 16)],
+        queues,
+        [
+            gang("small", "a2", LOW, on="n"),
+            gang("kept", "a2", LOW, pods=2, on="n"),
+            gang("newest", "a2", LOW, pods=2, on="n", at=1),
+            gang("other", "b1", LOW, pods=11, minimum=1, on="n"),
+            gang("new", "a1", LOW, pods=4, at=2),
+        ],
+        [cohort("a"), cohort("b")],
+    )
+
+    decided = decide_kai(world)
+
+    ends = {each.workload: len(each.pods) for each in decided.evictions}
+    assert {"newest": 0, "other": 2} == ends
+    assert ["new"] == nominated(decided)
+
+
+def test_others_do_not_give_for_what_a_sibling_would_not_really_give() -> None:
+    """The sibling is on a node where the gang does not go: it would stay, and the side have 10."""
+    queues = [queue("a1", 0, "a"), queue("a2", 0, "a"), queue("b1", 0, "b")]
+    gangs = [
+        gang("kept", "a2", pods=5, on="m"),
+        gang("newest", "a2", LOW, on="m", at=1),
+        gang("other", "b1", LOW, pods=6, gpus=2, minimum=1, on="n"),
+        gang("new", "a1", LOW, gpus=4, at=2),
+    ]
+    nodes = [node("m", 6), node("n", 12)]
+
+    assert [] == evicted(decide_kai(cluster(nodes, queues, gangs, [cohort("a"), cohort("b")])))
 
 
 # Minimum runtimes of queues

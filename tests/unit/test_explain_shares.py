@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import msgspec
+
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate, excess_texts
 from bough.core.explain.remedies import remedies
 from bough.core.quota.fairtree import capacity_of, fair_tree
+from bough.core.quota.share import write_weight
+from bough.model.admission import Preemption, ReclaimWithinCohort
 from bough.model.certificate import NodeShare
 from bough.model.cluster import Node, Resources
 from bough.model.fairqueue import FairAmount, FairQueue
 from bough.model.gang import Gang, Pod, PodState
-from bough.model.policy import KAI_FAIR, OSMO, Policy
+from bough.model.policy import KAI_FAIR, KUEUE_FAIR, OSMO, Policy
 from bough.model.quota import NodeKind, TreeNode
 from bough.model.remedy import RemedyKind
 from bough.model.snapshot import Snapshot
@@ -148,3 +152,83 @@ def test_an_eviction_by_fair_shares_says_both():
     memo = Memo()
     decided = plan(full, KAI_FAIR, memo)
     assert {"a1": said} == excess_texts(memo, decided, OBJECT_WORDS)
+
+
+def test_it_says_so_where_it_would_have_more_than_its_fair_share_though_others_have_more_still():
+    """Of 8, `a` has 5 of 3 and `b` 3 of 5: it would have 6, and takes nothing for that."""
+    full = world(
+        gang("a1", "a", 5, runs=True),
+        gang("b1", "b", 3, runs=True),
+        gang("b2", "b", 3, at=5),
+        capacity=Resources(8, pods=10),
+        fair=True,
+        weight=2,
+    )
+
+    told = certificate(full, KAI_FAIR, "b2")
+
+    assert told is not None
+    assert (share("b", "1.2"),) == told.shares
+    assert told.sentence.endswith(
+        "; it may take nothing from others: with it the share of queue b is 1.2, more than is fair"
+    )
+    assert RemedyKind.RAISE_WEIGHT in helpful(full, KAI_FAIR, "b2")
+
+
+def test_where_low_work_takes_nothing_it_says_only_what_others_have():
+    full = world(
+        gang("a1", "a", 3, runs=True),
+        gang("b1", "b", 4, runs=True),
+        gang("b2", "b", 4, at=5),
+        capacity=Resources(8, 8, pods=10),
+    )
+
+    told = certificate(full, BY_DOMINANT_SHARE, "b2")
+
+    assert told is not None
+    assert told.sentence.endswith(
+        "; queue a has less: with it the share of queue b is 1, that of queue a is 0.375"
+    )
+
+
+def test_what_is_used_where_nothing_is_due_has_no_number():
+    """Without weight `b` is due nothing beyond the nothing that it deserves."""
+    full = world(
+        gang("a1", "a", 8, runs=True),
+        gang("b1", "b", 1, at=5),
+        capacity=Resources(8, pods=10),
+        fair=True,
+        weight=0,
+    )
+
+    told = certificate(full, KAI_FAIR, "b1")
+
+    assert told is not None
+    assert (share("b", "infinite"), share("a", "1")) == told.shares
+
+
+def test_gangs_of_pods_that_are_judged_together_are_told_their_shares_too():
+    """By Kueue's fair sharing: with it 5 of 8, and without its victim the other has 2."""
+    policy = msgspec.structs.replace(
+        KUEUE_FAIR, preemption=Preemption(reclaim_within_cohort=ReclaimWithinCohort.ANY)
+    )
+    full = world(
+        gang("a1", "a", 2, runs=True),
+        gang("a2", "a", 2, runs=True, at=1),
+        gang("b1", "b", 4, runs=True),
+        gang("b2", "b", 1, at=5),
+        capacity=Resources(8, pods=10),
+    )
+
+    told = certificate(full, policy, "b2")
+
+    assert told is not None
+    assert told.sentence.endswith(
+        "it may take no more from queue a: with it the share of queue b is 0.625, that of queue a "
+        "is 0.25"
+    )
+
+
+def test_a_weight_is_told_as_a_file_has_it():
+    weights = [Fraction(3), Fraction(1, 2), Fraction(333, 1000), Fraction(1, 10**8)]
+    assert ["3", "0.5", "0.333", "0.00000001"] == [write_weight(each) for each in weights]

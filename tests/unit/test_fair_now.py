@@ -88,3 +88,8 @@ def test_a_tree_is_divided_level_by_level() -> None:
     assert (0, 2, 22, 2) == told(NodeKind.QUEUE, "c")
     assert (4, 1, 1, 1) == told(NodeKind.QUEUE, "b")
     assert (0, 0, 20, 9) == told(NodeKind.QUEUE, "a")
+
+
+def test_a_part_is_written_whole_where_it_rounds_to_that() -> None:
+    parts = [Fraction(6), Fraction(59999, 10000), Fraction(1, 3), None]
+    assert ["6", "6", "0.333", "None"] == [str(write_part(each)) for each in parts]

@@ -169,6 +169,10 @@ def test_what_osmo_accepts_there_is_accepted():
     assert [] == errors(TASK % fields, strict_osmo=True)
 
 
+def test_an_empty_label_is_refused():
+    assert ["workflow.labels.team"] == errors(WORKFLOW % "labels: {team: ''}")
+
+
 def test_an_empty_command_is_refused():
     text = "workflow: {name: x, tasks: [{name: a, command: []}]}"
 
@@ -188,7 +192,6 @@ def test_an_empty_command_is_refused():
         (TASK % "cacheSize: [1]", "workflow.tasks[0].cacheSize"),
         (TASK % "kpis: [{index: a}]", "workflow.tasks[0].kpis[0].path"),
         (TASK % "files: [{path: /osmo/x, contents: a}]", "workflow.tasks[0].files[0].path"),
-        (WORKFLOW % "labels: {team: ''}", "workflow.labels.team"),
         (WORKFLOW % "resources: {default: {cpu: 500m}}", "workflow.resources.default.cpu"),
         (WORKFLOW % "resources: {default: {memory: 1Pi}}", "workflow.resources.default.memory"),
         (WORKFLOW % "timeout: {exec_timeout: 1h30m}", "workflow.timeout.exec_timeout"),

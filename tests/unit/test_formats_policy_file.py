@@ -8,15 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from bough.errors import NotFound
 from bough.formats.policy_file import (
     LEAST,
     PRESETS,
     PolicyRead,
+    WrittenPolicy,
     field_names,
     policy_document,
     policy_of,
     preset_for,
     read_policy,
+    read_policy_file,
 )
 from bough.formats.yaml.composer import compose
 from bough.formats.yaml.documents import Document
@@ -24,6 +27,7 @@ from bough.model.gangrules import GrowthTurn, IdleShare, LineOrder, VictimAge, V
 from bough.model.placement import Packing, PlacePolicy
 from bough.model.policy import (
     KAI,
+    KAI_FAIR,
     KUEUE,
     KUEUE_FAIR,
     OSMO,
@@ -199,6 +203,23 @@ def test_a_policy_file_is_one_document(tmp_path: Path):
     assert ["is empty; a policy file is one document"] == [
         each.message for each in read_policy(str(path)).problems
     ]
+
+
+def test_a_preset_can_be_named_instead_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert PolicyRead(KUEUE_FAIR, []) == read_policy("kueue-fair")
+    assert WrittenPolicy(KAI_FAIR, [], "kai-fair") == read_policy_file("kai-fair")
+
+    # A file of that name is what was meant.
+    (tmp_path / "kueue-fair").write_text("preset: kueue\n")
+    assert PolicyRead(KUEUE, []) == read_policy("kueue-fair")
+
+    with pytest.raises(NotFound) as caught:
+        read_policy("kai-fare")
+    assert (
+        "kai-fare: no such file, and no preset; these are osmo, kueue, kueue-fair, kai, kai-fair; "
+        "did you mean kai-fair?"
+    ) == caught.value.message
 
 
 def test_objects_of_kueue_pick_its_preset():

@@ -129,4 +129,5 @@ def test_the_workflows_of_the_reference_are_valid():
     blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     names = [read_spec(render(block).text).name for block in blocks]
 
-    assert ["train", "two-racks", "gang", "serving", "sweep"] == names
+    expected = ["train", "two-racks", "evaluate", "sweep", "gang", "serving", "sweep"]
+    assert expected == names

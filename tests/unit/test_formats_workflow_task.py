@@ -207,12 +207,12 @@ def test_what_has_no_effect_here_is_a_warning_only_if_it_would_change_something(
 @pytest.mark.parametrize(
     ("key", "value", "ok"),
     [
-        ("team", "vision", True), ("example.com/team", "a.b_c-d", True), ("k", "", True),
+        ("team", "vision", True), ("example.com/team", "a.b_c-d", True), ("k", "", False),
         ("k", 5, True), ("-k", "v", False), ("k", "v-", False), ("a/b/c", "v", False),
         ("E.com/k", "v", False), ("k" * 64, "v", False), ("k", "v" * 64, False), ("k", "é", False),
     ],
 )  # fmt: skip
-def test_labels_are_those_of_kubernetes(key: str, value: Any, ok: bool):
+def test_labels_are_those_of_kubernetes_and_not_empty(key: str, value: Any, ok: bool):
     text = f"workflow: {{name: x, labels: {{'{key}': {value!r}}}, tasks: [{{name: a}}]}}"
 
     assert ok == (read_workflow(text).spec is not None)

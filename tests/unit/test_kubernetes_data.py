@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.backends.kubernetes.attempt_state import PodAttempt
+from bough.backends.kubernetes.backend import KubernetesBackend
 from bough.backends.kubernetes.data_folders import SCRIPT, cleaner
-from bough.backends.kubernetes.options import DataVolume
+from bough.backends.kubernetes.options import DataVolume, KubernetesOptions
 from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
 from bough.backends.kubernetes.pod_view import PodSight
-from bough.model.backend import Sight
+from bough.kube.access import Access, FixedCredential
+from bough.kube.client import KubeClient
+from bough.model.backend import Leadership, Sight, Stop
 from bough.model.task_template import InputSpec, TaskTemplate
 from tests.kubernetes.pods import ATTEMPT, SITE, UUID, ended, launch, pod, start
 
@@ -84,7 +87,10 @@ def test_before_the_task_its_folder_is_made_and_its_inputs_are_looked_for():
 
 
 def test_an_input_that_no_completed_task_left_cannot_be_had():
-    message = "inputs[0]: the results of task a of workflow old-1 do not exist: it did not complete"
+    message = (
+        "inputs[0]: the results of task a of workflow old-1 do not exist: no attempt is known that "
+        "completed"
+    )
     with pytest.raises(UnstartablePod) as failed:
         with_data(InputSpec(task="a", workflow="old-1"), "")
     assert f"{message}." == str(failed.value)
@@ -204,3 +210,23 @@ def test_an_attempt_without_a_folder_leaves_none():
 
     assert not attempt.leaves_data
     assert PodSight(Sight.ENDED, exit_code=0).completed
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_what_was_gone_before_a_server_saw_it_is_dropped_unless_it_may_have_completed(
+    tmp_path, again
+):
+    client = KubeClient(Access("http://127.0.0.1:1", FixedCredential()))
+    options = KubernetesOptions(tmp_path, SITE, volume=VOLUME)
+    backend = KubernetesBackend(options, client, lambda: 1_000)
+    backend.lead(Leadership(1, 2**62))
+    running = launch(attempt="running/0", started_ms=1)
+    backend.start(start(running))
+    backend.stop(Stop(("ending/0",), "cancel", again=again))
+    seen = {each.attempt: each.sight for each in backend.observe()}
+    assert {"running/0": Sight.LOST, "ending/0": Sight.ENDED} == seen
+
+    backend.forget(tuple(seen))
+
+    leaves = {each.attempt: each.leaves_data for each in backend._attempts.values()}
+    assert {"running/0": True, "ending/0": again} == leaves

@@ -65,6 +65,20 @@ def test_a_pod_says_by_labels_of_which_site_attempt_and_workflow_it_is():
     } == labels
 
 
+def test_labels_of_a_workflow_make_its_pod_that_of_no_other_attempt():
+    forged = {"bough.site": "another", "osmo.task_uuid": "0" * 32, "osmo.retry_id": "9"}
+    body = made(launch(labels=forged)).pod
+    assert ATTEMPT == attempt_of(msgspec.convert(body, KubePod), SITE)
+
+    for name in ("imposter", f"x{body['metadata']['name'][5:]}x", f"{body['metadata']['name']}-0"):
+        other = {**body, "metadata": {**body["metadata"], "name": name, "uid": "u"}}
+        assert f"{name}/u" == attempt_of(msgspec.convert(other, KubePod), SITE)
+
+
+def test_a_task_gets_no_token_of_the_cluster():
+    assert made(launch()).pod["spec"]["automountServiceAccountToken"] is False
+
+
 @given(st.text(max_size=80), st.integers(0, 10_000))
 def test_names_are_made_of_the_attempt_alone_and_are_allowed(task, retry):
     name = pod_name(task, f"{UUID}/{retry}")

@@ -62,7 +62,7 @@ def test_lending_limits_do_not_bind_what_is_guaranteed() -> None:
 def test_what_waits_counts_in_the_end_and_not_at_present() -> None:
     found = ledgers()
     found.add("a", gpus(10), guaranteed=False)
-    found.total.remove_usage("a", gpus(10))
+    found.end("a", gpus(10))
     assert found.admits("a", gpus(4), guaranteed=True)
     assert found.must_wait("a", gpus(4))
 
@@ -70,6 +70,28 @@ def test_what_waits_counts_in_the_end_and_not_at_present() -> None:
 
     assert not found.admits("a", gpus(1), guaranteed=True)
     assert 0 == found.present.available(TreeNode(NodeKind.QUEUE, "a"), GPU)
+
+
+def test_nothing_waits_once_what_was_told_to_end_has_ended() -> None:
+    found = ledgers()
+    found.hold_on("a", gpus(10), add=True)
+    assert found.must_wait("a", gpus(4))
+
+    found.hold_on("a", gpus(10), add=False)
+
+    assert not found.must_wait("a", gpus(4))
+
+
+def test_nothing_waits_once_an_end_is_undone() -> None:
+    found = ledgers()
+    found.add("a", gpus(8), guaranteed=False)
+    mark = found.log.mark()
+    found.end("a", gpus(8))
+    assert found.must_wait("a", gpus(4))
+
+    found.log.undo(mark)
+
+    assert not found.must_wait("a", gpus(2))
 
 
 def test_all_three_go_back_to_a_mark() -> None:

@@ -45,3 +45,14 @@ def test_few_differences_are_told_without_any_more() -> None:
 
     assert [*GANGS[50:53], GANGS[90]] == gone
     assert [*FRESH[:2]] == come
+
+
+@pytest.mark.parametrize("at", range(40))
+def test_one_that_is_replaced_is_seen_wherever_it_stands(at: int) -> None:
+    for length in (40, 41, 90):
+        old = GANGS[:length]
+        for new in ((*old[:at], FRESH[0], *old[at + 1 :]), (*old[:at], FRESH[0], *old[at:])):
+            gone, come = difference(old, new)
+
+            assert [each for each in old if each not in new] == gone
+            assert [FRESH[0]] == come

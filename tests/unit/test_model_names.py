@@ -9,6 +9,7 @@ from bough.core.names import label_fault
 from bough.model.names import (
     QueueName,
     canonical_name,
+    exported_name,
     pool_name_fault,
     queue_name_fault,
     subpool_name_fault,
@@ -88,3 +89,12 @@ def test_a_queue_name_fits_a_label():
     assert (63, None) == (len(str(fits)), queue_name_fault("Pool", "p", fits))
     too_long = QueueName("ns", "p" * 42, "_shared")
     assert "64 characters" in (queue_name_fault("Pool", "p", too_long) or "")
+
+
+def test_names_that_kubernetes_does_not_allow_do_not_meet_there():
+    names = ["team", "Team", "te_am", "te.am", "te-am", "x" * 64, "x" * 65]
+    found = [exported_name(each) for each in names]
+
+    assert ["team", "te-am"] == [found[0], found[4]]
+    assert len(names) == len(set(found))
+    assert [None] * len(names) == [label_fault(each) for each in found]

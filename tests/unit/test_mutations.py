@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutations import MUTATIONS, ROOT, Mutation, find
+from tests.mutations.mutation import Mutation
+from tests.mutations.run import MUTATIONS, ROOT, find
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)

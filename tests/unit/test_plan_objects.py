@@ -213,9 +213,9 @@ def test_fair_sharing_is_named_where_the_policy_does_not_use_it(ask):
     assert lines == [each["line"] for each in found["problems"]]
 
 
-def test_fair_sharing_of_queues_and_cohorts_is_not_named_where_the_policy_uses_it(ask, tmp_path):
-    policy = tmp_path / "fair.yaml"
-    policy.write_text("preset: kueue-fair\n")
+@pytest.mark.parametrize("policy", ["kueue-fair", "kai-fair", "kai", "osmo"])
+def test_fair_sharing_of_queues_and_cohorts_is_not_named_where_the_policy_uses_it(ask, policy):
+    """Where gangs are served in turn, weights share out what is idle."""
     fair = ", fairSharing: {weight: 1}"
     found = ask(
         f"plan FILE --policy {policy}",

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.backends.local import options
 from bough.backends.local.preparation.environment import expand
+from bough.errors import Invalid
 from bough.formats.workflow.templates import is_template
 from bough.formats.workflow.workflow import read_workflow
-from bough.tools.run_spec import make_spec, name_of
+from bough.tools.run_spec import SEARCH_PATH, enter_environment, make_spec, name_of
 
 #: What a program can be given: anything but NUL, and no halves of characters.
 WORDS = st.lists(
@@ -69,3 +71,21 @@ def test_what_tasks_fill_in_is_filled_in():
 )
 def test_a_workflow_is_called_as_its_program_or_script(command: tuple[str, ...], name: str):
     assert name == name_of(command)
+
+
+def test_an_environment_of_python_comes_first_in_the_path():
+    command, variables = enter_environment(["python", "a.py"], "/data/venv/", None)
+    assert (["python", "a.py"], "/data/venv") == (command, variables["VIRTUAL_ENV"])
+    assert f"/data/venv/bin:{SEARCH_PATH}" == variables["PATH"]
+    _, variables = enter_environment(["python"], None, "/opt/conda/envs/x")
+    assert "/opt/conda/envs/x" == variables["CONDA_PREFIX"]
+    assert ["conda", "run", "--no-capture-output", "-n", "x", "python"] == (
+        enter_environment(["python"], None, "x")[0]
+    )
+    assert SEARCH_PATH == options.SEARCH_PATH
+
+
+@pytest.mark.parametrize(("venv", "conda"), [("venv", None), (None, "./x"), ("/a", "/b")])
+def test_an_environment_that_could_not_be_found_is_refused(venv: str | None, conda: str | None):
+    with pytest.raises(Invalid, match=r"must begin with /|exclude each other"):
+        enter_environment(["python"], venv, conda)

@@ -28,6 +28,11 @@ VARIABLES = variables_of(ASKED, LABELS, ("n1", "n2"), {"USER_STORAGE": "1Gi", "U
         ("{{USER_MEMORY}}", "16Gi"),
         # It asks for none, and its pool has a default.
         ("{{USER_STORAGE}}", "1Gi"),
+        ("{{USER_MEMORY_VAL}} {{USER_MEMORY_UNIT}}", "16 Gi"),
+        ("{{USER_STORAGE_VAL}}{{USER_STORAGE_UNIT}}", "1Gi"),
+        ("{{USER_MEMORY_B}} {{USER_MEMORY_Ki}} {{USER_MEMORY_Mi}}", "17179869184 16777216 16384"),
+        ("{{USER_MEMORY_Gi}} {{USER_MEMORY_Ti}}", "16 0.015625"),
+        ("{% if USER_MEMORY_Gi > 8 %}large{% else %}small{% endif %}", "large"),
         ("{{WF_ID}}/{{WF_GROUP_NAME}}/{{WF_POOL}}/{{WF_SUBMITTED_BY}}", "train-1/g/team/ann"),
         ("{{USER_CONTAINER_NAME}}", "task"),
         ("{{USER_EXCLUDED_NODES}}", ["n1", "n2"]),
@@ -42,6 +47,37 @@ VARIABLES = variables_of(ASKED, LABELS, ("n1", "n2"), {"USER_STORAGE": "1Gi", "U
 def test_what_is_put_in_the_place_of_variables(written, becomes):
     assert [] == list(faults({"a": written}))
     assert {"a": [becomes, 3, None]} == fill({"a": [written, 3, None]}, VARIABLES)
+
+
+@pytest.mark.parametrize(
+    ("default", "becomes"),
+    [("2.5Gi", "2.5 Gi 2.5"), (2**29, "536870912 B 0.5"), ("512Mi", "512 Mi 0.5"), ("0", "0 B 0")],
+)
+def test_parts_of_an_amount_are_those_of_the_default_where_a_task_asks_for_none(default, becomes):
+    asked = {"MEMORY": "0", "STORAGE": "0"}
+    variables = variables_of(asked, {}, (), {"USER_MEMORY": default})
+
+    shown = fill("{{USER_MEMORY_VAL}} {{USER_MEMORY_UNIT}} {{USER_MEMORY_Gi}}", variables)
+    assert becomes == shown
+
+
+@given(st.integers(0, 2**50))
+def test_number_and_unit_together_are_the_amount(amount):
+    text = quantity(amount)
+    variables = variables_of({"MEMORY": text, "STORAGE": text}, {}, (), {})
+
+    unit = variables["USER_MEMORY_UNIT"]
+    assert text == f"{variables['USER_MEMORY_VAL']}{'' if unit == 'B' else unit}"
+    assert amount == variables["USER_STORAGE_B"]
+
+
+@pytest.mark.parametrize("default", ["much", "5Furlongs", "-1Gi", "1G", ""])
+def test_what_is_no_amount_in_bytes_has_no_parts(default):
+    variables = variables_of({"STORAGE": "1Gi"}, {}, (), {"USER_MEMORY": default})
+
+    with pytest.raises(UnknownVariable) as unknown:
+        fill("{{USER_MEMORY_VAL}}", variables)
+    assert "USER_MEMORY_VAL" == str(unknown.value)
 
 
 def test_a_value_is_not_searched_for_variables():

@@ -393,3 +393,64 @@ def test_shares_are_shown_as_a_table(tmp_path: Path, bough: Osmo) -> None:
     assert ["root", "1", "-", "gpu", "5", "4", "7", "5"] == lines[1]
     assert ["├─", "a", "2", "0", "gpu", "4", "2", "5", "4"] == lines[2]
     assert ["└─", "b", "0", "infinite", "gpu*", "1", "2", "2", "1"] == lines[3]
+
+
+KAI_QUEUES = """\
+apiVersion: scheduling.run.ai/v2
+kind: Queue
+metadata: {name: team}
+spec:
+  resources:
+    gpu: {quota: 1, limit: -1, overQuotaWeight: 0.5}
+    cpu: {quota: 0, limit: -1, overQuotaWeight: 1}
+    memory: {quota: 0, limit: -1, overQuotaWeight: 1}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {nvidia.com/gpu: "8", cpu: "8", memory: 8Gi, pods: "10"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        # What it uses beyond its own, 0 of 5 and 1 of 5, the latter without weight.
+        ("kueue-fair", ("share", ("0", 4), ("infinite", 1))),
+        # What it uses of what it may have: 2 of 4, and 2 of 1.
+        ("kai-fair", ("fair_share", ("0.5", 4), ("2", 1))),
+        ("ours.yaml", ("dominant_share", ("0", None), ("infinite", None))),
+    ],
+)
+def test_shares_are_told_as_a_policy_compares_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, expected: tuple[object, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ours.yaml").write_text("preset: osmo\ngangs: {share_idle_by: dominant_share}\n")
+    Path("weighed.yaml").write_text(WEIGHED + running("x", "a", 2) + running("y", "b", 2))
+    answer = show(["weighed.yaml"], policy=policy)
+
+    found = {each["name"]: each["share"] for each in answer["nodes"]}
+    shares = ((found[name]["share"], found[name]["portions"][0]["fair"]) for name in ("a", "b"))
+    assert expected == (answer["compares"], *shares)
+    asked = [found[name]["portions"][0]["asked"] for name in ("a", "b", "root")]
+    assert [5, 2, 7] == asked
+
+
+def test_the_table_says_what_its_shares_are(tmp_path: Path, bough: Osmo) -> None:
+    path, ours = tmp_path / "weighed.yaml", tmp_path / "ours.yaml"
+    path.write_text(KAI_QUEUES)
+    ours.write_text("gangs: {share_idle_by: dominant_share}\n")
+    ended = bough("quota", "show", str(path), "--shares", "--policy", str(ours))
+
+    assert 0 == ended.code
+    assert "SHARE: the largest of what it uses beyond its own part of GPUs" in ended.output
+    weight = next(line.split()[2] for line in ended.output.splitlines() if "team" in line)
+    assert "0.5" == weight
+    assert (
+        "SHARE: what it uses of what it may have"
+        in bough("quota", "show", str(path), "--shares", "--policy", "kai-fair").output
+    )
+    refused = bough("quota", "show", str(path), "--policy", "kai-fair")
+    assert 2 == refused.code
+    assert "--policy needs --shares" in refused.errors

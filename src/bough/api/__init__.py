@@ -7,7 +7,10 @@ from them as well.
     common       JSON of any form, and the body of errors
     pools        pools, subpools, cohorts and queues
     workflows    submissions, workflows and tasks
+    apps         workflow files that a server keeps, in versions
+    data         the data of pools: files, drafts, parts
     results      results of tasks, and downloads of them
+    sessions     where the websocket of a session with a task is opened
     why          why a workflow waits: certificates and remedies
     nodes        nodes, backends and GPU-hours
     people       users, roles, tokens, credentials, the profile, logging in

@@ -1,4 +1,4 @@
-"""JSON of any form, and the body of errors."""
+"""JSON of any form, the body of errors, and how streams end."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 else:
     Json = Any
+
+#: How the line begins that stands for a log of which nothing is kept.
+LOG_NOT_KEPT = "Nothing is kept of what "
+#: The last line of a stream that its server ends because it stops.
+STREAM_STOPPED = "(The server is being stopped; ask again to read on.)\n"
 
 Priority = Literal["HIGH", "NORMAL", "LOW"]
 

@@ -28,7 +28,59 @@ class PatchConfigs(msgspec.Struct, frozen=True, omit_defaults=True):
     tags: list[str] = []
 
 
+class PutValidations(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rules for what tasks may ask for, by name; `null` removes those of a name."""
+
+    configs_dict: dict[str, Json]
+    description: str = ""
+    tags: list[str] = []
+
+
+class PutValidation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rules of one name."""
+
+    configs: list[Json]
+    description: str = ""
+    tags: list[str] = []
+
+
+class ResourceRule(msgspec.Struct, frozen=True):
+    """A rule for what a task may ask for: `GT`, `GE`, `LT`, `LE` or `EQ` between two operands."""
+
+    operator: str
+    left_operand: str
+    right_operand: str
+    #: What is said where it does not hold.
+    assert_message: str
+
+
+class ConfigNote(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the author of a change says about it."""
+
+    description: str = ""
+    tags: list[str] = []
+
+
 # Settings and policy
+
+
+class LabelRule(msgspec.Struct, frozen=True):
+    """A label that workflows should have: `off`, `warn` or `enforce`."""
+
+    key: str
+    #: The values that it may have; none: every one.
+    allow_list: list[str]
+    enforcement: str
+    #: What is added to each sentence about it.
+    assert_message: str
+
+
+class LabelsAnswer(msgspec.Struct, frozen=True):
+    """The policy for labels of workflows."""
+
+    policy: list[LabelRule]
+    #: What stands before the key of each label on pods.
+    pod_label_prefix: str
 
 
 class SettingsAnswer(msgspec.Struct, frozen=True):
@@ -37,6 +89,7 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
     max_num_tasks: int
     max_num_workflows_per_user: int | None
     max_retry_per_task: int
+    max_asked_retries: int
     max_preemption_retries: int | None
     max_lost_retries: int | None
     vanished_node: str
@@ -45,6 +98,7 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
     termination_grace: str
     default_exec_timeout: str
     default_queue_timeout: str
+    labels_config: LabelsAnswer
     #: `null`: nothing is archived.
     archive_after: str | None = None
 
@@ -76,6 +130,13 @@ class ServiceAnswer(msgspec.Struct, frozen=True):
     service_base_url: str
     namespace: str
     version: str
+
+
+class ChangeTags(msgspec.Struct, frozen=True):
+    """Tags to add to a change of configuration, and to remove."""
+
+    set_tags: list[str] | None = None
+    delete_tags: list[str] | None = None
 
 
 # History and audit

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from bough.api.common import Json
+
 # Nodes as resources, as existing clients list them
 
 
 class NodeAmounts(msgspec.Struct, frozen=True):
-    """What a node has, or what is used there; memory and storage with a suffix."""
+    """What a node has, or what is used there; memory in Ki, storage in bytes."""
 
     gpu: int
     cpu: int | float
@@ -25,6 +27,14 @@ class ExposedFields(msgspec.Struct, frozen=True):
     storage: str
     node: str
     pool_platforms: list[str] = msgspec.field(name="pool/platform")
+
+
+class NodeTaint(msgspec.Struct, frozen=True):
+    """What keeps tasks away that do not tolerate it."""
+
+    key: str
+    value: str
+    effect: str
 
 
 class PlatformRights(msgspec.Struct, frozen=True):
@@ -51,8 +61,10 @@ class ResourceLine(msgspec.Struct, frozen=True, omit_defaults=True):
     backend: str
     label_fields: dict[str, str]
     cordoned: bool
-    #: Only of a node that is asked for by its name: its platforms by pool.
-    pool_platform_labels: dict[str, list[str]] | None = None
+    #: The names of its platforms, by pool.
+    pool_platform_labels: dict[str, list[str]]
+    taints: list[NodeTaint]
+    #: Only of a node that is asked for by its name.
     config_fields: dict[str, dict[str, PlatformRights]] | None = None
 
 
@@ -127,6 +139,22 @@ class BackendLine(msgspec.Struct, frozen=True):
     last_heartbeat: str | None
     nodes: int
     gpus: int
+    version: str
+    #: Where sessions with its tasks are opened.
+    router_address: str
+    #: When it last answered, too: when it first did is not kept.
+    created_date: str | None
+    # What existing clients read and Bough has nothing to say about.
+    description: str = ""
+    k8s_uid: str = ""
+    k8s_namespace: str = ""
+    dashboard_url: str = ""
+    grafana_url: str = ""
+    tests: list[str] = []
+    scheduler_settings: dict[str, str | int] = msgspec.field(
+        default_factory=lambda: {"scheduler_type": "kai", "scheduler_name": "bough"}
+    )
+    node_conditions: dict[str, Json] = {}
 
 
 class BackendList(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ class ProfileChoices(msgspec.Struct, frozen=True):
     email_notification: bool
     slack_notification: bool
     pool: str | None
+    webhook_notification: bool = False
 
 
 class ProfileToken(msgspec.Struct, frozen=True):
@@ -50,6 +51,9 @@ class UserList(msgspec.Struct, frozen=True):
 
     users: list[UserLine]
     total_results: int
+    #: The number of the first one, from 1, and how many are shown at most.
+    start_index: int = 1
+    items_per_page: int = 100
 
 
 class AssignedRole(msgspec.Struct, frozen=True):
@@ -89,11 +93,51 @@ class RoleName(msgspec.Struct, frozen=True):
     role_name: str
 
 
+class RoleUser(msgspec.Struct, frozen=True):
+    """A user that has a role."""
+
+    user_id: str
+    assigned_by: str
+    assigned_at: str | None
+
+
 class RoleUsers(msgspec.Struct, frozen=True):
     """The users that have a role."""
 
     role_name: str
-    users: list[str]
+    users: list[RoleUser]
+
+
+class RoleAssigned(msgspec.Struct, frozen=True):
+    """A role that a user has now."""
+
+    user_id: str
+    role_name: str
+    assigned_by: str
+    assigned_at: str | None
+
+
+class GiveRole(msgspec.Struct, frozen=True):
+    """Users to grant a role to."""
+
+    user_ids: list[str]
+
+
+class RoleGiven(msgspec.Struct, frozen=True):
+    """What became of granting a role to several users."""
+
+    role_name: str
+    assigned: list[str]
+    already_assigned: list[str]
+    #: There are no such users.
+    failed: list[str]
+
+
+class UserRoles(msgspec.Struct, frozen=True):
+    """The roles that a user was given."""
+
+    user_id: str
+    roles: list[AssignedRole]
 
 
 class RolePolicy(msgspec.Struct, frozen=True):
@@ -121,6 +165,14 @@ class PutRole(msgspec.Struct, frozen=True):
     policies: list[Json] = []
     #: With it, the description above is about the change.
     configs: dict[str, Json] | None = None
+    tags: list[str] = []
+
+
+class PutRoles(msgspec.Struct, frozen=True):
+    """Roles to write, each as in the `configs` of a single one, with its name."""
+
+    configs: list[dict[str, Json]]
+    description: str = ""
     tags: list[str] = []
 
 
@@ -181,7 +233,8 @@ class CredentialLine(msgspec.Struct, frozen=True):
     cred_type: str
     #: The registry or the address of data that it is for; `null` for others.
     profile: str | None
-    keys: list[str]
+    #: The names of its parts, with commas.
+    keys: str
     created_at: str | None
 
 

@@ -109,6 +109,9 @@ class PoolDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     user_gpu_limit: int | None
     #: Whose workflows a user of the pool may cancel: `any` or `own`.
     cancel: str | None = None
+    #: How much data it keeps under `bough://`, as `500Gi`, and for how long, as `60d`.
+    data_quota: str = ""
+    data_keep: str = ""
     resources: PoolResources
     #: ONLINE, OFFLINE or MAINTENANCE.
     status: str

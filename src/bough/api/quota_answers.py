@@ -5,6 +5,8 @@ Amounts are integers in the resource's own unit (CPU in thousandths of a core).
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from bough.api.file_answers import FileProblem
@@ -47,8 +49,9 @@ class QuotaPortion(msgspec.Struct, frozen=True):
     used: int
     #: What it uses, and what waits in it asks for.
     asked: int
-    #: What it could have now, if idle capacity were divided by weight.
-    fair: int | float
+    #: What it could have now, if idle capacity were divided by weight, or as a policy divides;
+    #: `null`: the policy divides nothing beforehand.
+    fair: int | float | None
 
 
 class QuotaShare(msgspec.Struct, frozen=True):
@@ -77,11 +80,25 @@ class QuotaNode(msgspec.Struct, frozen=True):
     share: QuotaShare | None = None
 
 
+class Compares(StrEnum):
+    """What a policy compares nodes by."""
+
+    #: What they use beyond their own quota, of all that their parent could lend.
+    SHARE = "share"
+    #: What they use of what they may have, which is divided when a cycle begins.
+    FAIR_SHARE = "fair_share"
+    #: The largest of what they use beyond their own part of GPUs, CPU and memory.
+    DOMINANT_SHARE = "dominant_share"
+
+
 class QuotaTreeAnswer(msgspec.Struct, frozen=True):
     """The tree, each node before those below it."""
 
     nodes: list[QuotaNode]
     problems: list[FileProblem]
+    #: What all shares are, by the policy that was named; `null`: of queues of KAI fair shares, of
+    #: all others shares.
+    compares: Compares | None = None
 
 
 class HoldingWorkload(msgspec.Struct, frozen=True):

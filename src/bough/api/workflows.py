@@ -36,6 +36,8 @@ class Submission(msgspec.Struct, frozen=True):
     warnings: list[str] = []
     #: Absent where every task says what it needs, or nothing bounds it.
     default_limits: DefaultTaskLimits | None = None
+    #: How many workflows it is, if it is an array.
+    elements: int | None = None
 
 
 class UpdateWorkflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -79,10 +81,40 @@ class WorkflowLine(msgspec.Struct, frozen=True):
     gpus: int
     #: Why the first group that waits does, in one word; `bough workflow why` tells more.
     wait_reason: str | None
-    #: There are no apps; existing clients look for these.
+    #: The app that it was submitted from, as it is called now.
     app_owner: str | None = None
     app_name: str | None = None
-    app_version: str | None = None
+    app_version: int | None = None
+    #: Which element of which array it is.
+    array: str | None = None
+    array_index: int | None = None
+
+
+class ArrayDocument(msgspec.Struct, frozen=True):
+    """An array: how many of its elements have which status."""
+
+    name: str
+    uuid: str
+    user: str
+    pool: str
+    priority: str
+    status: str
+    submit_time: str
+    elements: int
+    #: How many may wait or run at a time.
+    at_once: int | None
+    #: By status; those that were not made yet are PENDING, or FAILED_CANCELED if it was cancelled.
+    statuses: dict[str, int]
+    #: How many are in the archive, and counted nowhere else.
+    archived: int
+    cancelled_by: str | None
+
+
+class ArrayPage(msgspec.Struct, frozen=True):
+    """A part of the list of arrays."""
+
+    arrays: list[ArrayDocument]
+    more_entries: bool
 
 
 class WorkflowPage(msgspec.Struct, frozen=True):
@@ -170,6 +202,7 @@ class TaskDocument(msgspec.Struct, frozen=True):
     exit_code: int | None
     logs: str
     error_logs: str | None
+    events: str
     processing_start_time: str | None
     scheduling_start_time: str | None
     initializing_start_time: str | None
@@ -225,8 +258,9 @@ class WorkflowDocument(msgspec.Struct, frozen=True):
     submit_time: str
     start_time: str | None
     end_time: str | None
-    exec_timeout: str | None
-    queue_timeout: str | None
+    #: In seconds, as all lengths of time here.
+    exec_timeout: int | None
+    queue_timeout: int | None
     duration: float | None
     queued_time: float | None
     status: str
@@ -239,9 +273,12 @@ class WorkflowDocument(msgspec.Struct, frozen=True):
     priority: str
     labels: dict[str, str]
     warnings: list[str]
-    #: There are no apps; existing clients look for these.
+    #: The app that it was submitted from, as it is called now.
     app_owner: str | None = None
     app_name: str | None = None
-    app_version: str | None = None
+    app_version: int | None = None
     #: Since when it is in the archive.
     archive_time: str | None = None
+    #: Which element of which array it is.
+    array: str | None = None
+    array_index: int | None = None

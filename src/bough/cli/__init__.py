@@ -12,6 +12,7 @@
     multi_value_options   `--set a=1 b=2`
     server_commands  the client, and which pool is meant
     watching         a workflow from its submission to its end: reasons, output, exit code
+    transfers        how far an upload or a download is
     server_names     workflows and pools as arguments, completed by the shell
     file_commands    files as arguments, and the tools that read them
     commands/        one module for each word after `bough`

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 files_argument = click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True)
 )
+policy_option = click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="A policy file, or the name of a preset (default: the preset that suits the objects).",
+)
 lenient_option = click.option(
     "--lenient", is_flag=True, help="Unknown fields are warnings instead of errors."
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bough.cli.options import together
 from bough.cli.server_commands import client
 
 if TYPE_CHECKING:
@@ -56,3 +57,33 @@ pools_option = click.option(
 )
 pool_argument = click.argument("name", shell_complete=complete_pool)
 parent_argument = click.argument("parent", shell_complete=complete_pool)
+
+
+#: What a submission waits for, and how often its tasks are tried again.
+start_options = together(
+    click.option(
+        "--after",
+        metavar="ID",
+        multiple=True,
+        shell_complete=complete_workflow,
+        help="Start it when this workflow has ended; repeatable.",
+    ),
+    click.option(
+        "--afterok",
+        metavar="ID",
+        multiple=True,
+        shell_complete=complete_workflow,
+        help="The same, and only if that has completed.",
+    ),
+    click.option(
+        "--retries",
+        metavar="N",
+        type=click.IntRange(0),
+        help="Try a task that fails so many times again.",
+    ),
+    click.option(
+        "--array",
+        metavar="INDEXES[%N]",
+        help="Run it for each index, as 0-49 or 1,5,9, at most N at once; {{array}} is the index.",
+    ),
+)

@@ -7,8 +7,8 @@ again meanwhile is waited for: tasks go on without it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -16,9 +16,10 @@ from bough.cli.output import printable
 from bough.errors import Unavailable
 
 if TYPE_CHECKING:
-    from bough.api.workflows import WorkflowDocument
+    from bough.api.workflows import ArrayDocument, GroupDocument, TaskDocument, WorkflowDocument
     from bough.client import Client
 
+Answer = TypeVar("Answer")
 COMPLETED = "COMPLETED"
 #: The statuses of a workflow that has not ended, and of one that has nothing to show yet.
 ALIVE = ("PENDING", "RUNNING", "WAITING")
@@ -27,6 +28,25 @@ WAITING = ("PENDING", "WAITING")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 #: How long a server may be away before watching is given up.
 PATIENCE_S = 300.0
+
+
+#: Statuses of tasks that have not been started, and of all that have not ended.
+UNSTARTED = ("SUBMITTING", "WAITING", "PROCESSING", "SCHEDULING")
+UNFINISHED = (*UNSTARTED, "INITIALIZING", "RUNNING", "RESCHEDULED")
+#: As many characters as the time of a line has.
+_TIME = len("2026/01/05 10:05:02")
+
+
+class Part(NamedTuple):
+    """Which part of the log to read."""
+
+    task: str | None = None
+    retry: int | None = None
+    errors: bool = False
+    last_lines: int | None = None
+
+
+EVERYTHING = Part()
 
 
 class Watch:
@@ -38,12 +58,13 @@ class Watch:
         self._quiet = quiet
         self._said = ""
 
-    def until_started(self) -> WorkflowDocument:
-        """Wait until it runs or has ended; say what it waits for, whenever that changes."""
+    def until_started(self, task: str | None = None) -> WorkflowDocument:
+        """Wait until it, or one task of it, runs or has ended; say what that waits for."""
         for found in self._looks():
-            if found.status not in WAITING:
+            waits = [each for each in find_tasks(found, task) if each.status in UNSTARTED]
+            if found.status not in (ALIVE if task is not None and waits else WAITING):
                 return found
-            self._say_why(found)
+            self._say_why(found, task)
         raise AssertionError
 
     def until_ended(self, deadline: float | None = None) -> WorkflowDocument:
@@ -54,20 +75,44 @@ class Watch:
             self._say_why(found)
         raise AssertionError
 
-    def lines(self) -> Iterator[str]:
-        """What its tasks write, until it ends; a broken stream goes on where it was."""
-        seen = 0
+    def until_array_ended(self, deadline: float | None = None) -> ArrayDocument:
+        """The same for an array; say how far its elements are, whenever that changes."""
+        pause_s = FIRST_PAUSE_S
         while True:
+            found = self._patiently(lambda: self._asked.workflows.array(self._name))
+            self.say(say_elements(found))
+            if found.status not in ALIVE or (deadline is not None and time.monotonic() > deadline):
+                return found
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def lines(self, part: Part = EVERYTHING) -> Iterator[str]:
+        """What its tasks write, until it ends; a broken stream goes on where it was."""
+        seen = _Seen()
+        while True:
+            whole = False
             try:
-                for number, line in enumerate(self._asked.workflows.logs(self._name)):
-                    if number >= seen:
-                        seen = number + 1
-                        yield line
+                yield from seen.new_of(self._stream(part))
+                whole = not seen.stopped
             except Unavailable as error:
                 self.say(f"the log broke off: {error.message}")
-            if self._look().status not in ALIVE:
+            found = self._look()
+            over = all(each.status not in UNFINISHED for each in find_tasks(found, part.task))
+            ended = found.status not in ALIVE or (part.task is not None and over)
+            if whole and (ended or seen.not_kept):
                 return
+            # From the second time on, all is read, and what was seen is left out.
+            part = part._replace(last_lines=None)
             time.sleep(FIRST_PAUSE_S)
+
+    def _stream(self, part: Part) -> Iterator[str]:
+        return self._asked.workflows.logs(
+            self._name,
+            task=part.task,
+            retry=part.retry,
+            errors=part.errors,
+            last_lines=part.last_lines,
+        )
 
     def say(self, text: str) -> None:
         """Tell something, once for as long as nothing else is told."""
@@ -75,9 +120,14 @@ class Watch:
             self._said = text
             click.echo(printable(f"{self._name}: {text}"), err=True)
 
-    def _say_why(self, found: WorkflowDocument) -> None:
-        reasons = [each.wait_message for each in found.groups if each.wait_message]
-        if reasons and found.status in WAITING:
+    def _say_why(self, found: WorkflowDocument, task: str | None = None) -> None:
+        reasons = [
+            why
+            for group in found.groups
+            if task is None or any(each.name == task for each in group.tasks)
+            if (why := _why(group))
+        ]
+        if reasons and (task is not None or found.status in WAITING):
             self.say(f"waits: {reasons[0]}")
 
     def _looks(self) -> Iterator[WorkflowDocument]:
@@ -88,11 +138,14 @@ class Watch:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _look(self) -> WorkflowDocument:
-        """What it is doing; a server that is away is asked again for a while."""
+        return self._patiently(lambda: self._asked.workflows.get(self._name))
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """What the server says; one that is away is asked again for a while."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return self._asked.workflows.get(self._name)
+                return ask()
             except Unavailable as error:
                 if time.monotonic() > give_up:
                     raise
@@ -100,13 +153,68 @@ class Watch:
                 time.sleep(LONGEST_PAUSE_S)
 
 
-def task_exit_code(found: WorkflowDocument, otherwise: int) -> int:
+class _Seen:
+    """Which lines of a log were seen: how many of each second, from the first one on."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, int] = {}
+        self._first: str | None = None
+        #: The stream was ended by a server that stops.
+        self.stopped = False
+        #: Nothing is kept of what is written, so nothing more comes.
+        self.not_kept = False
+
+    def new_of(self, lines: Iterator[str]) -> Iterator[str]:
+        """The lines of a stream from its beginning that were not seen."""
+        # Only here: a shell that completes words loads no types of the wire.
+        from bough.api.common import LOG_NOT_KEPT, STREAM_STOPPED  # noqa: PLC0415
+
+        self.stopped = False
+        # Lines before the first that was seen were not asked for; of the first stream, all were.
+        begin = self._first or ""
+        again: dict[str, int] = {}
+        for line in lines:
+            if line == STREAM_STOPPED:
+                self.stopped = True
+                continue
+            self.not_kept = line.startswith(LOG_NOT_KEPT)
+            at = line[:_TIME]
+            again[at] = again.get(at, 0) + 1
+            if at < begin or again[at] <= self._times.get(at, 0):
+                continue
+            self._times[at] = again[at]
+            self._first = self._first or at
+            yield line
+
+
+def say_elements(found: ArrayDocument) -> str:
+    """How many elements of an array have which status."""
+    parts = [f"{number} {status}" for status, number in found.statuses.items()]
+    if found.archived:
+        parts.append(f"{found.archived} archived")
+    return f"of {found.elements}: {', '.join(parts)}"
+
+
+def find_tasks(found: WorkflowDocument, name: str | None) -> list[TaskDocument]:
+    """The latest attempts of its tasks, or of one of them."""
+    tasks = (task for group in found.groups for task in group.tasks)
+    return [each for each in tasks if name is None or each.name == name]
+
+
+def _why(group: GroupDocument) -> str | None:
+    if group.wait_message is None and group.remaining_upstream_groups:
+        return f"for {', '.join(group.remaining_upstream_groups)}"
+    return group.wait_message
+
+
+def task_exit_code(found: WorkflowDocument, otherwise: int, task: str | None = None) -> int:
     """The exit code of the first task that failed, if that is one of a program; 0 if none did."""
-    if found.status == COMPLETED:
+    tasks = find_tasks(found, task)
+    done = all(each.status == COMPLETED for each in tasks)
+    if (found.status if task is None else COMPLETED if done else "") == COMPLETED:
         return 0
-    for group in found.groups:
-        for task in group.tasks:
-            code = task.exit_code or 0
-            if task.status == "FAILED" and 0 < code < 256:
-                return code
+    for each in tasks:
+        code = each.exit_code or 0
+        if each.status == "FAILED" and 0 < code < 256:
+            return code
     return otherwise

@@ -9,8 +9,15 @@ Answers are types of `bough.api`; errors are those of `bough.errors`.
 
     client       the client, with one attribute for each subject
     pools, nodes, workflows, people, configs   the subjects
+    apps         workflow files that a server keeps
     history      finished workflows, into a file
-    downloads    results of tasks, into a folder
+    data         the data of pools
+    downloads    results of tasks and data of pools, into a folder
+    uploads      files of this machine, into the data of a pool
+    ignored      which files of a folder are not uploaded
+    sessions     sessions with tasks that run: asked for, and opened
+    exec_session a command in a task, with the streams or the terminal of this process
+    forwarding   ports of a task on this machine's loopback
     transport    requests, answers and streams, tried again where that is safe
     connection   HTTP/1.1 over a socket
     failure      an error that a server answered, as one of `bough.errors`

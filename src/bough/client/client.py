@@ -14,11 +14,14 @@ from bough.client.transport import Transport
 
 if TYPE_CHECKING:
     from bough.api.nodes import UsageReport
+    from bough.client.apps import Apps
     from bough.client.configs import Audit, Configs
+    from bough.client.data import PoolData
     from bough.client.history import History
     from bough.client.nodes import NodeResources, Nodes
     from bough.client.people import Credentials, OwnProfile, Tokens, Users
     from bough.client.pools import Cohorts, Pools, Queues, Subpools
+    from bough.client.sessions import Sessions
     from bough.client.workflows import Tasks, Workflows
 
 TIMEOUT_S = 60.0
@@ -75,6 +78,13 @@ class Client:
         return Subpools(self._transport)
 
     @cached_property
+    def apps(self) -> Apps:
+        """Workflow files that the server keeps."""
+        from bough.client.apps import Apps  # noqa: PLC0415
+
+        return Apps(self._transport)
+
+    @cached_property
     def cohorts(self) -> Cohorts:
         """The tree above the pools."""
         from bough.client.pools import Cohorts  # noqa: PLC0415
@@ -110,11 +120,25 @@ class Client:
         return Workflows(self._transport)
 
     @cached_property
+    def sessions(self) -> Sessions:
+        """Sessions with tasks that run."""
+        from bough.client.sessions import Sessions  # noqa: PLC0415
+
+        return Sessions(self._transport)
+
+    @cached_property
     def tasks(self) -> Tasks:
         """The tasks of all workflows."""
         from bough.client.workflows import Tasks  # noqa: PLC0415
 
         return Tasks(self._transport)
+
+    @cached_property
+    def data(self) -> PoolData:
+        """The data of pools."""
+        from bough.client.data import PoolData  # noqa: PLC0415
+
+        return PoolData(self._transport)
 
     @cached_property
     def configs(self) -> Configs:

@@ -15,6 +15,7 @@ from bough.api.configs import (
     PatchPolicy,
     Rollback,
 )
+from bough.api.kube_answers import DriftAnswer
 from bough.client.addresses import given, path_of
 from bough.client.transport import Transport
 
@@ -105,6 +106,10 @@ class Audit:
         """The latest first; `before` is the number of an entry, to go on from there."""
         query = {"limit": limit, **given(subject=subject, user=user, before=before)}
         return self._transport.get(AuditPage, path_of("audit"), query).entries
+
+    def drift(self) -> DriftAnswer:
+        """What others changed in clusters whose queues follow Bough's."""
+        return self._transport.get(DriftAnswer, path_of("kube", "drift"))
 
 
 def _config(kind: str, name: str | None) -> str:

@@ -19,6 +19,8 @@ MAXIMUM_HEADERS = 200
 BLOCK = 65_536
 #: How long a connection is kept for the next request; servers keep one for 5 s or longer.
 IDLE_S = 2.0
+#: The status of an answer after which the connection is a websocket.
+SWITCHING = 101
 
 
 class Garbled(Exception):
@@ -91,6 +93,16 @@ class Connection:
             sent |= _proxy_headers(self._passing)
         self._send(f"{method} {target}", sent, body)
 
+    def take_over(self) -> tuple[socket.socket, str, bytes]:
+        """The socket, of what is no HTTP any more; what the server accepted, and sent already."""
+        self._socket.setblocking(False)
+        try:
+            rest = self._file.peek()
+        except OSError:
+            # With TLS, where nothing has come yet.
+            rest = b""
+        return self._socket, self._headers.get("sec-websocket-accept", ""), rest
+
     def read(self) -> bytes:
         """All of the answer's body."""
         return b"".join(self._blocks())
@@ -115,8 +127,12 @@ class Connection:
         lines = [f"{request} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
         self._socket.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         self.status, self._reusable = 0, False
-        while self.status < 200:
+        while self._is_preliminary():
             self._read_head()
+
+    def _is_preliminary(self) -> bool:
+        """Whether the answer itself is still to come."""
+        return self.status < 200 and self.status != SWITCHING
 
     def _read_head(self) -> None:
         first = self._line()

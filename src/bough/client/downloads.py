@@ -1,4 +1,4 @@
-"""Downloads of results: file by file, checked part by part, gone on with where they were cut off.
+"""Downloads of results and of data: checked part by part, gone on with where they were cut off.
 
 A file appears under its name when it is whole. Nothing is written outside of the folder, whatever
 a server says, and nothing through a link.
@@ -10,10 +10,13 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bough.api.results import Downloaded, ResultFile
+from bough.api.data import DataPart
+from bough.api.results import Downloaded, ResultFile, ResultPart
+from bough.client.data import DataAddress, PoolData
 from bough.client.workflows import Workflows
 from bough.errors import Invalid, NotFound, Unavailable
 
@@ -32,40 +35,30 @@ class DownloadProgress(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    task: str
     file: ResultFile
     target: Path
+    #: Reads a part of it, from an offset on.
+    read: Callable[[int], ResultPart | DataPart]
 
 
 def _silent(_: DownloadProgress) -> None:
     """Say nothing."""
 
 
-class Download:
-    """The results of one workflow into a folder."""
+class _Fetching:
+    """Files of a server into a folder."""
 
     def __init__(
-        self,
-        workflows: Workflows,
-        name: str,
-        folder: Path,
-        *,
-        overwrite: bool = False,
-        tell: Callable[[DownloadProgress], None] = _silent,
+        self, folder: Path, *, overwrite: bool, tell: Callable[[DownloadProgress], None]
     ) -> None:
-        self._workflows = workflows
-        self._name = name
         self._folder = folder
         self._overwrite = overwrite
         self._tell = tell
         self._left_out = 0
         self._progress = DownloadProgress(0, 0, 0, 0)
 
-    def fetch(self, task: str | None = None, path: str | None = None) -> Downloaded:
-        """Download what a task left, all of it or what is at a path; or what all tasks left."""
-        wanted = list(self._wanted(task, path))
-        if path is not None and not wanted:
-            raise NotFound(f"Task {task} of {self._name} has left nothing at {path}.")
+    def _fetch_all(self, wanted: list[_Wanted]) -> Downloaded:
+        """Download what is not there already."""
         missing = [each for each in wanted if not self._is_there(each)]
         total = sum(each.file.size_bytes for each in missing)
         self._progress = DownloadProgress(0, len(missing), 0, total)
@@ -85,33 +78,6 @@ class Download:
             unchanged=len(wanted) - len(missing),
             left_out=self._left_out,
         )
-
-    # Which files
-
-    def _wanted(self, task: str | None, path: str | None) -> Iterator[_Wanted]:
-        if task is not None:
-            yield from self._files(task, self._folder, path)
-            return
-        found = self._workflows.get(self._name)
-        tasks = [each for group in found.groups for each in group.tasks]
-        done = [each.name for each in tasks if each.status == COMPLETED]
-        if not done:
-            raise NotFound(
-                f"No task of {self._name} has completed; results are kept of those that have."
-            )
-        for name in done:
-            yield from self._files(name, self._folder / name, None)
-
-    def _files(self, task: str, folder: Path, path: str | None) -> Iterator[_Wanted]:
-        after, more = "", True
-        while more:
-            page = self._workflows.results(self._name, task, after=after)
-            self._left_out += page.left_out
-            for file in page.files:
-                if path is None or file.path == path or file.path.startswith(f"{path}/"):
-                    yield _Wanted(task, file, self._target(folder, file.path))
-                after = file.path
-            more = page.more_entries and bool(page.files)
 
     def _target(self, folder: Path, path: str) -> Path:
         parts = path.split("/")
@@ -172,9 +138,7 @@ class Download:
 
     def _part(self, wanted: _Wanted, offset: int) -> bytes:
         file = wanted.file
-        part = self._workflows.result_part(
-            self._name, wanted.task, file.path, offset=offset, version=file.version
-        )
+        part = wanted.read(offset)
         right = hashlib.sha256(part.content).hexdigest() == part.sha256
         if (
             not right
@@ -189,6 +153,97 @@ class Download:
     def _advance(self, count: int) -> None:
         self._progress = self._progress._replace(bytes=self._progress.bytes + count)
         self._tell(self._progress)
+
+
+class Download(_Fetching):
+    """The results of one workflow into a folder."""
+
+    def __init__(
+        self,
+        workflows: Workflows,
+        name: str,
+        folder: Path,
+        *,
+        overwrite: bool = False,
+        tell: Callable[[DownloadProgress], None] = _silent,
+    ) -> None:
+        super().__init__(folder, overwrite=overwrite, tell=tell)
+        self._workflows = workflows
+        self._name = name
+
+    def fetch(self, task: str | None = None, path: str | None = None) -> Downloaded:
+        """Download what a task left, all of it or what is at a path; or what all tasks left."""
+        wanted = list(self._wanted(task, path))
+        if path is not None and not wanted:
+            raise NotFound(f"Task {task} of {self._name} has left nothing at {path}.")
+        return self._fetch_all(wanted)
+
+    def _wanted(self, task: str | None, path: str | None) -> Iterator[_Wanted]:
+        if task is not None:
+            yield from self._files(task, self._folder, path)
+            return
+        found = self._workflows.get(self._name)
+        tasks = [each for group in found.groups for each in group.tasks]
+        done = [each.name for each in tasks if each.status == COMPLETED]
+        if not done:
+            raise NotFound(
+                f"No task of {self._name} has completed; results are kept of those that have."
+            )
+        for name in done:
+            yield from self._files(name, self._folder / name, None)
+
+    def _files(self, task: str, folder: Path, path: str | None) -> Iterator[_Wanted]:
+        after, more = "", True
+        while more:
+            page = self._workflows.results(self._name, task, after=after)
+            self._left_out += page.left_out
+            for file in page.files:
+                if path is None or file.path == path or file.path.startswith(f"{path}/"):
+                    target = self._target(folder, file.path)
+                    yield _Wanted(file, target, partial(self._read, task, file))
+                after = file.path
+            more = page.more_entries and bool(page.files)
+
+    def _read(self, task: str, file: ResultFile, offset: int) -> ResultPart:
+        return self._workflows.result_part(
+            self._name, task, file.path, offset=offset, version=file.version
+        )
+
+
+class DataDownload(_Fetching):
+    """What is at a path in the data of a pool, into a folder."""
+
+    def __init__(
+        self,
+        data: PoolData,
+        address: DataAddress,
+        folder: Path,
+        *,
+        overwrite: bool = False,
+        tell: Callable[[DownloadProgress], None] = _silent,
+    ) -> None:
+        super().__init__(folder, overwrite=overwrite, tell=tell)
+        self._data = data
+        self._address = address
+
+    def fetch(self) -> Downloaded:
+        """Download the file, or all files below the folder."""
+        wanted = list(self._wanted())
+        if not wanted:
+            raise NotFound(f"{self._address} does not exist.")
+        return self._fetch_all(wanted)
+
+    def _wanted(self) -> Iterator[_Wanted]:
+        path = self._address.path
+        for each in self._data.files(self._address):
+            name = path.rpartition("/")[2] if each.path == path else each.path[len(path) :]
+            file = ResultFile(each.path, each.size_bytes, each.sha256, each.modify_time)
+            target = self._target(self._folder, name.lstrip("/"))
+            yield _Wanted(file, target, partial(self._read, file))
+
+    def _read(self, file: ResultFile, offset: int) -> DataPart:
+        address = DataAddress(self._address.pool, file.path)
+        return self._data.part(address, offset=offset, version=file.version)
 
 
 def _modified_ms(file: ResultFile) -> int:

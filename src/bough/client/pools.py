@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bough.api.common import Json
 from bough.api.configs import ConfigHistory, ConfigRevision, PatchConfigs, PutConfigs
+from bough.api.kube_answers import TreeExport
 from bough.api.pools import (
     CohortAnswer,
     CohortConfig,
@@ -175,6 +176,11 @@ class Queues:
     def list(self) -> QueueList:
         """Every node, parents before children."""
         return self._transport.get(QueueList, path_of("queues"))
+
+    def export(self, system: str, namespace: str = "default") -> TreeExport:
+        """The tree as objects of `kueue` or `kai`; the doors of Kueue are in the namespace."""
+        path = path_of("kube", "export", system)
+        return self._transport.get(TreeExport, path, {"namespace": namespace})
 
 
 def _subpool(parent: str, name: str) -> str:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import msgspec
 
 from bough.api.common import Json
 from bough.client.addresses import Query, find_proxy, query_text, read_address
-from bough.client.connection import Connection, CutOff, Garbled
+from bough.client.connection import SWITCHING, Connection, CutOff, Garbled
 from bough.client.failure import failure
 from bough.client.server_proof import KnownServer, ask_for_key, check
 from bough.errors import Invalid, Unavailable
 from bough.version import VERSION
 
-Body = msgspec.Struct | Mapping[str, Json] | None
+if TYPE_CHECKING:
+    from bough.websocket.peer import Peer
+
+Body = msgspec.Struct | Mapping[str, Json] | str | None
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
@@ -120,6 +123,10 @@ class Transport:
         content = self._ask(method, path, query, body)
         return None if answer is None else self.decode(answer, content)
 
+    def send_content(self, answer: type[Answer], path: str, content: bytes) -> Answer:
+        """Send bytes that do no harm when they come twice; tried again like reading."""
+        return self.decode(answer, self._repeat("POST", path, None, content))
+
     def send_json(self, method: str, path: str, body: Body = None) -> Json:
         """The same for an answer of any form."""
         return self.decode(None, self._ask(method, path, None, body))
@@ -137,6 +144,27 @@ class Transport:
         """
         return self._lines(self._open("GET", path, query, headers=headers))
 
+    def websocket(self, path: str, protocol: str) -> Peer:
+        """A websocket that speaks a protocol of ours."""
+        from bough.websocket import handshake  # noqa: PLC0415  few commands need one
+        from bough.websocket.peer import Peer  # noqa: PLC0415
+
+        key = handshake.new_request_key()
+        target = self._address.base + path
+        connection = self._connect_to_known()
+        try:
+            sent = self._headers | handshake.request_headers(key, protocol)
+            self._guard(lambda: connection.ask("GET", target, sent, b""))
+            if connection.status != SWITCHING:
+                raise failure(connection.status, self._guard(connection.read))
+            taken, accepted, rest = connection.take_over()
+            if accepted != handshake.accept_key(key):
+                raise Unavailable(f"What answers at {self.server} speaks no websocket.")
+        except BaseException:
+            connection.close()
+            raise
+        return Peer(taken, server=False, rest=rest)
+
     def _lines(self, connection: Connection) -> Iterator[str]:
         try:
             connection.wait_forever()
@@ -147,17 +175,22 @@ class Transport:
             connection.close()
 
     def _read(self, path: str, query: Query | None) -> bytes:
+        return self._repeat("GET", path, query)
+
+    def _repeat(
+        self, method: str, path: str, query: Query | None, content: bytes | None = None
+    ) -> bytes:
         for attempt in range(1, TRIES):
             try:
-                return self._ask("GET", path, query)
+                return self._ask(method, path, query, content)
             except Unavailable as error:
                 cause = error.__cause__
                 if not isinstance(cause, (OSError, CutOff)) or isinstance(cause, TimeoutError):
                     raise
                 time.sleep(PAUSE_S * attempt)
-        return self._ask("GET", path, query)
+        return self._ask(method, path, query, content)
 
-    def _ask(self, method: str, path: str, query: Query | None, body: Body = None) -> bytes:
+    def _ask(self, method: str, path: str, query: Query | None, body: Body | bytes = None) -> bytes:
         connection = self._open(method, path, query, body)
         try:
             content = self._guard_sent(method, connection.read)
@@ -195,18 +228,20 @@ class Transport:
         method: str,
         path: str,
         query: Query | None,
-        body: Body = None,
+        body: Body | bytes = None,
         headers: Mapping[str, str] | None = None,
     ) -> Connection:
         """Send a request and wait for the answer's head; raise what the server says is wrong."""
-        content = b"" if body is None else msgspec.json.encode(body)
+        repeatable = method == "GET" or isinstance(body, bytes)
+        content = _content(body)
         target = self._address.base + path + query_text(query)
         # A write that fails on a connection which the server has just closed is not known to be
         # done, so it has a connection of its own.
-        kept = self._take() if method == "GET" else None
+        kept = self._take() if repeatable else None
         connection = kept or self._connect_to_known()
         try:
-            sent = self._headers | dict(headers or {})
+            binary = {"Content-Type": "application/octet-stream"} if isinstance(body, bytes) else {}
+            sent = self._headers | binary | dict(headers or {})
             self._guard_sent(method, lambda: connection.ask(method, target, sent, content))
             if connection.status >= 300:
                 raise failure(connection.status, self._guard(connection.read))
@@ -286,6 +321,12 @@ class Transport:
         except Garbled as error:
             message = f"The answer of the server at {self.server} cannot be read: {error}."
             raise Unavailable(message, hint=_HINT) from error
+
+
+def _content(body: Body | bytes) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return b"" if body is None else msgspec.json.encode(body)
 
 
 def _next(lines: Iterator[bytes]) -> bytes:

@@ -8,6 +8,8 @@ from bough.api.common import Priority
 from bough.api.results import ResultPage, ResultPart
 from bough.api.why import WhyAnswer
 from bough.api.workflows import (
+    ArrayDocument,
+    ArrayPage,
     Submission,
     TaskList,
     TemplateSpec,
@@ -44,7 +46,8 @@ class Workflows:
 
         Variables of a template are `NAME=VALUE`. A spec that comes with the template it was
         rendered from is not rendered again. The query takes `env_vars` and `label` (lists of
-        `NAME=VALUE`), `dry_run` (only render) and `validation_only` (only check).
+        `NAME=VALUE`), `after` and `afterok` (lists of IDs), `retries`, `array` (as `0-49%8`),
+        `dry_run` (only render) and `validation_only` (only check).
         """
         body = TemplateSpec(spec, list(variables), list(string_variables), template)
         path, asked = (
@@ -94,6 +97,29 @@ class Workflows:
         """One workflow with its groups and tasks; earlier attempts only if they are asked for."""
         path, query = path_of("workflow", name), {"verbose": every_attempt}
         return self._transport.get(WorkflowDocument, path, query)
+
+    def array(self, name: str) -> ArrayDocument:
+        """An array, and how many of its elements have which status."""
+        return self._transport.get(ArrayDocument, path_of("array", name))
+
+    def arrays(
+        self,
+        *,
+        pools: Sequence[str] = (),
+        users: Sequence[str] = (),
+        limit: int = 20,
+        offset: int = 0,
+        query: Query | None = None,
+    ) -> ArrayPage:
+        """A page of arrays, of all pools and users, or of some, the newest first."""
+        asked = {
+            "limit": limit,
+            "offset": offset,
+            **_chosen("pools", pools),
+            **_chosen("users", users),
+            **(query or {}),
+        }
+        return self._transport.get(ArrayPage, path_of("array"), asked)
 
     def cancel(self, name: str, *, message: str | None = None, force: bool = False) -> WorkflowName:
         """End a workflow."""

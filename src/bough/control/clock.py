@@ -65,6 +65,18 @@ class SteadyClock:
         clock.keep(path)
         return clock
 
+    @classmethod
+    def beginning(cls, since_boot_ms: int, at_ms: int) -> SteadyClock:
+        """Go on from a moment of another process of this machine (`moment`)."""
+        clock = cls()
+        clock._now_ms = at_ms + clock._boot_ms - since_boot_ms
+        return clock
+
+    def moment(self) -> tuple[int, int]:
+        """What time it is, and how long ago the machine was started."""
+        now_ms = self.now_ms()
+        return now_ms, self._boot_ms
+
     def now_ms(self) -> int:
         """Milliseconds since 1970."""
         with self._lock:

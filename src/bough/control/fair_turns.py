@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bough.errors import Unavailable
+from bough.errors import Busy
 
 
 class FairTurns:
@@ -28,7 +28,7 @@ class FairTurns:
         """Wait for a turn of a user, and have it."""
         with self._changed:
             if not self._wait(user, wait_s):
-                raise Unavailable(self._refusal)
+                raise Busy(self._refusal)
             self._at_work[user] += 1
         try:
             yield

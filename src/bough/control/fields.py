@@ -1,9 +1,10 @@
-"""Numbers and durations as people send them, checked."""
+"""Numbers, durations and tags as people send them, checked."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from bough.errors import Invalid
 from bough.formats.yaml.times import parse_duration_s
@@ -11,10 +12,27 @@ from bough.model.pool import Json
 
 #: More GPUs than any site has; larger numbers are mistakes.
 MOST_GPUS = 10**9
+#: Of a pool or a cohort.
+MOST_WEIGHT = 10**9
+#: Of a workflow, or of a change of configuration.
+MAXIMUM_TAGS = 100
+LONGEST_TAG = 100
 _SIMPLE = re.compile(r"([0-9]{1,9})([smhd])\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EXIT_CODES = re.compile(r"\s*([0-9]{1,5})(?:\s*-\s*([0-9]{1,5}))?\s*\Z")
 EXIT_ACTIONS = ("COMPLETE", "FAIL", "RESCHEDULE")
+
+
+def check_tags(tags: Sequence[str], *, kept: int) -> None:
+    """Refuse tags that cannot be shown in a line, or would be too many with those that are kept."""
+    for tag in tags:
+        if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
+            raise Invalid(
+                f"{tag[:60]!r} cannot be a tag: it has 1 to {LONGEST_TAG} characters, none of "
+                "which breaks a line or cannot be shown."
+            )
+    if kept > MAXIMUM_TAGS:
+        raise Invalid(f"It would have {kept} tags; at most {MAXIMUM_TAGS} are possible.")
 
 
 def read_gpus(what: str, value: Json) -> int:
@@ -24,6 +42,16 @@ def read_gpus(what: str, value: Json) -> int:
     if not math.isfinite(value) or not 0 <= value <= MOST_GPUS:
         raise Invalid(f"{what} must be from 0 to {MOST_GPUS:,} GPUs, not {_shown(value)}.")
     return math.floor(value)
+
+
+def read_weight(what: str, value: Json) -> int:
+    """By how much something counts beside others. Rounded down, 0.5 would count for nothing."""
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
+    if not whole or not 0 <= value <= MOST_WEIGHT:
+        raise Invalid(
+            f"{what} must be a whole number from 0 to {MOST_WEIGHT:,}, not {_shown(value)}."
+        )
+    return int(value)
 
 
 def read_limit(what: str, value: Json) -> int | None:

@@ -18,6 +18,8 @@ from bough.model.workflow import QUEUED, Group, GroupSpec, Task, TaskSpec, TaskS
 #: Labels that nodes get in a snapshot: the platform, and the pools where not all may use a node.
 PLATFORM_LABEL = "bough/platform"
 POOL_LABEL = "bough/pool-"
+#: Where pods are of which another scheduler decides that.
+ELSEWHERE = "elsewhere:"
 #: The key of a condition on the name of a node.
 NODE_NAME = "metadata.name"
 
@@ -67,7 +69,27 @@ def gang_of(
         started_ms=started,
         stale_since_ms=_stale_since_ms(latest.values()),
         owner=workflow.submitted_by,
+        # Groups of one workflow start in the order of its file.
+        uid=f"{workflow.workflow_id}/{group.position:06}",
     )
+
+
+def anywhere(gang: Gang) -> Gang:
+    """The same gang where another scheduler decides which nodes: only how much it has counts."""
+    replace = msgspec.structs.replace
+    pods = tuple(
+        replace(
+            pod,
+            # On a node that is in no snapshot a pod has its quota, and no room.
+            node=None if pod.state in (PodState.PENDING, PodState.GATED) else ELSEWHERE,
+            node_selector={},
+            affinity=(),
+            tolerations=(),
+        )
+        for pod in gang.pods
+    )
+    subgroups = tuple(replace(each, constraint=None) for each in gang.subgroups)
+    return replace(gang, pods=pods, subgroups=subgroups, constraint=None, sets=())
 
 
 def nodes_of(group: Group, tasks: Iterable[Task], names: NodeNames) -> tuple[str, ...]:

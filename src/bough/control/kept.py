@@ -7,20 +7,24 @@ every transaction sees that sees this number.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
 
 from bough.model.access import Actor
 from bough.model.cluster import Resources
-from bough.model.pool import BackendRecord, DefaultLimits, OfferedNode, Pool
+from bough.model.pool import BackendRecord, DefaultLimits, OfferedNode, Pool, ResourceAssertion
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool
 from bough.store import Store
 from bough.store import nodes as node_store
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
+
+Made = TypeVar("Made")
 
 #: Actors that are kept; with more, all are forgotten.
 ACTORS = 10_000
@@ -38,6 +42,8 @@ class Setup(msgspec.Struct, frozen=True):
     sizes: tuple[OfferedNode, ...]
     #: A heartbeat does not raise the counter, so each may be later than here.
     backends: Mapping[str, BackendRecord]
+    #: Rules for what tasks may ask for, by name.
+    validations: Mapping[str, tuple[ResourceAssertion, ...]] = {}
 
     def pool_of(self, name: str) -> Pool | None:
         """The pool of a name; for a subpool the one above it."""
@@ -65,6 +71,10 @@ class Setup(msgspec.Struct, frozen=True):
             memory_bytes=max(each.memory_bytes for each in sizes),
         )
 
+    def sizes_of(self, backend: str) -> tuple[OfferedNode, ...]:
+        """One node of each size that a backend has, the largest first."""
+        return tuple(each for each in self.sizes if each.backend == backend)
+
     def default_limits(self, backend: str) -> DefaultLimits | None:
         """What bounds a task with one GPU on the node that gives the least."""
         found = [each.default_limits(1) for each in self.sizes if each.backend == backend]
@@ -88,7 +98,17 @@ def read_setup(connection: sa.Connection) -> Setup:
         setting_store.workflow_settings(connection),
         tuple(node_store.sizes(connection)),
         node_store.backends(connection),
+        setting_store.resource_validations(connection),
     )
+
+
+class _Answer:
+    """An answer, and of what moment it is."""
+
+    def __init__(self) -> None:
+        self.making = threading.Lock()
+        self.stamp = ""
+        self.made: Any = None
 
 
 class Kept:
@@ -100,6 +120,8 @@ class Kept:
         self._seen = -1
         #: Actors with the end of their rights, by key, and the counter `ACCESS` that they are of.
         self._actors: tuple[int, dict[str, tuple[int, Actor]]] = (-1, {})
+        self._lock = threading.Lock()
+        self._answers: dict[str, _Answer] = {}
 
     def actor(
         self, connection: sa.Connection, key: str, find: Callable[[], tuple[int, Actor]]
@@ -125,6 +147,29 @@ class Kept:
         counted = setting_store.counted(connection)
         self.expect(counted.setup)
         return counted
+
+    def answer(self, store: Store, name: str, now_ms: int, make: Callable[[], Made]) -> Made:
+        """An answer as it was made before, unless anything has changed, or the second is over.
+
+        Times show, and heartbeats change nothing that is counted, so none is older than a second.
+        Those who ask at the same time wait for one who makes it.
+        """
+        with store.read() as connection:
+            stamp = f"{now_ms // 1_000} {setting_store.stamp(connection)}"
+        with self._lock:
+            entry = self._answers.setdefault(name, _Answer())
+        with entry.making:
+            if entry.stamp != stamp:
+                # What changed after the stamp was read is in it, too; the next look makes it anew.
+                entry.made = make()
+                entry.stamp = stamp
+            found: Made = entry.made
+            return found
+
+    def forget_answers(self) -> None:
+        """Make all answers anew."""
+        with self._lock:
+            self._answers.clear()
 
     def expect(self, version: int) -> None:
         """The setup has changed: those who ask for the latest get it of this version or later."""

@@ -14,6 +14,7 @@ from bough.control.kept import Kept
 from bough.model.access import RoleNames
 from bough.model.backend import BackendAbilities
 from bough.model.names import SHARED, QueueName
+from bough.model.notification import NotificationRules
 from bough.store import Store
 from bough.store import settings as setting_store
 
@@ -52,6 +53,10 @@ class RandomIds:
 
 def site_identity(site: Site) -> str:
     """The identity of what the database describes, the same for all servers on it."""
+    with site.store.read() as connection:
+        known = setting_store.get(connection, "site")
+    if known is not None:
+        return str(known)
     with site.store.write() as connection:
         return str(setting_store.claim(connection, "site", site.ids.uuid()))
 
@@ -82,6 +87,8 @@ class Site:
     refusal: Callable[[], str] = _no_refusal
     #: What encrypts credentials.
     credential_keys: CredentialKeys = field(default_factory=CredentialKeys)
+    #: What users may be told by e-mail and webhooks, and where.
+    notifications: NotificationRules = field(default_factory=NotificationRules)
     #: What requests have read already.
     kept: Kept = field(default_factory=Kept)
     #: Rung after every change that may let something start.
@@ -95,6 +102,10 @@ class Site:
     def abilities_of(self, backend: str) -> BackendAbilities:
         """What a backend can do for tasks."""
         return self.abilities.get(backend, BackendAbilities())
+
+    def is_placed_elsewhere(self, backend: str) -> bool:
+        """Whether a scheduler of its cluster decides where the tasks of a backend run."""
+        return not self.abilities_of(backend).places_tasks
 
     def pool_queue(self, pool: str) -> str:
         """The inner node that a pool is."""

@@ -13,12 +13,13 @@ structs have can be written, so a new choice needs no line here.
 from __future__ import annotations
 
 from enum import Enum, StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import inspect
 
-from bough.errors import Broken, Invalid
+from bough.errors import Broken, Invalid, NotFound
 from bough.formats.yaml.documents import read_file, read_text
 from bough.formats.yaml.fields import Fields, Reading, suggest
 from bough.formats.yaml.times import parse_duration_s
@@ -81,14 +82,25 @@ def preset_for(documents: Iterable[Document]) -> Policy:
 
 
 def read_policy(path: str, default: Policy = OSMO, *, lenient: bool = False) -> PolicyRead:
-    """Read a policy file; where it names no preset, it changes the default."""
+    """Read a policy file, or take a preset by its name; a file changes the preset that it names.
+
+    Where it names none, it changes the default.
+    """
     found = read_policy_file(path, default, lenient=lenient)
     return PolicyRead(found.policy, found.problems)
 
 
 def read_policy_file(path: str, default: Policy = OSMO, *, lenient: bool = False) -> WrittenPolicy:
-    """The same, with the preset that it names."""
-    return _only(read_file(path), path, default, lenient=lenient)
+    """The same, with the preset that it names. A file goes before a preset of its name."""
+    if path in PRESETS and not Path(path).exists():
+        return WrittenPolicy(PRESETS[path], [], path)
+    try:
+        documents = read_file(path)
+    except NotFound:
+        known = ", ".join(PRESETS)
+        meant = suggest(path, list(PRESETS))
+        raise NotFound(f"{path}: no such file, and no preset; these are {known}{meant}") from None
+    return _only(documents, path, default, lenient=lenient)
 
 
 def read_policy_text(text: str, source: str, default: Policy = OSMO) -> WrittenPolicy:

@@ -32,6 +32,7 @@ UNSCHEDULABLE = "spec.unschedulable"
 GROUP_QUEUE = "spec.queue"
 GROUP_PRIORITY = "spec.priorityClassName"
 GROUP_PREEMPTIBILITY = "spec.preemptibility"
+MIN_COUNT = "spec.schedulingPolicy.gang.minCount"
 POD_QUEUE = dotted(("metadata", "labels", QUEUE_LABEL))
 POD_PREEMPTIBILITY = dotted(("metadata", "labels", PREEMPTIBILITY_LABEL))
 #: What a pod says about its nodes.

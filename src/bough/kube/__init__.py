@@ -11,5 +11,6 @@ connections     connections that are kept, how many requests are in flight, how 
 access          where the apiserver is, which authority to trust, and who we are, kept up to date
 kubeconfig      access as a kubeconfig file says it, or a pod's own service account
 exec_plugin     credentials that another program prints
+listening       where programs of a cluster listen
 back_off        how long to wait after failures in a row
 """

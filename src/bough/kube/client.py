@@ -14,6 +14,7 @@ whatever fails meanwhile: `watching.Follower`.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Generator, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,7 +23,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from bough.kube.access import Access
-from bough.kube.connections import Connections, Request, Stream
+from bough.kube.connections import Connections, Guard, Request, Stream
 from bough.kube.failures import Gone, KubeFailure, Unreachable, read_refusal
 from bough.kube.objects import Kind
 
@@ -34,9 +35,12 @@ PAGE = 500
 WATCH_SILENCE_S = 100.0
 #: A task can be silent for long; the kernel checks that its machine is still there.
 LOG_SILENCE_S = 3_600.0
+logger = logging.getLogger(__name__)
 #: The longest line of a watch; etcd keeps objects of at most 1.5 MiB.
 MAXIMUM_LINE = 32 << 20
 MEBIBYTE = 1 << 20
+#: How much longer than the apiserver itself an answer may take.
+ANSWER_S = 2
 
 
 class Patch(StrEnum):
@@ -79,9 +83,12 @@ class Listing(NamedTuple, Generic[T]):
 class KubeClient:
     """One apiserver, as one user. At most `in_flight` requests at once, streams not counted."""
 
-    def __init__(self, access: Access, in_flight: int = 16, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, access: Access, in_flight: int = 16, timeout_s: float = 30.0, guard: Guard = None
+    ) -> None:
+        """guard:  called right before a write is sent; what it raises keeps it from being sent."""
         self.access = access
-        self._connections = Connections(access, in_flight, timeout_s)
+        self._connections = Connections(access, in_flight, timeout_s, guard=guard)
 
     def close(self) -> None:
         """Close the connections that rest; streams end by their own `close`."""
@@ -105,7 +112,7 @@ class KubeClient:
             query = {**asked, "limit": str(page) if page else "", "continue": token}
             request = Request("GET", path(kind, namespace) + _query(query))
             try:
-                listed = _decode(_listing_decoder(kind.type), self._connections.ask(request))
+                listed = _read_page(kind, self._connections.ask(request))
             except Gone:
                 # The first pages are too old for the next one: all at once then.
                 if not token:
@@ -145,9 +152,8 @@ class KubeClient:
         try:
             if opened is not None:
                 opened(stream)
-            decoder = _decoder(kind.type)
             for line in _lines(stream):
-                event = _read_event(line, decoder)
+                event = _read_event(line, kind)
                 if event is not None:
                     yield event
         finally:
@@ -196,28 +202,42 @@ class KubeClient:
         target = path(kind, namespace, name)
         self._connections.ask(Request("DELETE", target, msgspec.json.encode(options)))
 
-    def bind(self, name: str, namespace: str, node: str, uid: str = "") -> None:
-        """Give a pod its node; `Conflict` if it has one, or another pod has its name now."""
+    def bind(self, name: str, namespace: str, node: str, uid: str = "", within_s: int = 0) -> None:
+        """Give a pod its node; `Conflict` if it has one, or another pod has its name now.
+
+        `within_s`: the apiserver gives up after that time, so that nothing happens later.
+        """
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": name, **({"uid": uid} if uid else {})},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        target = f"{_pod(namespace, name)}/binding"
-        self._connections.ask(Request("POST", target, msgspec.json.encode(body)))
+        target = f"{_pod(namespace, name)}/binding" + _within(within_s)
+        request = Request("POST", target, msgspec.json.encode(body))
+        self._connections.ask(request, within_s + ANSWER_S if within_s else None)
 
-    def evict(self, name: str, namespace: str, uid: str = "", grace_s: int | None = None) -> None:
-        """End a pod as far as its disruption budgets allow; if they do not: `Busy`."""
+    def evict(
+        self,
+        name: str,
+        namespace: str,
+        uid: str = "",
+        grace_s: int | None = None,
+        within_s: int = 0,
+    ) -> None:
+        """End a pod as far as its disruption budgets allow; if they do not: `Busy`.
+
+        `within_s` as for `bind`.
+        """
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name},
             "deleteOptions": _delete_options(uid, grace_s),
         }
-        target = f"{_pod(namespace, name)}/eviction"
+        target = f"{_pod(namespace, name)}/eviction" + _within(within_s)
         request = Request("POST", target, msgspec.json.encode(body), busy_is_answer=True)
-        self._connections.ask(request)
+        self._connections.ask(request, within_s + ANSWER_S if within_s else None)
 
     def log(
         self,
@@ -260,11 +280,17 @@ class KubeClient:
         return True
 
     def ask(
-        self, method: str, target: str, body: object = None, timeout_s: float | None = None
+        self,
+        method: str,
+        target: str,
+        body: object = None,
+        timeout_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Any other request, such as GET /version: plain values in and out."""
         sent = b"" if body is None else msgspec.json.encode(body)
-        answer = self._connections.ask(Request(method, target, sent), timeout_s)
+        more = tuple((headers or {}).items())
+        answer = self._connections.ask(Request(method, target, sent, headers=more), timeout_s)
         return msgspec.json.decode(answer) if answer else None
 
     def _object(self, kind: Kind[T], request: Request) -> T:
@@ -298,6 +324,8 @@ class _WatchLine(msgspec.Struct):
 
 class _Version(msgspec.Struct):
     resource_version: str = msgspec.field(name="resourceVersion")
+    name: str = ""
+    namespace: str = ""
 
 
 class _Versioned(msgspec.Struct):
@@ -325,8 +353,39 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
         raise Unreachable(f"the answer is not what Kubernetes sends: {error}") from None
 
 
-def _read_event(line: bytes, decoder: msgspec.json.Decoder[T]) -> WatchEvent[T] | None:
+def _read_page(kind: Kind[T], body: bytes) -> _Listed[T]:
+    """A page of a list.
+
+    Objects of definitions that are not ours may have any form: those that cannot be read are left
+    out, so that they do not hide the others.
+    """
+    try:
+        return _decode(_listing_decoder(kind.type), body)
+    except Unreachable:
+        if not kind.optional:
+            raise
+    page: _Listed[msgspec.Raw] = _decode(_listing_decoder(msgspec.Raw), body)
+    read = (_read_or_none(kind, each) for each in page.items or ())
+    return _Listed(page.metadata, [each for each in read if each is not None])
+
+
+def _read(kind: Kind[T], written: msgspec.Raw) -> T:
+    return _decode(_decoder(kind.type), written)
+
+
+def _read_or_none(kind: Kind[T], written: msgspec.Raw) -> T | None:
+    try:
+        return _read(kind, written)
+    except Unreachable as error:
+        meta = _decode(_versioned_decoder, written).metadata
+        name = f"{meta.namespace}/{meta.name}".lstrip("/")
+        logger.warning("%s %s is left out: %s", kind.plural, name, error.message)
+        return None
+
+
+def _read_event(line: bytes, kind: Kind[T]) -> WatchEvent[T] | None:
     """The event of a line; kinds of events that we do not know are passed over."""
+    decoder = _decoder(kind.type)
     told = _decode(_line_decoder, line)
     if told.type == "ERROR":
         raise read_refusal(0, told.object)
@@ -337,7 +396,13 @@ def _read_event(line: bytes, decoder: msgspec.json.Decoder[T]) -> WatchEvent[T] 
         version = _decode(_versioned_decoder, told.object).metadata.resource_version
         plain = msgspec.json.encode({"metadata": {"resourceVersion": version}})
         return WatchEvent(WatchEventKind.BOOKMARK, _decode(decoder, plain), version)
-    item = _decode(decoder, told.object)
+    read = _read_or_none if kind.optional else _read
+    item = read(kind, told.object)
+    if item is None:
+        # As in a list: there is no such object.
+        meta = _decode(_versioned_decoder, told.object).metadata
+        plain = msgspec.json.encode({"metadata": meta})
+        return WatchEvent(WatchEventKind.DELETED, _decode(decoder, plain), meta.resource_version)
     metadata = getattr(item, "metadata", None)
     version = getattr(metadata, "resource_version", None)
     if version is None:
@@ -382,6 +447,10 @@ def _delete_options(uid: str, grace_s: int | None) -> dict[str, object]:
     if grace_s is not None:
         options["gracePeriodSeconds"] = grace_s
     return options
+
+
+def _within(seconds: int) -> str:
+    return _query({"timeout": f"{seconds}s" if seconds else ""})
 
 
 def _query(given: Mapping[str, str]) -> str:

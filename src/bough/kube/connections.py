@@ -32,6 +32,7 @@ _RETRY_AFTER_MOST_S = 10.0
 _SAFE = frozenset({"GET"})
 
 Pause = Callable[[float], object]
+Guard = Callable[[], object] | None
 
 
 class Request(NamedTuple):
@@ -43,6 +44,8 @@ class Request(NamedTuple):
     content_type: str = "application/json"
     #: Whether 429 is an answer, and no reason to wait and try again.
     busy_is_answer: bool = False
+    #: Beside those of every request.
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Connections:
@@ -54,8 +57,11 @@ class Connections:
         in_flight: int = 16,
         timeout_s: float = 30.0,
         pause: Pause = time.sleep,
+        guard: Guard = None,
     ) -> None:
+        """guard:  called right before a write is sent; what it raises keeps it from being sent."""
         self.access = access
+        self._guard = guard
         self._timeout_s = timeout_s
         self._pause = pause
         self._room = threading.BoundedSemaphore(in_flight)
@@ -123,7 +129,7 @@ class Connections:
     def _send_as(
         self, request: Request, credential: KubeCredential, timeout_s: float
     ) -> tuple[_Connection, http.client.HTTPResponse]:
-        headers = {"Accept": "application/json", "User-Agent": "bough"}
+        headers = {"Accept": "application/json", "User-Agent": "bough", **dict(request.headers)}
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
         if request.body:
@@ -131,6 +137,8 @@ class Connections:
         while True:
             connection = self._take(credential, timeout_s)
             used_before = connection.used
+            if request.method not in _SAFE:
+                self._ask_guard(connection)
             try:
                 return connection, connection.ask(request, headers)
             except (OSError, http.client.HTTPException) as error:
@@ -139,6 +147,14 @@ class Connections:
                 if used_before and request.method in _SAFE and not isinstance(error, TimeoutError):
                     continue
                 raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
+
+    def _ask_guard(self, connection: _Connection) -> None:
+        try:
+            if self._guard is not None:
+                self._guard()
+        except BaseException:
+            connection.close()
+            raise
 
     def _take(self, credential: KubeCredential, timeout_s: float) -> _Connection:
         """An idle connection that still works, or a new one."""

@@ -202,6 +202,8 @@ class Kind(NamedTuple, Generic[T]):
     plural: str
     type: type[T]
     namespaced: bool = True
+    #: A cluster need not know it: then it has no objects.
+    optional: bool = False
 
 
 PODS: Kind[KubePod] = Kind("api/v1", "pods", KubePod)

@@ -23,7 +23,7 @@ from bough.errors import BoughError
 from bough.kube.back_off import BackOff
 from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
 from bough.kube.connections import Stream
-from bough.kube.failures import Gone
+from bough.kube.failures import Gone, KubeNotFound
 from bough.kube.objects import Kind
 
 T = TypeVar("T")
@@ -65,6 +65,8 @@ class Follower(Generic[T]):
         self._version = ""
         #: Why it makes no progress at the moment; empty: it does.
         self.failure = ""
+        #: Whether the cluster was found not to know the kind.
+        self._absent = False
         self._thread = threading.Thread(target=self._run, name=f"kube-{kind.plural}", daemon=True)
 
     def start(self) -> None:
@@ -98,6 +100,8 @@ class Follower(Generic[T]):
                 self._version = ""
                 # No failure, unless it is all that ever happens.
                 self._stopping.wait(self._back_off.wait_s())
+            except KubeNotFound as absent:
+                self._be_without(absent.message)
             except BoughError as error:
                 self._wait_after(error.message)
             except Exception:
@@ -105,6 +109,19 @@ class Follower(Generic[T]):
                 logger.exception("%s: could not take in what happened", self._kind.plural)
                 self._version = ""
                 self._wait_after("what happened could not be taken in")
+
+    def _be_without(self, message: str) -> None:
+        """The apiserver does not know the kind, or does no more."""
+        self._version = ""
+        if not self._kind.optional:
+            self._wait_after(message)
+        elif not self._stopping.is_set():
+            if not self._absent:
+                logger.info("%s: the cluster has no %s", self._kind.plural, self._kind.api)
+            self._absent, self.failure = True, ""
+            self._heard(Relisted([], ""))
+            self._listed.set()
+            self._stopping.wait(self._back_off.wait_s())
 
     def _wait_after(self, message: str) -> None:
         if self._stopping.is_set():
@@ -122,6 +139,7 @@ class Follower(Generic[T]):
                 return
             self._heard(Relisted(listing.items, listing.version))
             self._version = listing.version
+            self._absent = False
             self._listed.set()
         watched_s = random.randint(*WATCH_S)  # noqa: S311
         events = self._client.watch(

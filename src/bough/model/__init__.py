@@ -6,6 +6,7 @@ What is decided about
 - gang: the one workload type, a tree of subgroups over pods
 - cluster: nodes, what they offer, how they are wired, which pods may use them
 - quota: cohorts and queues, as they are declared
+- queue_tree: the queues that a cluster should have, and what was found there
 - admission: the rules of a queue
 - policy: how a cycle decides, and the presets
 - gangrules: the part of a policy that concerns gangs with pods
@@ -30,7 +31,10 @@ As people write it
 
 What a server keeps
 
-- workflow: workflows, groups and tasks
+- app: workflow files under a name, in versions
+- workflow: workflows, arrays of them, groups and tasks
+- labels: the policy for labels of workflows, and how they are asked for
+- array: how often a workflow is there, and what differs
 - past: finished workflows, everything about each in one value
 - task_template: what a task is made of where it runs
 - transitions: the statuses of tasks, groups and workflows
@@ -40,9 +44,13 @@ What a server keeps
 - names: names of pools, subpools and queues
 - access: users, roles and what they allow
 - record: audit, history and events
+- notification: what users are told outside of the server, and where that may go
 - settings: settings that can be changed while it runs
 - usage: what was held, and for how long
 - backend: the protocol of backends
+- pool_data: files that live with a pool, and the protocol of what keeps them
+- object_store: object stores that URLs name, and the credentials that open them
+- session: what is asked of a running task: a command, a port, its files
 - result: results of tasks, and the protocol of what keeps them
 - safe_regex: the rule for regular expressions that users write
 """

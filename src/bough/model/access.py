@@ -18,8 +18,20 @@ class Action(StrEnum):
     WORKFLOW_READ = "workflow:Read"
     WORKFLOW_CANCEL = "workflow:Cancel"
     WORKFLOW_UPDATE = "workflow:Update"
+    #: Into tasks that run: one's own, for admins of the pool all.
+    WORKFLOW_EXEC = "workflow:Exec"
+    WORKFLOW_PORT_FORWARD = "workflow:PortForward"
+    WORKFLOW_RSYNC = "workflow:Rsync"
     WORKFLOW_LIST = "workflow:List"
     TASK_LIST = "task:List"
+    #: Workflow files that are kept on the server; changing another user's is for administrators.
+    APP_READ = "app:Read"
+    APP_CREATE = "app:Create"
+    APP_UPDATE = "app:Update"
+    APP_DELETE = "app:Delete"
+    #: The data of a pool, `bough://POOL/path`.
+    DATA_READ = "data:Read"
+    DATA_WRITE = "data:Write"
     POOL_LIST = "pool:List"
     POOL_READ = "pool:Read"
     POOL_CREATE = "pool:Create"
@@ -69,6 +81,11 @@ POOL_USER_ACTIONS = frozenset(
         Action.WORKFLOW_READ,
         Action.WORKFLOW_CANCEL,
         Action.WORKFLOW_UPDATE,
+        Action.DATA_READ,
+        Action.DATA_WRITE,
+        Action.WORKFLOW_EXEC,
+        Action.WORKFLOW_PORT_FORWARD,
+        Action.WORKFLOW_RSYNC,
         Action.POOL_READ,
         Action.SUBPOOL_READ,
     }
@@ -85,6 +102,10 @@ DEFAULT_ACTIONS = frozenset(
         Action.POOL_LIST,
         Action.WORKFLOW_LIST,
         Action.TASK_LIST,
+        Action.APP_READ,
+        Action.APP_CREATE,
+        Action.APP_UPDATE,
+        Action.APP_DELETE,
         Action.RESOURCE_LIST,
         Action.PROFILE_READ,
         Action.PROFILE_UPDATE,
@@ -206,6 +227,7 @@ class Profile(msgspec.Struct, frozen=True):
     pool: str | None = None
     email_notification: bool = False
     slack_notification: bool = False
+    webhook_notification: bool = False
 
 
 class CredentialType(StrEnum):

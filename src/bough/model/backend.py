@@ -6,14 +6,17 @@ often as it is asked; it decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from bough.model.cluster import Resources
+from bough.model.gang import SubGroup, TopologyConstraint
 from bough.model.pool import OfferedNode
+from bough.model.pool_data import PoolSpace
+from bough.model.session import SessionRequest
 from bough.model.task_template import TaskTemplate
 
 
@@ -23,6 +26,7 @@ class Launch(msgspec.Struct, frozen=True):
     #: The identity of the attempt.
     attempt: str
     name: str
+    #: Empty: a scheduler of the cluster chooses it.
     node: str
     gpus: int = 0
     #: How long to hold the GPUs where nothing really runs; `None`: until told to end.
@@ -39,10 +43,13 @@ class Launch(msgspec.Struct, frozen=True):
     memory_bytes: int = 0
     storage_bytes: int = 0
     spec: TaskTemplate | None = None
-    #: The credentials that the task names, by name; never stored with the outbox message.
+    #: The credentials that the task names, by name, and those that open the stores of its URLs, by
+    #: the URL that they open; never stored with the outbox message.
     secrets: dict[str, dict[str, str]] = {}
     #: For each input: the attempt that left it, where that is a task; empty: none completed.
     sources: tuple[str, ...] = ()
+    #: The data of pools that its URLs name, by the names of the pools.
+    spaces: dict[str, PoolSpace] = {}
     #: How long it may take to end, unless it is told otherwise.
     grace_s: int = 30
     #: What people look for it by, beside what is above: identities, pool, priority.
@@ -51,6 +58,22 @@ class Launch(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     #: What pods of its pool and platform have beside what it asks for, the last on top.
     pod_templates: tuple[dict[str, Any], ...] = ()
+    #: For a scheduler of the cluster: the part of its gang, and nodes where it may not run.
+    subgroup: str | None = None
+    nodes_excluded: tuple[str, ...] = ()
+
+
+class GangTerms(msgspec.Struct, frozen=True):
+    """What a scheduler of a cluster must know to place a group, beside its tasks."""
+
+    #: Names of objects of the cluster.
+    queue: str
+    priority_class: str
+    #: How many tasks, or where it has subgroups how many of these, it needs.
+    minimum: int
+    #: Each with its minimum; levels are labels of nodes, topologies are objects of the cluster.
+    subgroups: tuple[SubGroup, ...] = ()
+    constraint: TopologyConstraint | None = None
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -61,6 +84,8 @@ class Start(msgspec.Struct, frozen=True):
     launches: tuple[Launch, ...]
     #: The names of all tasks of the group.
     tasks: tuple[str, ...] = ()
+    #: Where a scheduler of the cluster places them; `None`: each launch has its node.
+    gang: GangTerms | None = None
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -71,6 +96,8 @@ class Stop(msgspec.Struct, frozen=True):
     reason: str
     #: How long they may take from the notice (SIGTERM) on, before they are killed.
     grace_s: int = 0
+    #: It is said again, of attempts that hold their nodes in the database: none of them completed.
+    again: bool = False
 
 
 class Leadership(NamedTuple):
@@ -94,6 +121,8 @@ class Sight(StrEnum):
     UNSTARTABLE = "unstartable"
     #: It ran, and is gone without a report: its node vanished, or the machine was restarted.
     LOST = "lost"
+    #: A scheduler of its cluster ended it for others.
+    PREEMPTED = "preempted"
 
 
 class StartFault(StrEnum):
@@ -120,6 +149,8 @@ class Observation(msgspec.Struct, frozen=True):
     told: bool | None = None
     #: Of what could not be started, or is stuck: why; `None`: for another reason than these.
     fault: StartFault | None = None
+    #: The node that it is on, or was; `None`: none yet, or the one that it was given.
+    node: str | None = None
 
 
 class LogLine(NamedTuple):
@@ -149,20 +180,30 @@ class BackendAbilities(msgspec.Struct, frozen=True):
 
     #: Whether it runs the images that tasks name.
     runs_images: bool = True
-    #: Whether it reaches the stores that URLs name.
-    reaches_stores: bool = True
+    #: Whether it opens the object stores that URLs name, with the credentials of the submitter.
+    opens_stores: bool = False
+    #: Where stores may be, beside the addresses of the providers themselves.
+    store_endpoints: tuple[str, ...] = ()
     #: Whether it bounds the memory and disk of tasks that ask for none.
     bounds_tasks: bool = False
     #: Whether it runs what tasks say; else time just passes, and they need not say anything.
     runs_commands: bool = False
+    #: What is wrong with the name of an image, where only some can be run; `None`: not known.
+    image_fault: Callable[[str], str | None] | None = None
+    #: Whether an image can say what to run.
+    images_have_commands: bool = True
     #: Whether tasks can only run in images.
     needs_images: bool = False
     #: Whether tasks can read what others wrote, and leave something behind.
     keeps_data: bool = True
     #: Whether inputs are all that other tasks left, and nothing else: no URLs, no regex.
     only_results: bool = False
+    #: Whether it keeps the data of pools, `bough://POOL/path`.
+    keeps_pool_data: bool = False
     #: Whether tasks are pods, which pod templates are merged into.
     makes_pods: bool = False
+    #: Whether Bough decides which node a task runs on; else a scheduler of the cluster does.
+    places_tasks: bool = True
     #: Whether paths of files must begin with a slash.
     absolute_files: bool = False
     #: How large the files of a task can be together; `None`: as large as a submission.
@@ -178,8 +219,11 @@ class Machine(msgspec.Struct, frozen=True):
     place: str
 
 
-class Backend(Protocol):
-    """Runs what it is told to."""
+class TaskFiles(Protocol):
+    """What tasks of a backend wrote, and the way into those that run.
+
+    It orders nothing and keeps nothing, so every process of the machine can have one.
+    """
 
     @property
     def name(self) -> str:
@@ -193,6 +237,33 @@ class Backend(Protocol):
         `None`: the server that decides can reach it, whichever that is.
         """
         ...
+
+    def read_log(
+        self,
+        attempt: str,
+        position: int = 0,
+        *,
+        last_lines: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> LogPart | None:
+        """What an attempt wrote, from a position on, or its last lines; `None`: nothing is kept.
+
+        A part is small enough for the memory; with `limit_bytes` it is about as small as that.
+        """
+        ...
+
+    def open_session(self, attempt: str, wanted: SessionRequest) -> int:
+        """A line to a new session with an attempt that runs: a Unix socket of packets.
+
+        On it come `SessionNews`, the first of which was `ready`; connections of the client are
+        handed over on it, each as a `SessionConnection` with its descriptor. Closing it ends the
+        session. Raises `Conflict` where it is not possible, in words.
+        """
+        ...
+
+
+class Backend(TaskFiles, Protocol):
+    """Runs what it is told to. One process at a time has it."""
 
     def nodes(self) -> tuple[OfferedNode, ...] | None:
         """The nodes that it has now; `None`: it does not know yet, so none of them is lost."""
@@ -224,18 +295,4 @@ class Backend(Protocol):
 
     def forget(self, attempts: tuple[str, ...]) -> None:
         """The end of these attempts is stored; they need not be reported again."""
-        ...
-
-    def read_log(
-        self,
-        attempt: str,
-        position: int = 0,
-        *,
-        last_lines: int | None = None,
-        limit_bytes: int | None = None,
-    ) -> LogPart | None:
-        """What an attempt wrote, from a position on, or its last lines; `None`: nothing is kept.
-
-        A part is small enough for the memory; with `limit_bytes` it is about as small as that.
-        """
         ...

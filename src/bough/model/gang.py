@@ -18,6 +18,11 @@ from bough.model.workload import Admission, CheckState, HoldsQuota, PodSet, Work
 LONG_AGO = -(2**62)
 
 
+#: As the topology of a constraint: none of those that are declared. What is required is a label of
+#: nodes, and nodes with the same value of it are together.
+NODE_LABEL = "(node label)"
+
+
 class TopologyConstraint(msgspec.Struct, frozen=True, gc=False):
     """How close together something must, or should, be. Levels are node labels or their aliases."""
 

@@ -62,16 +62,25 @@ class QueueName(msgspec.Struct, frozen=True):
     def exported(self) -> str:
         """The name of the object in Kubernetes: valid there, unique and stable.
 
-        The hidden leaf is written `---shared`, which no name of a user can give.
+        The hidden leaf is written `---shared`, which no name of a user can give; and names that are
+        not valid there end with `---` and a digest, so that they meet no other.
         """
         text = str(self)
         if self.leaf == SHARED:
             text = text.removesuffix(SHARED) + "-shared"
-        if len(text) <= MAXIMUM_QUEUE_NAME and _KUBERNETES_LABEL.match(text):
-            return text
-        digest = hashlib.sha256(str(self).encode()).hexdigest()[:10]
-        kept = re.sub(r"[^a-z0-9]+", "-", text.lower())[: MAXIMUM_QUEUE_NAME - len(digest) - 1]
-        return f"{kept.strip('-')}-{digest}"
+        return exported_name(text, str(self))
+
+
+def exported_name(text: str, identity: str | None = None) -> str:
+    """A name as an object in Kubernetes can have it: the same, where it is valid there.
+
+    identity:  what the digest is of; without one the name itself.
+    """
+    if len(text) <= MAXIMUM_QUEUE_NAME and _KUBERNETES_LABEL.match(text):
+        return text
+    digest = hashlib.sha256((identity or text).encode()).hexdigest()[:10]
+    kept = re.sub(r"[^a-z0-9]+", "-", text.lower())[: MAXIMUM_QUEUE_NAME - len(digest) - 3]
+    return f"{kept.strip('-')}---{digest}"
 
 
 def canonical_name(pool: str, subpool: str) -> str:

@@ -13,6 +13,8 @@ import msgspec
 from bough.model.gang import Pod, TopologyConstraint
 
 DEFAULT_NAMESPACE = "default"
+#: Ends the key of a PodGroup of Kubernetes itself: one of KAI may have the same name.
+NATIVE = " (native)"
 
 
 class SubGroupSpec(msgspec.Struct, frozen=True):
@@ -58,6 +60,13 @@ class PriorityClass(msgspec.Struct, frozen=True):
     default: bool = False
 
 
+class TemplateName(msgspec.Struct, frozen=True):
+    """A template of a Workload of the same namespace."""
+
+    workload: str
+    template: str
+
+
 class PodGroup(msgspec.Struct, frozen=True):
     """A PodGroup as written."""
 
@@ -83,6 +92,33 @@ class PodGroup(msgspec.Struct, frozen=True):
     #: When it last started as a whole, as its scheduler wrote it down.
     last_start_ms: int | None = None
 
+    #: The following are for PodGroups of Kubernetes itself (`scheduling.k8s.io`).
+    native: bool = False
+    #: Counts where its class is not known.
+    priority: int | None = None
+    #: Whether what it has beyond its minimum is not given back pod by pod.
+    disrupted_whole: bool = False
+    #: The template that it was made from.
+    template: TemplateName | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The name within the cluster."""
+        return qualified(self.namespace, self.name)
+
+    @property
+    def key(self) -> str:
+        """What pods name: the same for no two PodGroups of a cluster."""
+        return group_key(self.full_name, native=self.native)
+
+
+class Templates(msgspec.Struct, frozen=True):
+    """A Workload of Kubernetes itself: what its PodGroups are made from."""
+
+    name: str
+    namespace: str | None = None
+    groups: tuple[PodGroup, ...] = ()
+
     @property
     def full_name(self) -> str:
         """The name within the cluster."""
@@ -94,7 +130,7 @@ class MemberPod(msgspec.Struct, frozen=True):
 
     #: Its name is the one within the cluster.
     pod: Pod
-    #: The PodGroup, by its name within the cluster; `None`: it is on its own.
+    #: The PodGroup, by its key; `None`: it is on its own.
     group: str | None = None
     #: The following matter for a pod that is on its own.
     queue: str = ""
@@ -111,3 +147,13 @@ class MemberPod(msgspec.Struct, frozen=True):
 def qualified(namespace: str | None, name: str) -> str:
     """A name within the cluster: the default namespace is not written."""
     return f"{namespace}/{name}" if namespace and namespace != DEFAULT_NAMESPACE else name
+
+
+def group_key(full_name: str, *, native: bool) -> str:
+    """What pods name a PodGroup by, from its name within the cluster."""
+    return f"{full_name}{NATIVE}" if native else full_name
+
+
+def is_native(key: str) -> bool:
+    """Whether a key is that of a PodGroup of Kubernetes itself."""
+    return key.endswith(NATIVE)

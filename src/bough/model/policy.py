@@ -148,6 +148,12 @@ class Policy(msgspec.Struct, frozen=True):
         """Whether those that are judged together are compared level by level of the tree."""
         return OrderKey.SHARE in self.order or OrderKey.WITHIN_QUOTA in self.order
 
+    @property
+    def shares_by_weight(self) -> bool:
+        """Whether the weights of nodes can decide about anything that waits to start."""
+        in_turn = self.judging is Judging.IN_TURN
+        return in_turn or bool(self.take_by_share) or OrderKey.SHARE in self.order
+
     def weighs(self, gang: Gang) -> bool:
         """Whether the weights of nodes can decide about a gang."""
         if self.judging is Judging.TOGETHER:
@@ -220,6 +226,7 @@ KAI = Policy(
     judging=Judging.IN_TURN,
     preemption=_RECLAIM_ALL,
     ending_counts=False,
+    gives_way_once=True,
     gangs=GangRules(
         placement=KAI_PLACEMENT,
         line=LineOrder.BY_WEIGHT,
@@ -240,7 +247,6 @@ KAI_FAIR = msgspec.structs.replace(
     KAI,
     name="kai-fair",
     take_by_share=(ShareRule.FAIR_SHARE, ShareRule.DESERVED),
-    gives_way_once=True,
     gangs=msgspec.structs.replace(
         KAI.gangs,
         line=LineOrder.BY_FAIR_SHARE,

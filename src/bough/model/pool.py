@@ -53,6 +53,26 @@ class TopologyKey(msgspec.Struct, frozen=True):
     label: str
 
 
+class Comparison(StrEnum):
+    """How a rule compares what stands left with what stands right."""
+
+    GT = "GT"
+    GE = "GE"
+    LT = "LT"
+    LE = "LE"
+    EQ = "EQ"
+
+
+class ResourceAssertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule for what a task may ask for."""
+
+    operator: Comparison
+    left_operand: str
+    right_operand: str
+    #: What is said where it does not hold.
+    assert_message: str = ""
+
+
 class Platform(msgspec.Struct, frozen=True):
     """A kind of hardware within a pool."""
 
@@ -95,6 +115,10 @@ class Pool(msgspec.Struct, frozen=True):
     #: How many GPUs one user may hold in it, subpools included, with HIGH and NORMAL together.
     user_gpu_limit: int | None = None
     cancel: CancelRule = CancelRule.ANY
+    #: How much data it keeps under `bough://`, as `500Gi`, and for how long, as `60d`; empty: as
+    #: much and as long as every pool.
+    data_quota: str = ""
+    data_keep: str = ""
 
 
 class PoolCohort(msgspec.Struct, frozen=True):

@@ -43,6 +43,7 @@ class ConfigType(StrEnum):
     ROLE = "ROLE"
     BACKEND = "BACKEND"
     POD_TEMPLATE = "POD_TEMPLATE"
+    RESOURCE_VALIDATION = "RESOURCE_VALIDATION"
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -87,6 +88,10 @@ class EventKind(StrEnum):
     NODE_CHANGED = "node.changed"
     #: A backend does not answer, or does again.
     BACKEND_CHANGED = "backend.changed"
+    #: Others had changed a queue of a cluster that follows Bough's, and it was put right.
+    CLUSTER_REPAIRED = "cluster.repaired"
+    #: The queues of a cluster cannot be brought in step.
+    CLUSTER_TROUBLE = "cluster.trouble"
     PLAN_APPLIED = "plan.applied"
 
 

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from bough.model.labels import LabelsConfig
+
 DAY_S = 24 * 60 * 60
 
 
@@ -32,6 +34,8 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     #: For one user at a time; `None`: no limit.
     max_num_workflows_per_user: int | None = None
     max_retry_per_task: int = 0
+    #: The most that a task may ask for itself.
+    max_asked_retries: int = 10
     #: For preemptions alone; `None`: no limit.
     max_preemption_retries: int | None = None
     #: For attempts that their backend lost: the task itself may be what crashes its machine.
@@ -46,3 +50,5 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     archive_after_s: int | None = None
     #: The exit actions of tasks for which neither the task nor the pool says otherwise.
     default_exit_actions: dict[str, str] = msgspec.field(default_factory=_default_exit_actions)
+    #: Which labels workflows should have.
+    labels_config: LabelsConfig = LabelsConfig()

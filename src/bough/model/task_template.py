@@ -66,3 +66,10 @@ class TaskTemplate(msgspec.Struct, frozen=True):
     outputs: tuple[OutputSpec, ...] = ()
     checkpoints: tuple[CheckpointSpec, ...] = ()
     credentials: tuple[CredentialUse, ...] = ()
+    #: The URL of a folder in the data of a pool that is copied into its working folder first.
+    project: str | None = None
+    #: Whether URLs of object stores mean these stores. In workflows that an earlier version took
+    #: they stand for folders of the machine where the task runs.
+    opens_stores: bool = False
+    #: Folders of nodes that it asks to see, by their paths there.
+    mounts: tuple[str, ...] = ()

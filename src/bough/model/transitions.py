@@ -70,8 +70,10 @@ _STANDING = (*QUEUED, *HOLDING)
 
 TASK_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
     Transition(_E.QUEUE, (None,), _T.SCHEDULING, "submitted, or another attempt of a task"),
-    Transition(_E.HOLD_BACK, (None,), _T.WAITING, "submitted; groups before it are not over"),
-    Transition(_E.RELEASE, (_T.WAITING,), _T.SCHEDULING, "the groups before it are completed"),
+    Transition(_E.HOLD_BACK, (None,), _T.WAITING, "submitted; what it comes after is not over"),
+    Transition(
+        _E.RELEASE, (_T.WAITING,), _T.SCHEDULING, "what it comes after is over as it must be"
+    ),
     Transition(_E.BIND, QUEUED, _T.INITIALIZING, "a plan has given it a node and its GPUs"),
     Transition(_E.RUN, (_T.INITIALIZING,), _T.RUNNING, "its backend sees it run"),
     Transition(
@@ -132,7 +134,10 @@ TASK_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
         "another task has failed, of a group in which every task counts",
     ),
     Transition(
-        _E.UPSTREAM_FAILED, (_T.WAITING,), _T.FAILED_UPSTREAM, "a group before its own has failed"
+        _E.UPSTREAM_FAILED,
+        (_T.WAITING,),
+        _T.FAILED_UPSTREAM,
+        "what its group comes after has failed",
     ),
     Transition(
         _E.EXEC_TIMEOUT, _STANDING, _T.FAILED_EXEC_TIMEOUT, "its group ran longer than its limit"
@@ -156,8 +161,10 @@ _FAILURES = (
 
 GROUP_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
     Transition("queue", (None,), _T.SCHEDULING, "submitted"),
-    Transition("hold_back", (None,), _T.WAITING, "submitted; groups before it are not over"),
-    Transition("release", (_T.WAITING,), _T.SCHEDULING, "the groups before it are completed"),
+    Transition("hold_back", (None,), _T.WAITING, "submitted; what it comes after is not over"),
+    Transition(
+        "release", (_T.WAITING,), _T.SCHEDULING, "what it comes after is over as it must be"
+    ),
     Transition("bind", QUEUED, _T.INITIALIZING, "its tasks have got their nodes together"),
     Transition("run", (_T.INITIALIZING,), _T.RUNNING, "one of its tasks runs, or has ended"),
     Transition(
@@ -172,7 +179,7 @@ GROUP_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
         for status in _FAILURES
     ),
     Transition(
-        "upstream_failed", (_T.WAITING,), _T.FAILED_UPSTREAM, "a group before it has failed"
+        "upstream_failed", (_T.WAITING,), _T.FAILED_UPSTREAM, "what it comes after has failed"
     ),
     Transition("queue_timeout", QUEUED, _T.FAILED_QUEUE_TIMEOUT, "it waited longer than its limit"),
     Transition("cancel", UNFINISHED, _T.FAILED_CANCELED, "its workflow was cancelled"),
@@ -195,7 +202,7 @@ WORKFLOW_TRANSITIONS: tuple[Transition[WorkflowStatus], ...] = (
 EXIT_CODES: tuple[tuple[str, str], ...] = (
     ("0", "the task is completed"),
     ("1-255", "the task's own; 128 and the number of the signal where a signal killed it"),
-    (f"{ExitCode.UPSTREAM}", "a group before its own has failed"),
+    (f"{ExitCode.UPSTREAM}", "what its group comes after has failed"),
     (f"{ExitCode.BACKEND}", "the backend lost it"),
     (f"{ExitCode.SERVER}", "the server could not go on with it"),
     (f"{ExitCode.START_ERROR}", "it, or another task that its group needs, could not be started"),

@@ -41,6 +41,14 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def write_bytes(amount: int) -> str:
+    """Bytes rounded for people: `99.5Mi`."""
+    for power, suffix in zip(range(6, 0, -1), _BINARY, strict=True):
+        if amount >= 1024**power:
+            return f"{amount / 1024**power:.1f}".removesuffix(".0") + suffix
+    return f"{amount} bytes"
+
+
 def write_amount(resource: str, amount: int) -> str:
     """An amount as people write it: `1500m` of CPU (counted in thousandths), `16Gi` of memory."""
     if resource == "cpu":

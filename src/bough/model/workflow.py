@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from bough.model.app import AppSource
+from bough.model.array import ArraySpec
 from bough.model.cluster import Resources
 from bough.model.gang import SubGroup, SubGroupSet, TopologyConstraint
 from bough.model.names import NodeId
@@ -140,6 +142,8 @@ class TaskSpec(msgspec.Struct, frozen=True):
     #: Nodes, by name, on which it must not run.
     nodes_excluded: tuple[str, ...] = ()
     exit_actions: dict[str, str] = {}
+    #: How often it is tried again after a failure of its own; `None`: as the settings say.
+    retries: int | None = None
     #: How long it runs where nothing really runs; `None`: until it is told to end.
     hold_s: int | None = None
     #: What the backend needs to run it, untouched by everything before the backend.
@@ -168,6 +172,15 @@ class GroupSpec(msgspec.Struct, frozen=True):
         return sum(task.requests.gpus for task in self.tasks)
 
 
+class Predecessor(msgspec.Struct, frozen=True):
+    """Another workflow whose end one waits for."""
+
+    #: Its identifier.
+    workflow: str
+    #: Whether it must have completed; otherwise any end will do.
+    completed: bool = False
+
+
 class WorkflowSpec(msgspec.Struct, frozen=True):
     """What is submitted, but for the pool and the priority."""
 
@@ -176,11 +189,17 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     exec_timeout_s: int | None = None
     queue_timeout_s: int | None = None
+    #: The workflows that it starts after.
+    after: tuple[Predecessor, ...] = ()
+    #: It is there many times over.
+    array: ArraySpec | None = None
     #: As it was written, rendered and before that.
     text: str = ""
     template: str | None = None
     #: What its author should know.
     warnings: tuple[str, ...] = ()
+    #: The app that it was made from.
+    app: AppSource | None = None
 
 
 class Workflow(msgspec.Struct, frozen=True):
@@ -209,6 +228,52 @@ class Workflow(msgspec.Struct, frozen=True):
     #: The workflow that this one restarts.
     restarts: str | None = None
     warnings: tuple[str, ...] = ()
+    #: The app that it was submitted from.
+    app_uuid: str | None = None
+    app_version: int | None = None
+    #: Which element of which array it is.
+    array_id: str | None = None
+    array_index: int | None = None
+
+
+class WorkflowArray(msgspec.Struct, frozen=True):
+    """The record of an array. Its elements are workflows, made as there is room for them."""
+
+    uuid: str
+    #: `<name>-<number>`, as of a workflow; its elements are `<array_id>-<number>`.
+    array_id: str
+    name: str
+    number: int
+    submitted_by: str
+    pool: str
+    priority: Priority
+    submitted_ms: int
+    #: How many elements there are, how many of them were made, and how many may be at a time.
+    count: int
+    made: int = 0
+    at_once: int | None = None
+    #: What is added to an index for the number of an element: 0 unless such names were taken.
+    first_number: int = 0
+    #: Whether there is something left to make or to cancel.
+    is_open: bool = True
+    cancelled_by: str | None = None
+    cancel_message: str = ""
+
+    @property
+    def unmade(self) -> int:
+        """How many elements are still to be made."""
+        return 0 if self.cancelled_by is not None else self.count - self.made
+
+    def status(self, counts: dict[WorkflowStatus, int]) -> WorkflowStatus:
+        """The status of all of it, from those of the elements that are not in the archive."""
+        if counts.get(WorkflowStatus.RUNNING):
+            return WorkflowStatus.RUNNING
+        if self.unmade or any(not status.finished for status, number in counts.items() if number):
+            return WorkflowStatus.PENDING
+        if self.cancelled_by is not None:
+            return WorkflowStatus.FAILED_CANCELED
+        failed = any(status.failed for status, number in counts.items() if number)
+        return WorkflowStatus.FAILED if failed else WorkflowStatus.COMPLETED
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -236,6 +301,8 @@ class Group(msgspec.Struct, frozen=True):
     due_ms: int | None = None
     #: Others were told to end for it, and that room is kept for it.
     nominated: bool = False
+    #: On which nodes, by task, while it is nominated; as snapshots call them.
+    nominated_places: dict[str, str] | None = None
     #: Why it waits, from the latest plan that knew it; many groups may have one cause.
     wait_cause: str | None = None
     wait_reason: str | None = None

@@ -2,24 +2,35 @@
 
     settings            what a start is told
     recovery            `bough admin recover`: a new token for an administrator
-    process             a start to its end: store, scheduler, HTTP, signals
+    process             a start to its end: store, the loop's process, HTTP, signals
+    site_setup          the site, as the processes of a server have it
+    loop_watch          starts the process of the scheduler's loop, watches it and asks it
+    loop_line           what the two processes say to each other
+    loop_process        the loop's process: backends, scheduler, answers from its plan
+    loop_view           what requests know of the loop
+    log_output          where the processes log
     listening           the socket that the server listens on, taken over from the server before
     socket_holder       the small process that keeps it while no server runs
     data_folder         the data folder: making it, what shows that a site is in it
     backup              the database as a file, and back
+    data_cleaner        removes the data of pools that was kept long enough
     disk_space          when a disk is nearly full; the reserve of the database
-    hosting             which backend the server opens, and the folders that it needs
+    hosting             which backends the loop opens, and what requests read of them
     connections         how many connections there can be, and how slow one can be
-    engine              the scheduler in its thread
+    notifier            the thread that tells users what happened to their workflows
+    senders             e-mail by SMTP, webhooks by HTTP, and what may be sent
+    engine              the scheduler in a thread of the loop's process
     application         the routes as one application, and its description for programs
     server_key          proves to clients that this is the server that they logged in to
     middleware          before all routes: paths, the access log
     authenticator       the user of a request: token, pass or trusted proxy
     permissions         the permission that each route declares, and the guard that checks it
     stream_access       whether an open stream is still allowed
+    sessions            keys and lives of sessions with tasks, and how many there are
     concurrency_limits  how many requests and streams of one user are served at once
     declare             how a route is declared
     routes/             one module for each kind of thing; they do not know each other
+    event_lines         what happened to a workflow, as lines of text
     documents, pool_documents   results of use cases as types of `bough.api`
     values              times, amounts and query parameters as they are sent
     failures            errors as answers

@@ -11,23 +11,29 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import BaseRoute, HTTPRoute
 
+from bough.control.records.event_stream import Recent
 from bough.control.scheduling.explanation import Explainer
 from bough.errors import Invalid
 from bough.server import failures
 from bough.server.authenticator import Authenticator, Visit
-from bough.server.engine import Engine
+from bough.server.declare import BINARY
+from bough.server.loop_view import LoopView
 from bough.server.metrics import Gauges
 from bough.server.permissions import Permit, admit, permit_of
 from bough.server.routes import (
+    apps,
     cohorts,
     configs,
+    data,
     history,
+    kube,
     nodes,
     people,
     personal,
     pools,
     records,
     results,
+    sessions,
     streams,
     subpools,
     system,
@@ -36,6 +42,7 @@ from bough.server.routes import (
     workflows,
 )
 from bough.server.server_key import ServerKey
+from bough.server.sessions import Sessions
 from bough.server.settings import LOOPBACK, MAXIMUM_BODY_BYTES, PORT
 from bough.server.stream_access import AccessVersion
 from bough.version import VERSION
@@ -44,15 +51,19 @@ from bough.version import VERSION
 DECLARED = tuple(
     handler
     for module in (
+        apps,
         cohorts,
         configs,
+        data,
         history,
+        kube,
         nodes,
         people,
         personal,
         pools,
         records,
         results,
+        sessions,
         streams,
         subpools,
         system,
@@ -74,7 +85,7 @@ class _NoPages(Router):
 
 
 def make_application(
-    authenticator: Authenticator, engine: Engine, *, maximum_body_bytes: int = MAXIMUM_BODY_BYTES
+    authenticator: Authenticator, engine: LoopView, *, maximum_body_bytes: int = MAXIMUM_BODY_BYTES
 ) -> Litestar:
     """Put all routes together."""
     return Litestar(
@@ -90,14 +101,16 @@ def make_application(
     )
 
 
-def keep(authenticator: Authenticator, engine: Engine) -> dict[str, object]:
+def keep(authenticator: Authenticator, engine: LoopView) -> dict[str, object]:
     """The state of the application that routes use, by name."""
     return {
         "authenticator": authenticator,
         "engine": engine,
         "gauges": Gauges(authenticator.site, engine),
+        "recent": Recent(authenticator.site),
         "explainer": Explainer(authenticator.site, engine.ask),
         "access_version": AccessVersion(authenticator.site),
+        "sessions": Sessions(),
         # A server takes the key of its data folder.
         "server_key": ServerKey.new(),
         # A server looks at its disks.
@@ -125,6 +138,8 @@ async def _check_body(request: Visit) -> None:
     except InternalServerException:
         # This is how the framework says that the client has gone.
         raise Invalid("The body is not complete; the connection was closed.") from None
+    if request.route_handler.opt.get(BINARY):
+        return
     try:
         body.decode()
     except UnicodeDecodeError as error:

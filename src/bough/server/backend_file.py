@@ -3,7 +3,7 @@
     backends:
     - {name: default, kind: local}
     - {name: lab, kind: virtual, options: {gpus: 64}}
-    - {name: east, kind: kubernetes, options: {context: east, namespace: bough}}
+    - {name: east, kind: kubernetes, options: {context: east, namespace: bough, decider: kai}}
 
 Pools say by `backend` which of them runs their workflows.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,10 +23,17 @@ from bough.model.backend import BackendAbilities
 from bough.model.names import plain_name_fault
 from bough.server.settings import Settings
 
+if TYPE_CHECKING:
+    from bough.backends.local.images.image_folder import ImageFolder
+
 LOCAL = "local"
 VIRTUAL = "virtual"
 KUBERNETES = "kubernetes"
 KINDS = (LOCAL, VIRTUAL, KUBERNETES)
+#: Of the backend kubernetes: which scheduler decides where pods run.
+BOUGH = "bough"
+KAI = "kai"
+DECIDERS = (BOUGH, KAI)
 #: The name of a single backend, to which pools refer by default.
 DEFAULT = "default"
 _CLAIM = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -56,6 +64,8 @@ class KubernetesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     #: A claim that all nodes can mount, for data between tasks; and an image with a shell.
     volume: str | None = None
     volume_image: str | None = None
+    #: Which scheduler decides where pods run: `bough` or `kai`.
+    decider: str = BOUGH
 
 
 _Options = VirtualSettings | LocalSettings | KubernetesSettings
@@ -81,22 +91,41 @@ class BackendSettings(msgspec.Struct, frozen=True):
         options = self.options
         if self.kind == KUBERNETES:
             return BackendAbilities(
-                reaches_stores=False,
                 needs_images=True,
                 keeps_data=isinstance(options, KubernetesSettings) and options.volume is not None,
                 only_results=True,
                 makes_pods=True,
+                places_tasks=not (
+                    isinstance(options, KubernetesSettings) and options.decider == KAI
+                ),
                 absolute_files=True,
                 file_bytes=_SECRET_BYTES,
             )
         if self.kind != LOCAL:
             return BackendAbilities()
+        images = _images(settings)
         return BackendAbilities(
-            runs_images=settings.container_runner is not None,
-            reaches_stores=False,
+            runs_images=settings.container_runner is not None or images is not None,
+            image_fault=None if images is None else images.fault,
+            images_have_commands=images is None,
+            opens_stores=True,
+            store_endpoints=settings.store_endpoints,
             bounds_tasks=True,
             runs_commands=True,
+            keeps_pool_data=True,
         )
+
+
+def _images(settings: Settings) -> ImageFolder | None:
+    """The images of a folder, if the server has one."""
+    if settings.image_folder is None:
+        return None
+    # Only here, as others start without what runs tasks.
+    from bough.backends.local.images.image_folder import ImageFolder  # noqa: PLC0415
+    from bough.backends.local.options import LocalOptions  # noqa: PLC0415
+
+    options = LocalOptions(settings.task_folder, image_folder=settings.image_folder).resolved()
+    return ImageFolder(settings.image_folder.resolve(), options.unpacked_images)
 
 
 def chosen_backends(settings: Settings) -> tuple[BackendSettings, ...]:
@@ -113,6 +142,7 @@ def chosen_backends(settings: Settings) -> tuple[BackendSettings, ...]:
             settings.kube_namespace,
             volume=settings.kube_volume,
             volume_image=settings.kube_volume_image,
+            decider=settings.kube_decider,
         )
         return (BackendSettings(DEFAULT, kind, _check_cluster("--kube-", options)),)
     return (BackendSettings(DEFAULT, kind, VirtualSettings(settings.gpus, settings.nodes)),)
@@ -187,6 +217,12 @@ def _check_cluster(where: str, options: KubernetesSettings) -> KubernetesSetting
         raise Invalid(f"{where}volume: {options.volume[:80]!r} cannot be the name of a claim.")
     if options.volume_image is not None and not options.volume_image.strip():
         raise Invalid(f"{where}volume_image: it is empty; it names an image with a shell.")
+    if options.decider not in DECIDERS:
+        hint = suggest(options.decider, list(DECIDERS))
+        raise Invalid(
+            f"{where}decider: {options.decider[:80]!r} decides nothing; there are: "
+            f"{', '.join(DECIDERS)}{hint}."
+        )
     if options.start_timeout < 1:
         raise Invalid(f"{where}start_timeout: {options.start_timeout} must be at least 1.")
     return options

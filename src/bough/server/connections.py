@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
+import socket
 from collections import Counter
 from enum import IntEnum
 from functools import partial
@@ -42,6 +44,8 @@ SWEEP_S = 1.0
 #: How often the log says how many connections were closed.
 LOG_S = 10.0
 HEALTH = "/health"
+#: The connection of a request, by this name in the state of its scope.
+CONNECTION = "bough.connection"
 
 _OUT_OF_PLACES = "out of places"
 
@@ -228,7 +232,8 @@ class ServedConnection(H11Protocol):
         app_state: dict[str, object],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+        # Each request finds its connection, to hand it over to a session.
+        super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
         self._everyone = everyone
         self.address = ""
         self.stage = Stage.WAITING
@@ -304,6 +309,18 @@ class ServedConnection(H11Protocol):
             self._everyone.count("took an answer too slowly")
             self.cut()
 
+    def hand_over(self) -> tuple[socket.socket, bytes]:
+        """Give it away: another descriptor of it, and what came after the request already.
+
+        It counts no more, and the request that is being served has no client any more.
+        """
+        rest, _ = self.conn.trailing_data
+        copied = socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno()))
+        self.cut()
+        # Before the loop says so, since the route may answer at once.
+        self.cycle.disconnected = True
+        return copied, rest
+
     def cut(self) -> None:
         """Close it now, whatever was still to be sent."""
         self._everyone.remove(self)
@@ -317,6 +334,10 @@ class ServedConnection(H11Protocol):
     @property
     def _only_health(self) -> bool:
         return isinstance(self.app, partial)
+
+    def _should_upgrade(self) -> bool:
+        """Websockets are asked for as everything else, and then handed over by their route."""
+        return False
 
     def _note(self) -> None:
         stage = Stage.SERVED

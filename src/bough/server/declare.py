@@ -7,6 +7,7 @@ from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import Annotated, TypedDict, Unpack, get_args, get_origin, get_type_hints
 
+import msgspec
 from litestar import MediaType, Response, delete, get, patch, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import ResponseSpec
@@ -26,9 +27,16 @@ MAXIMUM_PAGE = 1_000
 MAXIMUM_NUMBER = 2**53
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MAXIMUM_PAGE)]
+#: Of workflows and tasks, of which interfaces ask for more at once.
+WorkLimit = Annotated[int, QueryParameter(ge=1, le=10 * MAXIMUM_PAGE)]
 Offset = Annotated[int, QueryParameter(ge=0, le=MAXIMUM_NUMBER)]
 Number = Annotated[int, QueryParameter(ge=0, le=MAXIMUM_NUMBER)]
+#: Of the first to show, from 1.
+Position = Annotated[int, QueryParameter(ge=1, le=MAXIMUM_NUMBER)]
 OptionalNumber = Annotated[int | None, QueryParameter(ge=0, le=MAXIMUM_NUMBER)]
+
+#: The option of routes whose bodies need not be text.
+BINARY = "binary"
 
 #: A function that answers a request, as its types say.
 Handler = Callable[..., object]
@@ -40,6 +48,7 @@ _ERRORS = {
     403: "The user has no permission for it",
     404: "Something that the request names does not exist",
     409: "Right in itself, but not in this state",
+    410: "It has ended, and cannot be reached any more",
     413: "The body is too large",
     429: "Too much at once; try again",
     503: "Not now; try again",
@@ -51,12 +60,14 @@ class _More(TypedDict, total=False):
 
     media_type: MediaType
     include_in_schema: bool
+    #: The body is bytes, and need not be text.
+    binary: bool
 
 
 class _Options(_More):
     """What the framework is told about a route."""
 
-    opt: dict[str, Permit]
+    opt: dict[str, Permit | bool]
     status_code: int
     responses: dict[int, ResponseSpec]
 
@@ -127,8 +138,9 @@ def route(
     }
     if answer is not None:
         responses[status] = ResponseSpec(answer, generate_examples=False)
+    binary = more.pop("binary", False)
     options: _Options = {
-        "opt": permit(action, scope),
+        "opt": {**permit(action, scope), BINARY: binary},
         "status_code": status,
         "responses": responses,
         **more,
@@ -141,6 +153,11 @@ def text_route(
 ) -> Callable[[Handler], Declared]:
     """Declare a handler that answers with lines of text as they come."""
     return route("GET", path, action, scope, media_type=MediaType.TEXT)
+
+
+def json_text(text: str) -> Response[bytes]:
+    """A bare text as JSON; the framework would send it without quotes."""
+    return Response(msgspec.json.encode(text), media_type=MediaType.JSON)
 
 
 def caller(request: Visit) -> tuple[Site, Actor]:

@@ -37,7 +37,9 @@ _ROOM_AGAIN = "There is room on the disk of the database again: new work is acce
 class DiskSpace:
     """Looks at the disks of the database, where that is a file, and of the tasks."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Store, *, says: bool = True) -> None:
+        """says:  whether it is logged; one process of a server does that."""
+        self._says = says
         self._store = store
         self._database = _folder_of(store)
         self._tasks = settings.task_folder if has_local(settings) else None
@@ -70,7 +72,8 @@ class DiskSpace:
         full = self._database is not None and is_low(self._database)
         if full is not self._full:
             self._full = full
-            LOG.warning("%s", _FULL.format(self._database) if full else _ROOM_AGAIN)
+            if self._says:
+                LOG.warning("%s", _FULL.format(self._database) if full else _ROOM_AGAIN)
         return _FULL.format(self._database) if full else ""
 
     def _keep(self) -> None:

@@ -6,18 +6,22 @@ from collections.abc import Iterable, Sequence
 
 from bough.api.configs import ConfigRevision, FieldDifference
 from bough.api.workflows import (
+    ArrayDocument,
     GroupDocument,
     PreemptionLine,
     TaskDocument,
     WorkflowDocument,
     WorkflowLine,
 )
-from bough.control.config.settings import duration_text
+from bough.control.config.label_policy import label_warnings
 from bough.control.site import Site
+from bough.control.workflows.arrays import ArrayView
+from bough.control.workflows.predecessors import REASON as PREDECESSOR
 from bough.control.workflows.preemptions import PreemptionRecord
 from bough.control.workflows.query import WorkflowDemand, WorkflowView
+from bough.model.app import App
 from bough.model.record import Difference, Revision
-from bough.model.workflow import Group, Task, TaskStatus, Workflow
+from bough.model.workflow import Group, Task, TaskStatus, Workflow, WorkflowStatus
 from bough.server.declare import Visit
 from bough.server.values import seconds_between, time_text
 
@@ -49,7 +53,7 @@ class Links:
 
 
 def workflow_line(
-    workflow: Workflow, demand: WorkflowDemand, links: Links, now_ms: int
+    workflow: Workflow, demand: WorkflowDemand, links: Links, now_ms: int, app: App | None = None
 ) -> WorkflowLine:
     """A workflow in a list."""
     name = workflow.workflow_id
@@ -74,6 +78,36 @@ def workflow_line(
         tags=list(workflow.tags),
         gpus=demand.gpus,
         wait_reason=demand.wait_reason,
+        app_owner=None if app is None else app.owner,
+        app_name=None if app is None else app.name,
+        app_version=workflow.app_version,
+        array=workflow.array_id,
+        array_index=workflow.array_index,
+    )
+
+
+def array_document(view: ArrayView) -> ArrayDocument:
+    """An array with how many of its elements have which status."""
+    array = view.array
+    statuses = {status.value: number for status, number in sorted(view.counts.items()) if number}
+    unmade = array.count - array.made
+    if unmade:
+        cancelled = array.cancelled_by is not None
+        status = WorkflowStatus.FAILED_CANCELED if cancelled else WorkflowStatus.PENDING
+        statuses[status.value] = statuses.get(status.value, 0) + unmade
+    return ArrayDocument(
+        name=array.array_id,
+        uuid=array.uuid,
+        user=array.submitted_by,
+        pool=array.pool,
+        priority=array.priority,
+        status=view.status,
+        submit_time=time_text(array.submitted_ms) or "",
+        elements=array.count,
+        at_once=array.at_once,
+        statuses=statuses,
+        archived=view.archived,
+        cancelled_by=array.cancelled_by,
     )
 
 
@@ -81,6 +115,7 @@ def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowD
     """A workflow with everything below it."""
     now_ms = site.clock.now_ms()
     workflow = view.workflow
+    policy = site.kept.latest_setup(site.store).settings.labels_config
     name = workflow.workflow_id
     parent, number = _parent(workflow)
     return WorkflowDocument(
@@ -101,8 +136,8 @@ def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowD
         submit_time=time_text(workflow.submitted_ms) or "",
         start_time=time_text(workflow.started_ms),
         end_time=time_text(workflow.ended_ms),
-        exec_timeout=_timeout(workflow.exec_timeout_s),
-        queue_timeout=_timeout(workflow.queue_timeout_s),
+        exec_timeout=workflow.exec_timeout_s,
+        queue_timeout=workflow.queue_timeout_s,
         duration=_duration(workflow, now_ms),
         queued_time=_queued(workflow, now_ms),
         status=workflow.status,
@@ -114,13 +149,19 @@ def workflow_document(view: WorkflowView, links: Links, site: Site) -> WorkflowD
         plugins={"rsync": False},
         priority=workflow.priority,
         labels=workflow.labels,
-        warnings=list(workflow.warnings),
+        warnings=[*workflow.warnings, *label_warnings(workflow.labels, policy)],
         archive_time=time_text(view.archived_ms),
+        app_owner=None if view.app is None else view.app.owner,
+        app_name=None if view.app is None else view.app.name,
+        app_version=workflow.app_version,
+        array=workflow.array_id,
+        array_index=workflow.array_index,
     )
 
 
 def _group(group: Group, view: WorkflowView, links: Links) -> GroupDocument:
     tasks: Sequence[Task] = view.tasks.get(group.name, ())
+    held = view.held is not None and group.status is TaskStatus.WAITING
     return GroupDocument(
         name=group.name,
         status=group.status,
@@ -132,8 +173,8 @@ def _group(group: Group, view: WorkflowView, links: Links) -> GroupDocument:
         remaining_upstream_groups=list(group.remaining_upstream),
         downstream_groups=[each.name for each in view.groups if group.name in each.spec.upstream],
         failure_message=group.failure_message,
-        wait_reason=group.wait_reason,
-        wait_message=group.wait_message,
+        wait_reason=PREDECESSOR if held else group.wait_reason,
+        wait_message=view.held if held else group.wait_message,
         tasks=[_task(task, view.workflow, links) for task in tasks],
         preemptions=preemption_lines(view.preemptions.get(group.name, ())),
     )
@@ -167,6 +208,7 @@ def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
         exit_code=task.exit_code,
         logs=links.logs(workflow.workflow_id, task),
         error_logs=links.error_logs(workflow.workflow_id, failed=_failed(task), task=task),
+        events=links.logs(workflow.workflow_id, task, "events"),
         processing_start_time=time_text(task.queued_ms),
         scheduling_start_time=time_text(task.queued_ms),
         initializing_start_time=time_text(task.scheduled_ms),
@@ -191,10 +233,6 @@ def _parent(workflow: Workflow) -> tuple[str | None, int | None]:
     """Name and number of the workflow that this one restarts."""
     name, _, number = (workflow.restarts or "").rpartition("-")
     return (name, int(number)) if name and number.isdigit() else (None, None)
-
-
-def _timeout(seconds: int | None) -> str | None:
-    return None if seconds is None else duration_text(seconds)
 
 
 def _queued(workflow: Workflow, now_ms: int) -> float | None:

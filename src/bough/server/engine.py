@@ -1,20 +1,19 @@
-"""The scheduler in its thread, and its counters."""
+"""The scheduler in a thread of its process, and its counters."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 
-import msgspec
-
-from bough.control.pools.quotas import Standings
-from bough.control.records.event_stream import Recent
-from bough.control.scheduling.live_plan import Answers, Question
-from bough.control.scheduling.loop import TICK_S, Bell, CycleResult, Scheduler
+from bough.control.pools.standings import Standings
+from bough.control.scheduling.bell import Bell
+from bough.control.scheduling.loop import TICK_S, CycleResult, Scheduler
+from bough.control.scheduling.questions import Answers, Question
 from bough.control.site import Site
 from bough.model.backend import Backend
+from bough.server.loop_view import Counts
 from bough.store.notices import Notice, Notices
 
 LOG = logging.getLogger(__name__)
@@ -25,32 +24,27 @@ STOP_S = 30
 PAUSE_S = 1.0
 
 
-class Counts(msgspec.Struct):
-    """What the scheduler did since this server started."""
-
-    cycles: int = 0
-    seconds: float = 0.0
-    planning_seconds: float = 0.0
-    last_seconds: float = 0.0
-    started: int = 0
-    evicted: int = 0
-    void: int = 0
-    failures: int = 0
-
-
 class Engine:
     """Starts and stops the scheduler."""
 
+    #: It goes on after every error, and is never started again.
+    restarts = 0
+
     def __init__(
-        self, site: Site, backends: Iterable[Backend], bell: Bell, tick_s: float = TICK_S
+        self,
+        site: Site,
+        backends: Iterable[Backend],
+        bell: Bell,
+        tick_s: float = TICK_S,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """changed:  called after every cycle."""
         self.counts = Counts()
         self.leads = False
+        self._changed = changed
         #: Set when the server is told to stop: nothing new is begun, and streams end.
         self.stopping = threading.Event()
-        #: By name; for reading logs.
         self.backends = {backend.name: backend for backend in backends}
-        self.recent = Recent(site)
         self._bell = bell
         self._tick_s = tick_s
         self._scheduler = _Counted(site, self.backends.values(), bell, self)
@@ -81,6 +75,11 @@ class Engine:
         """Whether the thread is there at all."""
         return self._thread.is_alive()
 
+    @property
+    def fault(self) -> str:
+        """Why nothing is decided; empty: the thread is there."""
+        return "" if self.alive else "The scheduler does not run."
+
     def ask(self, question: Question) -> Answers:
         """What the current plan says about gangs."""
         return self._scheduler.live.ask(question)
@@ -91,9 +90,14 @@ class Engine:
 
     def count(self, cycle: CycleResult, seconds: float) -> None:
         """Add up what a cycle did."""
+        told = cycle.leads or self.leads
         self.leads = cycle.leads
-        if not cycle.leads:
-            return
+        if cycle.leads:
+            self._add(cycle, seconds)
+        if told:
+            self._changed()
+
+    def _add(self, cycle: CycleResult, seconds: float) -> None:
         counts = self.counts
         counts.cycles += 1
         counts.seconds += seconds

@@ -15,7 +15,7 @@ from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
 from bough.api.common import ErrorBody
-from bough.errors import BoughError, Invalid, Refused, Unavailable
+from bough.errors import BoughError, Busy, Invalid, Refused, Unavailable
 from bough.server.authenticator import Visit
 
 LOG = logging.getLogger(__name__)
@@ -51,6 +51,8 @@ def answer_error(_request: Visit, error: BoughError) -> Response[ErrorBody]:
         details=error.details,
     )
     headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
+    if isinstance(error, Busy):
+        headers["retry-after"] = str(error.retry_after_s)
     return Response(body, status_code=error.http_status, headers=headers)
 
 
@@ -101,6 +103,8 @@ def _too_large(request: Visit) -> str:
 def _error_code(error: BoughError) -> str:
     if isinstance(error, Refused):
         return USAGE
+    if isinstance(error, Busy):
+        return SERVER
     return DATABASE if isinstance(error, Unavailable) else USER
 
 

@@ -16,10 +16,11 @@ from typing import NamedTuple
 from bough.errors import Invalid
 from bough.formats.kubernetes.nodes import read_nodes
 from bough.formats.yaml.documents import read_documents
-from bough.model.backend import Backend
+from bough.model.backend import Backend, TaskFiles
 from bough.model.cluster import Node
 from bough.model.pool import OfferedNode
 from bough.server.backend_file import (
+    KAI,
     BackendSettings,
     KubernetesSettings,
     VirtualSettings,
@@ -48,6 +49,31 @@ def running_lock(settings: Settings) -> Path | None:
     return Folders(settings.task_folder).running
 
 
+def task_files(settings: Settings, now_ms: Callable[[], int]) -> dict[str, TaskFiles]:
+    """What tasks of each backend wrote, for a process that orders nothing."""
+    return {each.name: _files(settings, each, now_ms) for each in chosen_backends(settings)}
+
+
+def _files(settings: Settings, chosen: BackendSettings, now_ms: Callable[[], int]) -> TaskFiles:
+    if isinstance(chosen.options, VirtualSettings):
+        from bough.backends.virtual import NoFiles  # noqa: PLC0415
+
+        return NoFiles(chosen.name)
+    if isinstance(chosen.options, KubernetesSettings):
+        from bough.backends.kubernetes.log_folders import LogFolders  # noqa: PLC0415
+        from bough.backends.kubernetes.pod_files import PodFiles  # noqa: PLC0415
+
+        return PodFiles(LogFolders(_pod_folder(settings, chosen), settings.keep_days), chosen.name)
+    from bough.backends.local.options import LocalOptions  # noqa: PLC0415
+    from bough.backends.local.task_files import LocalTaskFiles  # noqa: PLC0415
+
+    return LocalTaskFiles(LocalOptions(settings.task_folder), now_ms, chosen.name)
+
+
+def _pod_folder(settings: Settings, chosen: BackendSettings) -> Path:
+    return settings.data / POD_FOLDER / chosen.name
+
+
 @contextmanager
 def open_hosts(
     settings: Settings, now_ms: Callable[[], int], wake: Callable[[], None], site_id: str
@@ -71,7 +97,7 @@ def _open(
     if isinstance(chosen.options, VirtualSettings):
         yield _virtual(settings, chosen.name, chosen.options, now_ms)
     elif isinstance(chosen.options, KubernetesSettings):
-        with _kubernetes(settings, chosen.name, chosen.options, now_ms, wake, site_id) as host:
+        with _kubernetes(settings, chosen, chosen.options, now_ms, wake, site_id) as host:
             yield host
     else:
         with _local(settings, chosen.name, now_ms, wake) as host:
@@ -98,12 +124,13 @@ def _local(
         as_user=settings.as_user,
         task_user=_task_user(settings),
         container_runner=settings.container_runner,
+        image_folder=settings.image_folder,
         processes=settings.task_processes,
         log_bytes=settings.log_bytes,
         keep_days=settings.keep_days,
         data_folders=settings.data_folders,
     )
-    _go_first()
+    go_first()
     backend = LocalBackend(options, now_ms, wake, name)
     try:
         yield Host(backend, (*backend.warnings, *_about_proxies(settings)))
@@ -114,13 +141,14 @@ def _local(
 @contextmanager
 def _kubernetes(
     settings: Settings,
-    name: str,
+    backend_settings: BackendSettings,
     chosen: KubernetesSettings,
     now_ms: Callable[[], int],
     wake: Callable[[], None],
     site_id: str,
 ) -> Iterator[Host]:
     from bough.backends.kubernetes.backend import KubernetesBackend  # noqa: PLC0415
+    from bough.backends.kubernetes.kai.backend import KaiBackend  # noqa: PLC0415
     from bough.backends.kubernetes.options import (  # noqa: PLC0415
         VOLUME_IMAGE,
         DataVolume,
@@ -133,7 +161,7 @@ def _kubernetes(
     if chosen.volume is not None:
         volume = DataVolume(chosen.volume, chosen.volume_image or VOLUME_IMAGE)
     options = KubernetesOptions(
-        folder=settings.data / POD_FOLDER / name,
+        folder=_pod_folder(settings, backend_settings),
         site=site_id,
         namespace=chosen.namespace,
         start_timeout_s=chosen.start_timeout,
@@ -143,7 +171,8 @@ def _kubernetes(
     )
     kubeconfig = None if chosen.kubeconfig is None else str(chosen.kubeconfig)
     client = KubeClient(find_access(kubeconfig, chosen.context), options.workers + 4)
-    backend = KubernetesBackend(options, client, now_ms, wake, name)
+    kind = KaiBackend if chosen.decider == KAI else KubernetesBackend
+    backend = kind(options, client, now_ms, wake, backend_settings.name)
     backend.begin()
     try:
         yield Host(backend)
@@ -187,8 +216,8 @@ def _about_proxies(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _go_first() -> None:
-    """Let the server have its turn where hundreds of tasks want theirs.
+def go_first() -> None:
+    """Let a process of the server have its turn where hundreds of tasks want theirs.
 
     Linux gives every session the same share of the processor. Only root may ask for more; and a
     server in a shell's own session does not, because that would put the shell's other programs

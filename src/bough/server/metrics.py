@@ -17,7 +17,7 @@ from bough.control.site import Site
 from bough.control.workflows import task_list
 from bough.model.access import Action, Actor
 from bough.model.record import EventKind
-from bough.server.engine import Engine
+from bough.server.loop_view import LoopView
 
 Labels = dict[str, str]
 Sample = tuple[Labels, float | int]
@@ -26,7 +26,7 @@ Sample = tuple[Labels, float | int]
 class Gauges:
     """Reads everything that is measured."""
 
-    def __init__(self, site: Site, engine: Engine) -> None:
+    def __init__(self, site: Site, engine: LoopView) -> None:
         self._site = site
         self._engine = engine
         self._reader = Actor("metrics", (site.role_names.admin,))
@@ -115,6 +115,12 @@ class Gauges:
             ("bough_gangs_started_total", "counter", "Groups that started.", counts.started),
             ("bough_decisions_void_total", "counter", "Decisions that came late.", counts.void),
             ("bough_cycle_failures_total", "counter", "Cycles that failed.", counts.failures),
+            (
+                "bough_scheduler_restarts_total",
+                "counter",
+                "How often the scheduler's process was started again.",
+                self._engine.restarts,
+            ),
         ):
             yield name, kind, help_text, [({}, value)]
 

@@ -13,6 +13,7 @@ from litestar.handlers.base import BaseRouteHandler
 
 from bough.control.people.access import DENIED, authorise, resource_of_pool, resource_of_workflow
 from bough.control.site import Site
+from bough.control.workflows.sessions import authorise_session
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor
 from bough.server.authenticator import Authenticator, Connection, origin_of
@@ -29,8 +30,13 @@ class Scope(StrEnum):
     POOL = "pool"
     #: The pool of the workflow of the path parameter `workflow`.
     WORKFLOW = "workflow"
+    #: The same, but only of one's own workflow; admins of its pool have all of its workflows.
+    OWN_WORKFLOW = "own workflow"
     #: Pools that only the body names; the use case asks for each of them.
     BODY = "body"
+
+
+_OF_WORKFLOWS = (Scope.WORKFLOW, Scope.OWN_WORKFLOW)
 
 
 class Permit(msgspec.Struct, frozen=True):
@@ -69,11 +75,13 @@ def _authorise(site: Site, actor: Actor, declared: Permit, names: dict[str, str]
     resource: str | None = None
     if declared.scope is Scope.POOL and actor.name:
         resource = resource_of_pool(site, names["pool"])
-    elif declared.scope is Scope.WORKFLOW and actor.name:
+    elif declared.scope in _OF_WORKFLOWS and actor.name:
         resource = resource_of_workflow(site, names["workflow"])
     if declared.scope is not Scope.NOTHING and resource is None:
         # Names are no secret: who may list them is told by the use case what is missing.
-        base = Action.WORKFLOW_LIST if declared.scope is Scope.WORKFLOW else Action.POOL_LIST
+        base = Action.WORKFLOW_LIST if declared.scope in _OF_WORKFLOWS else Action.POOL_LIST
         authorise(actor, base, names=site.role_names)
         return
     authorise(actor, declared.action, resource, site.role_names)
+    if declared.scope is Scope.OWN_WORKFLOW:
+        authorise_session(site, actor, declared.action, names["workflow"])

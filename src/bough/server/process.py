@@ -23,14 +23,13 @@ from litestar import Litestar
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.control.people.key_rotation import Rotation, rotate
-from bough.control.scheduling.loop import Bell
-from bough.control.site import Site, site_identity
+from bough.control.site import Site
 from bough.control.startup import Started, start
 from bough.errors import Invalid
 from bough.model.names import plain_name_fault
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
-from bough.server.backend_file import chosen_backends
+from bough.server.backend_file import has_local
 from bough.server.connections import (
     ACCEPTED_AT_ONCE,
     BACKLOG,
@@ -38,6 +37,7 @@ from bough.server.connections import (
     OpenConnections,
     raise_file_limit,
 )
+from bough.server.data_cleaner import DataCleaner
 from bough.server.data_folder import (
     existing_store,
     open_store,
@@ -45,13 +45,17 @@ from bough.server.data_folder import (
     write_secret,
 )
 from bough.server.disk_space import DiskSpace
-from bough.server.engine import Engine
 from bough.server.example import TRIED, make_example
-from bough.server.hosting import open_hosts, running_lock
+from bough.server.hosting import go_first, running_lock, task_files
 from bough.server.listening import Listening, shown
+from bough.server.log_output import log_to_standard_error
+from bough.server.loop_watch import LoopWatch
 from bough.server.middleware import Middleware
+from bough.server.notifier import Notifier
+from bough.server.senders import NetworkSender
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
+from bough.server.site_setup import make_site
 from bough.store.migration import upgrade
 
 LOG = logging.getLogger(__name__)
@@ -66,22 +70,24 @@ class Running(msgspec.Struct, frozen=True):
 
     application: Litestar
     site: Site
-    engine: Engine
+    loop: LoopWatch
     disks: DiskSpace
     started: Started
 
 
 def serve(settings: Settings) -> None:
     """Answer requests until told to stop."""
-    _log_to_standard_error()
+    log_to_standard_error()
     with put_together(settings) as running:
         listening = Listening(settings, running_lock(settings))
         address = shown(listening.socket)
         for warning in running.started.warnings:
             LOG.warning("%s", warning)
         running.application.state.public_url = _public_url(settings, address)
-        running.engine.listens_at(running.application.state.public_url)
+        running.loop.listens_at(running.application.state.public_url)
         running.disks.start()
+        cleaner = DataCleaner(running.site, running.loop.backends)
+        cleaner.start()
         connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
         _announce(settings, address, running.started)
         config = uvicorn.Config(
@@ -97,9 +103,10 @@ def serve(settings: Settings) -> None:
             ws="none",
         )
         try:
-            _Server(config, running.engine).run(sockets=[listening.socket])
+            _Server(config, running.loop).run(sockets=[listening.socket])
         finally:
             listening.close()
+            cleaner.stop()
             running.disks.stop()
 
 
@@ -150,20 +157,14 @@ def put_together(settings: Settings) -> Iterator[Running]:
     fault = plain_name_fault("Namespace", settings.namespace)
     if fault is not None:
         raise Invalid(fault)
-    bell = Bell()
     store = open_store(settings)
     clock = SteadyClock.continued(settings.data / "clock")
     disks = DiskSpace(settings, store)
-    site = Site(
-        store,
-        clock,
-        namespace=settings.namespace,
-        wake=bell,
-        refusal=disks.refusal,
-        abilities={each.name: each.abilities(settings) for each in chosen_backends(settings)},
-        credential_keys=CredentialKeys(settings.credential_key_file),
-    )
+    loop = LoopWatch(settings, clock, task_files(settings, clock.now_ms))
+    site = make_site(settings, store, clock, loop.ring, disks.refusal)
+    notifier = Notifier(site, NetworkSender(site.notifications))
     try:
+        loop.start()
         # The example has pools of its own.
         keep = partial(write_secret, settings.admin_token_file)
         started = start(
@@ -173,25 +174,24 @@ def put_together(settings: Settings) -> Iterator[Running]:
             policy=None if settings.policy is None else str(settings.policy),
         )
         settle_task_folder(settings)
-        with open_hosts(settings, site.clock.now_ms, bell, site_identity(site)) as hosts:
-            engine = Engine(site, [host.backend for host in hosts], bell)
-            if settings.example:
-                make_example(site, sum(each.gpus for each in hosts[0].backend.nodes() or ()))
-            authenticator = Authenticator(site, settings.trusted_proxies)
-            application = make_application(
-                authenticator, engine, maximum_body_bytes=settings.maximum_body_bytes
-            )
-            application.state.server_key = ServerKey.of(settings.data)
-            application.state.faults = disks.faults
-            application.state.gauges.begin()
-            engine.start()
-            try:
-                told = (warning for host in hosts for warning in host.warnings)
-                warnings = (*told, *disks.faults())
-                yield Running(application, site, engine, disks, _warned(started, warnings))
-            finally:
-                engine.stop()
+        if has_local(settings):
+            go_first()
+        authenticator = Authenticator(site, settings.trusted_proxies)
+        application = make_application(
+            authenticator, loop, maximum_body_bytes=settings.maximum_body_bytes
+        )
+        application.state.server_key = ServerKey.of(settings.data)
+        application.state.faults = disks.faults
+        application.state.gauges.begin()
+        ready = loop.begin()
+        if settings.example:
+            make_example(site, ready.gpus)
+        notifier.start()
+        warnings = (*ready.warnings, *disks.faults())
+        yield Running(application, site, loop, disks, _warned(started, warnings))
     finally:
+        notifier.stop()
+        loop.stop()
         site.store.close()
         clock.keep(settings.data / "clock")
 
@@ -201,11 +201,11 @@ def _warned(started: Started, warnings: tuple[str, ...]) -> Started:
 
 
 class _Server(uvicorn.Server):
-    """Tells the engine as soon as it is told to stop, so that open streams end."""
+    """Tells the loop as soon as it is told to stop, so that open streams end."""
 
-    def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
+    def __init__(self, config: uvicorn.Config, loop: LoopWatch) -> None:
         super().__init__(config)
-        self._engine = engine
+        self._loop = loop
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -226,7 +226,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop; the second time without waiting for requests."""
-        self._engine.stopping.set()
+        self._loop.stopping.set()
         super().handle_exit(sig, frame)
 
 
@@ -259,12 +259,3 @@ def _program() -> str:
     """The program as it was started, if it can be started like that again."""
     started = Path(sys.argv[0])
     return str(started) if started.name in ("bough", "osmo") else "bough"
-
-
-def _log_to_standard_error() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for name in ("uvicorn.error", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("alembic").setLevel(logging.WARNING)

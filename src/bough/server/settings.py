@@ -11,6 +11,7 @@ import msgspec
 
 from bough.errors import Invalid
 from bough.formats.yaml.quantity import parse_quantity
+from bough.model.notification import origin_of
 
 Network = IPv4Network | IPv6Network
 
@@ -59,6 +60,8 @@ class Settings(msgspec.Struct, frozen=True):
     #: A claim for data between tasks, and an image with a shell.
     kube_volume: str | None = None
     kube_volume_image: str | None = None
+    #: Which scheduler decides where pods run: `bough` or `kai`.
+    kube_decider: str = "bough"
     #: A file with several backends, instead of one kind.
     backends: Path | None = None
     #: `None`: those that are found, or a few to try it out.
@@ -71,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True):
     nodes: Path | None = None
     #: A policy file; `None`: cycles decide as it is configured.
     policy: Path | None = None
+    #: A file that says what users may be told by e-mail and webhooks, and where.
+    notifications: Path | None = None
     namespace: str = "default"
     example: bool = False
     #: Proxies whose headers name the user; by default none.
@@ -88,10 +93,13 @@ class Settings(msgspec.Struct, frozen=True):
     #: The account that tasks run as where the server is root; `None`: `TASK_USER`.
     task_user: str | None = None
     container_runner: str | None = None
+    image_folder: Path | None = None
     task_processes: int = TASK_PROCESSES
     log_bytes: int = LOG_BYTES
     keep_days: int = KEEP_DAYS
     data_folders: tuple[Path, ...] = ()
+    #: Where object stores of users' URLs may be, beside the providers' own addresses.
+    store_endpoints: tuple[str, ...] = ()
     #: The folder for the files of tasks; `None`: one in the data folder.
     tasks: Path | None = None
 
@@ -135,6 +143,13 @@ def read_size(option: str, resource: str, text: str | None) -> int | None:
     if amount <= 0:
         raise Invalid(f"{option}: {text} must be more than 0.")
     return amount
+
+
+def check_store_endpoint(text: str) -> str:
+    """An address where an object store may be."""
+    if origin_of(text) is None or not text.startswith(("http://", "https://")):
+        raise Invalid(f"--store-endpoint cannot be {text!r}: write for example https://host:9000.")
+    return text
 
 
 def check_public_url(text: str) -> str:

@@ -2,6 +2,7 @@
 
 - database: opening a database; reading and writing in transactions
 - write_batches: many writers of one SQLite file with one commit
+- file_turns: turns of the processes that write one SQLite file
 - migration: bringing a database up to date; the steps are in `migrations`
 - dump: all rows as a file, and back
 - reserve: room inside the files of SQLite for when the disk is full
@@ -18,20 +19,25 @@ Named queries, functions that take a connection and return model types:
 - people: users, roles, tokens, profiles
 - credentials: credentials of users, encrypted
 - workflows: workflows
+- apps: workflow files under a name, in versions
 - submissions: all rows of a submission, in few statements
 - tasks: groups and tasks, in bulk
 - waits: why groups wait, once for each cause
+- arrays: arrays of workflows, and how far their elements are
+- predecessors: which workflows wait for the end of which others
 - archive: finished workflows, one row each
 - task_search: tasks with their workflows, filtered
 - records: audit, history, events, the outbox
+- notifications: what users are to be told and were not told yet
 - settings: settings, and the counters of versions
 
 Data enters through `Store.write` and leaves through `Store.read`; both give a connection.
 
-Rows are locked in one order: cohorts, pools, monitors, the counter of rights, people, settings,
-counters of revisions, the version, backends, nodes, counters of names, workflows, their groups and
-tasks, the archive; rows of one kind by name or uuid. docs/contributing/database.md has the
-reasons, and what is done where PostgreSQL still gives a transaction up.
+Rows are locked in one order: cohorts, pools, monitors, the counter of rights, people, apps,
+settings, counters of revisions, the version, backends, nodes, counters of names, arrays,
+workflows, their groups and tasks, predecessors, the archive; rows of one kind by name or uuid.
+docs/contributing/database.md has the reasons, and what is done where PostgreSQL still gives a
+transaction up.
 """
 
 from __future__ import annotations

@@ -53,6 +53,22 @@ def find(connection: sa.Connection, name: str) -> ArchivedWorkflow | None:
     return ArchivedWorkflow(row.workflow_id, row.pool, row.ended_ms, row.archived_ms, past)
 
 
+class ArchivePlace(NamedTuple):
+    """Which workflow of the archive it is, and whose."""
+
+    uuid: str
+    workflow_id: str
+    pool: str
+
+
+def find_place(connection: sa.Connection, name: str) -> ArchivePlace | None:
+    """The same, without all that it says."""
+    columns = (ARCHIVE.c.uuid, ARCHIVE.c.workflow_id, ARCHIVE.c.pool)
+    query = sa.select(*columns).where(sa.or_(ARCHIVE.c.workflow_id == name, ARCHIVE.c.uuid == name))
+    row = connection.execute(query).first()
+    return None if row is None else ArchivePlace(*row)
+
+
 def settled(
     connection: sa.Connection, until_ms: int, limit: int, after: HistoryPlace | None = None
 ) -> list[HistoryPlace]:
@@ -122,6 +138,17 @@ def read(connection: sa.Connection, uuids: Sequence[str]) -> dict[str, PastWorkf
     columns = (ARCHIVE.c.uuid, ARCHIVE.c.pool, ARCHIVE.c.document)
     query = sa.select(*columns).where(ARCHIVE.c.uuid.in_(uuids), ARCHIVE.c.document.is_not(None))
     return {uuid: _read(text, pool) for uuid, pool, text in connection.execute(query)}
+
+
+def named(connection: sa.Connection, identifiers: Sequence[str]) -> list[PastWorkflow]:
+    """The workflows of the archive of these identifiers, without those that were dropped."""
+    columns = (ARCHIVE.c.pool, ARCHIVE.c.document)
+    found: list[PastWorkflow] = []
+    for start in range(0, len(identifiers), 500):
+        wanted = ARCHIVE.c.workflow_id.in_(identifiers[start : start + 500])
+        query = sa.select(*columns).where(wanted, ARCHIVE.c.document.is_not(None))
+        found += [_read(text, pool) for pool, text in connection.execute(query)]
+    return found
 
 
 def move_in(

@@ -25,6 +25,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, SQLAlchemyError
 
 from bough.errors import Conflict, Invalid, Unavailable
+from bough.store.file_turns import FileTurns
 from bough.store.write_batches import WAIT_S, WriteBatches
 
 #: After so long without use a connection to PostgreSQL is tried before it is used.
@@ -65,7 +66,10 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.is_sqlite = engine.dialect.name == "sqlite"
-        self._turns = WriteBatches(self._connect_to_write) if self.is_sqlite else None
+        self._file_turns = FileTurns(engine.url.database or "") if self.is_sqlite else None
+        self._turns: WriteBatches | None = None
+        if self._file_turns is not None:
+            self._turns = WriteBatches(self._connect_to_write, self._file_turns)
         self._check: Callable[[sa.Connection], None] | None = None
 
     @classmethod
@@ -82,6 +86,8 @@ class Store:
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
+        if self._file_turns is not None:
+            self._file_turns.close()
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:

@@ -12,7 +12,7 @@ from bough.store.rows import read_all
 from bough.store.schema import BACKENDS, NODES
 
 _BACKENDS = sa.select(BACKENDS).order_by(BACKENDS.c.name)
-_SIZE = ("backend", "gpus", "cpu_milli", "memory_bytes", "storage_bytes")
+_SIZE = ("backend", "platform", "gpus", "cpu_milli", "memory_bytes", "storage_bytes")
 _SIZES = sa.select(sa.literal("").label("name"), *(NODES.c[name] for name in _SIZE)).distinct()
 
 
@@ -45,6 +45,12 @@ def find_backend(
     query = _BACKENDS.where(BACKENDS.c.name == name)
     found = read_all(connection, query.with_for_update() if lock else query, BackendRecord)
     return found[0] if found else None
+
+
+def remove_backend(connection: sa.Connection, name: str) -> None:
+    """Forget a backend, with all its nodes."""
+    connection.execute(sa.delete(NODES).where(NODES.c.backend == name))
+    connection.execute(sa.delete(BACKENDS).where(BACKENDS.c.name == name))
 
 
 def speaks_for(connection: sa.Connection, backend: str, speaker: str) -> bool:

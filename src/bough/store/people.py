@@ -85,6 +85,14 @@ def assignments(connection: sa.Connection, user: str) -> list[RoleAssignment]:
     return [RoleAssignment(*row) for row in connection.execute(query)]
 
 
+def holders(connection: sa.Connection, roles: Sequence[str]) -> list[tuple[str, RoleAssignment]]:
+    """The users that were given one of some roles, by name."""
+    columns = (USER_ROLES.c.user, USER_ROLES.c.role, USER_ROLES.c.assigned_by)
+    query = sa.select(*columns, USER_ROLES.c.assigned_ms).where(USER_ROLES.c.role.in_(roles))
+    rows = connection.execute(query.order_by(USER_ROLES.c.user, USER_ROLES.c.role))
+    return [(user, RoleAssignment(*given)) for user, *given in rows]
+
+
 def assign(connection: sa.Connection, user: str, assignment: RoleAssignment) -> None:
     """Give a user a role."""
     connection.execute(sa.insert(USER_ROLES).values(user=user, **msgspec.to_builtins(assignment)))

@@ -16,13 +16,18 @@ from bough.model.record import (
     Revision,
     StoredEvent,
 )
-from bough.store.rows import add, read_all, read_first
+from bough.store.rows import KEYS, add, read_all, read_first, read_of
 from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
 from bough.store.settings import raise_counter
 
 _INSERT_AUDIT = sa.insert(AUDIT).inline()
 _INSERT_EVENT = sa.insert(EVENTS).inline()
 _INSERT_ERRAND = sa.insert(OUTBOX).inline()
+_EVENTS_OF_MANY = (
+    sa.select(*(column for column in EVENTS.c if column.name != "written_in"))
+    .where(EVENTS.c.subject.in_(KEYS))
+    .order_by(EVENTS.c.number)
+)
 
 # Audit
 
@@ -93,6 +98,17 @@ def revisions_numbered(
     return read_all(connection, query.order_by(table.c.created_ms, table.c.config_type), Revision)
 
 
+def tag_revision(
+    connection: sa.Connection, config_type: ConfigType, revision: int, tags: Sequence[str]
+) -> None:
+    """Write the tags of a change."""
+    table = CONFIG_HISTORY
+    query = sa.update(table).where(
+        table.c.config_type == config_type.value, table.c.revision == revision
+    )
+    connection.execute(query.values(tags=list(tags)))
+
+
 def revisions_at(
     connection: sa.Connection, config_type: ConfigType, revision: int
 ) -> list[Revision]:
@@ -147,6 +163,14 @@ def events_of(connection: sa.Connection, subject: str, kind: EventKind) -> list[
     shown = [column for column in EVENTS.c if column.name != "written_in"]
     query = sa.select(*shown).where(EVENTS.c.subject == subject, EVENTS.c.kind == kind.value)
     return read_all(connection, query.order_by(EVENTS.c.number), StoredEvent)
+
+
+def events_of_many(
+    connection: sa.Connection, subjects: Sequence[str], kind: EventKind
+) -> list[StoredEvent]:
+    """Everything of one kind that happened to some subjects; of each of them in order."""
+    query = _EVENTS_OF_MANY.where(EVENTS.c.kind == kind.value)
+    return read_of(connection, query, StoredEvent, subjects)
 
 
 def last_event(connection: sa.Connection) -> int:

@@ -18,6 +18,9 @@ Kind = TypeVar("Kind")
 #: alone.
 _LEARNT: set[Any] = set()
 _LOCK = threading.Lock()
+#: Some keys, as in `column.in_(KEYS)`; and how many of them one statement has at most.
+KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+_KEYS_AT_ONCE = 500
 #: How many rows are fetched together where not all are wanted.
 _AT_ONCE = 100
 
@@ -33,6 +36,25 @@ def read_all(
     # The names of columns are a kind of text of their own.
     names = [str(name) for name in result.keys()]  # noqa: SIM118 - a result is no mapping
     return [convert(dict(zip(names, row, strict=True)), kind) for row in result.all()]
+
+
+def read_of(
+    connection: sa.Connection, query: sa.Select[Any], kind: type[Record], keys: Sequence[str]
+) -> list[Record]:
+    """The rows of some keys, which are open in the query as `KEYS`; in parts, if they are many.
+
+    Such a query is written once: making a statement costs more than running it.
+    """
+    found: list[Record] = []
+    for part in parts_of(keys):
+        found += read_all(connection, query, kind, {KEYS.key: part})
+    return found
+
+
+def parts_of(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Keys in parts that fit into one statement."""
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        yield keys[start : start + _KEYS_AT_ONCE]
 
 
 def read_each(

@@ -118,7 +118,13 @@ WORKFLOWS = sa.Table(
     sa.Column("tags", JSON, nullable=False),
     sa.Column("warnings", JSON, nullable=False),
     sa.Column("restarts", sa.Text),
+    sa.Column("app_uuid", sa.Text),
+    sa.Column("app_version", BIG),
+    #: Which element of which array it is.
+    sa.Column("array_id", sa.Text),
+    sa.Column("array_index", BIG),
     sa.UniqueConstraint("name", "number", name="workflows_name_number"),
+    sa.Index("workflows_array", "array_id", "status"),
     sa.Index("workflows_pool_status", "pool", "status", "submitted_ms"),
     #: Lists are read in this order, as far as they are shown, by each of their filters.
     sa.Index("workflows_submitted", "submitted_ms", "number", "uuid"),
@@ -128,6 +134,41 @@ WORKFLOWS = sa.Table(
     sa.Index("workflows_user", "submitted_by", "status"),
     #: The order in which they are archived and exported.
     sa.Index("workflows_ended", "ended_ms", "uuid"),
+    #: Few workflows are of an app, so the others cost nothing here.
+    sa.Index(
+        "workflows_app",
+        "app_uuid",
+        "submitted_ms",
+        "number",
+        "uuid",
+        sqlite_where=sa.text("app_uuid IS NOT NULL"),
+        postgresql_where=sa.text("app_uuid IS NOT NULL"),
+    ),
+)
+
+APPS = sa.Table(
+    "apps",
+    METADATA,
+    sa.Column("uuid", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("created_ms", BIG, nullable=False),
+    sa.Index("apps_owner", "owner"),
+    sa.Index("apps_created", "created_ms", "uuid"),
+)
+
+APP_VERSIONS = sa.Table(
+    "app_versions",
+    METADATA,
+    sa.Column("app_uuid", sa.Text, sa.ForeignKey("apps.uuid"), primary_key=True),
+    sa.Column("version", BIG, primary_key=True, autoincrement=False),
+    sa.Column("created_by", sa.Text, nullable=False),
+    sa.Column("created_ms", BIG, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    #: Nothing where it was deleted.
+    sa.Column("text", sa.Text),
+    sa.Index("app_versions_created_by", "created_by"),
 )
 
 #: Apart from the record, as they may be large and are seldom read.
@@ -159,6 +200,8 @@ GROUPS = sa.Table(
     sa.Column("since_ms", BIG),
     sa.Column("due_ms", BIG),
     sa.Column("nominated", sa.Boolean, nullable=False, server_default=sa.false()),
+    #: Where, by task, while it is nominated.
+    sa.Column("nominated_places", JSON),
     #: One of `WAIT_CAUSES`, while it waits.
     sa.Column("wait_cause", sa.Text),
     sa.UniqueConstraint("workflow_uuid", "name", name="task_groups_workflow_name"),
@@ -202,6 +245,44 @@ TASKS = sa.Table(
     sa.Index("tasks_group", "group_uuid"),
     #: All that usage is counted by, so that the rows themselves need not be read.
     sa.Index("tasks_ended", "ended_ms", "workflow_uuid", "scheduled_ms", "growth", "gpus"),
+)
+
+#: Arrays, from which workflows are made as there is room for them.
+ARRAYS = sa.Table(
+    "workflow_arrays",
+    METADATA,
+    sa.Column("uuid", sa.Text, primary_key=True),
+    sa.Column("array_id", sa.Text, nullable=False, unique=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("number", BIG, nullable=False),
+    sa.Column("submitted_by", sa.Text, nullable=False),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("priority", sa.Text, nullable=False),
+    sa.Column("submitted_ms", BIG, nullable=False),
+    sa.Column("count", BIG, nullable=False),
+    sa.Column("made", BIG, nullable=False),
+    sa.Column("at_once", BIG),
+    sa.Column("first_number", BIG, nullable=False),
+    sa.Column("is_open", sa.Boolean, nullable=False),
+    sa.Column("cancelled_by", sa.Text),
+    sa.Column("cancel_message", sa.Text, nullable=False),
+    sa.Column("spec", JSON, nullable=False),
+    #: Whether its user is told, or was, that it has ended.
+    sa.Column("end_told", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Index("workflow_arrays_open", "is_open"),
+    sa.Index("workflow_arrays_submitted", "submitted_ms", "uuid"),
+)
+
+#: What workflows wait for before they are queued; a row goes when that is over.
+PREDECESSORS = sa.Table(
+    "workflow_predecessors",
+    METADATA,
+    sa.Column("workflow_uuid", sa.Text, primary_key=True),
+    sa.Column("predecessor_uuid", sa.Text, primary_key=True),
+    sa.Column("predecessor_id", sa.Text, nullable=False),
+    #: Whether it must have completed.
+    sa.Column("completed", sa.Boolean, nullable=False),
+    sa.Index("workflow_predecessors_predecessor", "predecessor_uuid"),
 )
 
 #: Finished workflows that are out of the way: no list and no cycle looks here.
@@ -296,6 +377,7 @@ PROFILES = sa.Table(
     sa.Column("pool", sa.Text),
     sa.Column("email_notification", sa.Boolean, nullable=False),
     sa.Column("slack_notification", sa.Boolean, nullable=False),
+    sa.Column("webhook_notification", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 CREDENTIALS = sa.Table(
@@ -371,6 +453,24 @@ OUTBOX = sa.Table(
     sa.Column("payload", JSON),
     sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
     sa.Column("error", sa.Text),
+    sqlite_autoincrement=True,
+)
+
+#: What users are to be told by e-mail or webhook, until they were.
+NOTIFICATIONS = sa.Table(
+    "notifications",
+    METADATA,
+    sa.Column("number", NUMBER, primary_key=True),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("channel", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("data", JSON, nullable=False),
+    sa.Column("created_ms", BIG, nullable=False),
+    #: When to try it next.
+    sa.Column("due_ms", BIG, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Index("notifications_due", "due_ms"),
     sqlite_autoincrement=True,
 )
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bough.model.pool import Json
+from bough.model.pool import Json, ResourceAssertion
 from bough.model.settings import WorkflowSettings
 from bough.store.rows import convert
 from bough.store.schema import COUNTERS, EVENTS, SETTINGS
@@ -23,6 +23,8 @@ SETUP = "setup"
 ACCESS = "access"
 #: The workflow configuration.
 WORKFLOW = "workflow"
+#: Rules for what tasks may ask for, by name.
+RESOURCE_VALIDATIONS = "resource_validations"
 #: The key that signs passes, encrypted; and as earlier versions stored it.
 PASS_KEY = "pass-key"  # noqa: S105 - a name
 CLEAR_PASS_KEY = "signing-key"  # noqa: S105 - a name
@@ -136,6 +138,12 @@ def counted(connection: sa.Connection) -> Counted:
     """How often rights, and what submissions are checked against, have changed so far."""
     found = {row.name: row.value for row in connection.execute(_COUNTED)}
     return Counted(found.get(ACCESS, 0), found.get(SETUP, 0))
+
+
+def resource_validations(connection: sa.Connection) -> dict[str, tuple[ResourceAssertion, ...]]:
+    """The rules for what tasks may ask for, by name."""
+    stored = get(connection, RESOURCE_VALIDATIONS) or {}
+    return convert(stored, dict[str, tuple[ResourceAssertion, ...]])
 
 
 def workflow_settings(connection: sa.Connection) -> WorkflowSettings:

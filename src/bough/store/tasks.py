@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bough.model.names import NodeId
 from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
-from bough.store.rows import add, read_all
+from bough.store.rows import KEYS, add, parts_of, read_all, read_of
 from bough.store.schema import GROUPS, TASKS, WAIT_CAUSES, WORKFLOWS
 
 _UNFINISHED = tuple(status.value for status in UNFINISHED)
@@ -23,6 +23,30 @@ _GROUPS = sa.select(
 ).select_from(_WAITS)
 #: What a group has of its cause.
 _OF_CAUSE = ("wait_reason", "wait_message")
+# Written once: making a statement costs more than running it.
+_GROUPS_BY_UUID = _GROUPS.where(GROUPS.c.uuid.in_(KEYS))
+_GROUPS_OF = _GROUPS.where(GROUPS.c.workflow_uuid.in_(KEYS)).order_by(
+    GROUPS.c.workflow_uuid, GROUPS.c.position
+)
+_DEMANDS_OF = (
+    sa.select(GROUPS.c.workflow_uuid, GROUPS.c.gpus, WAIT_CAUSES.c.reason)
+    .select_from(_WAITS)
+    .where(GROUPS.c.workflow_uuid.in_(KEYS))
+    .order_by(GROUPS.c.position)
+)
+_TASKS_BY_UUID = sa.select(TASKS).where(TASKS.c.uuid.in_(KEYS))
+_TASKS_OF = (
+    sa.select(TASKS).where(TASKS.c.workflow_uuid.in_(KEYS)).order_by(TASKS.c.name, TASKS.c.retry_id)
+)
+_TASKS_OF_GROUPS = (
+    sa.select(TASKS)
+    .where(TASKS.c.group_uuid.in_(KEYS))
+    .order_by(TASKS.c.group_uuid, TASKS.c.name, TASKS.c.retry_id)
+)
+_UPDATE_GROUP = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
+_UPDATE_TASK = sa.update(TASKS).where(
+    TASKS.c.uuid == sa.bindparam("key_uuid"), TASKS.c.retry_id == sa.bindparam("key_retry_id")
+)
 _INSERT_GROUP = sa.insert(GROUPS).inline()
 _INSERT_TASK = sa.insert(TASKS).inline()
 
@@ -60,62 +84,51 @@ def update_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
     """Update groups; what was asked for stays."""
     rows = [_renamed(group, ("uuid",), without=("spec", *_OF_CAUSE)) for group in groups]
     if rows:
-        query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
-        connection.execute(query, rows)
+        connection.execute(_UPDATE_GROUP, rows)
 
 
 def update_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
     """Update attempts of tasks."""
     rows = [_renamed(task, ("uuid", "retry_id")) for task in tasks]
     if rows:
-        query = sa.update(TASKS).where(
-            TASKS.c.uuid == sa.bindparam("key_uuid"),
-            TASKS.c.retry_id == sa.bindparam("key_retry_id"),
-        )
-        connection.execute(query, rows)
+        connection.execute(_UPDATE_TASK, rows)
 
 
-def write_nominations(connection: sa.Connection, news: Iterable[tuple[str, bool]]) -> None:
-    """Write down for which groups, by uuid, room is being made, and for which it no longer is."""
-    rows = [{"key_uuid": uuid, "nominated": nominated} for uuid, nominated in news]
+def write_nominations(
+    connection: sa.Connection, news: Iterable[tuple[str, dict[str, str] | None]]
+) -> None:
+    """Write down where room is being made for groups, by uuid; `None`: it no longer is."""
+    rows = [
+        {"key_uuid": uuid, "nominated": places is not None, "nominated_places": places or None}
+        for uuid, places in news
+    ]
     if rows:
-        query = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"))
-        connection.execute(query, rows)
+        connection.execute(_UPDATE_GROUP, rows)
 
 
-def nominated_groups(connection: sa.Connection) -> list[str]:
-    """The groups, by uuid, for which room is being made."""
-    query = sa.select(GROUPS.c.uuid).where(GROUPS.c.status.in_(_UNFINISHED), GROUPS.c.nominated)
-    return list(connection.execute(query).scalars())
+def nominated_groups(connection: sa.Connection) -> dict[str, dict[str, str]]:
+    """The groups, by uuid, for which room is being made, and where, by task."""
+    query = sa.select(GROUPS.c.uuid, GROUPS.c.nominated_places).where(
+        GROUPS.c.status.in_(_UNFINISHED), GROUPS.c.nominated
+    )
+    return {uuid: places or {} for uuid, places in connection.execute(query)}
 
 
 def groups(connection: sa.Connection, uuids: Sequence[str]) -> list[Group]:
     """The groups of these identities."""
-    found: list[Group] = []
-    for start in range(0, len(uuids), 500):
-        found += _groups(connection, _GROUPS.where(GROUPS.c.uuid.in_(uuids[start : start + 500])))
-    return found
+    return read_of(connection, _GROUPS_BY_UUID, Group, uuids)
 
 
 def groups_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Group]:
     """The groups of workflows, by workflow and position."""
-    found: list[Group] = []
-    for start in range(0, len(workflows), 500):
-        part = workflows[start : start + 500]
-        query = _GROUPS.where(GROUPS.c.workflow_uuid.in_(part))
-        order = (GROUPS.c.workflow_uuid, GROUPS.c.position)
-        found += _groups(connection, query.order_by(*order))
-    return found
+    return read_of(connection, _GROUPS_OF, Group, workflows)
 
 
 def demands_of(connection: sa.Connection, workflows: Sequence[str]) -> dict[str, WorkflowDemand]:
     """What each of some workflows asks for, and waits for."""
     found: dict[str, WorkflowDemand] = {}
-    columns = (GROUPS.c.workflow_uuid, GROUPS.c.gpus, WAIT_CAUSES.c.reason)
-    for start in range(0, len(workflows), 500):
-        part = workflows[start : start + 500]
-        query = sa.select(*columns).select_from(_WAITS).where(GROUPS.c.workflow_uuid.in_(part))
-        for uuid, gpus, reason in connection.execute(query.order_by(GROUPS.c.position)):
+    for part in parts_of(workflows):
+        for uuid, gpus, reason in connection.execute(_DEMANDS_OF, {KEYS.key: part}):
             before = found.get(uuid, WorkflowDemand())
             found[uuid] = WorkflowDemand(before.gpus + gpus, before.wait_reason or reason)
     return found
@@ -123,22 +136,12 @@ def demands_of(connection: sa.Connection, workflows: Sequence[str]) -> dict[str,
 
 def tasks_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Task]:
     """All attempts of the tasks of workflows, by name and attempt."""
-    found: list[Task] = []
-    for start in range(0, len(workflows), 500):
-        part = workflows[start : start + 500]
-        query = sa.select(TASKS).where(TASKS.c.workflow_uuid.in_(part))
-        found += _tasks(connection, query.order_by(TASKS.c.name, TASKS.c.retry_id))
-    return found
+    return read_of(connection, _TASKS_OF, Task, workflows)
 
 
 def tasks_of_groups(connection: sa.Connection, groups: Sequence[str]) -> list[Task]:
     """All attempts of the tasks of groups, later ones later."""
-    found: list[Task] = []
-    for start in range(0, len(groups), 500):
-        query = sa.select(TASKS).where(TASKS.c.group_uuid.in_(groups[start : start + 500]))
-        order = (TASKS.c.group_uuid, TASKS.c.name, TASKS.c.retry_id)
-        found += _tasks(connection, query.order_by(*order))
-    return found
+    return read_of(connection, _TASKS_OF_GROUPS, Task, groups)
 
 
 def holding(
@@ -197,11 +200,8 @@ def attempts(connection: sa.Connection, names: Sequence[str]) -> list[Task]:
     """The attempts of these identities."""
     wanted = set(names)
     uuids = sorted({name.rpartition("/")[0] for name in wanted})
-    found: list[Task] = []
-    for start in range(0, len(uuids), 500):
-        query = sa.select(TASKS).where(TASKS.c.uuid.in_(uuids[start : start + 500]))
-        found += [task for task in _tasks(connection, query) if task.attempt in wanted]
-    return found
+    found = read_of(connection, _TASKS_BY_UUID, Task, uuids)
+    return [task for task in found if task.attempt in wanted]
 
 
 def completed(

@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from bough.model.app import AppSource
+from bough.model.labels import LabelSelector
 from bough.model.workflow import ALIVE, Priority, Workflow, WorkflowStatus
-from bough.store.rows import add, read_all, read_each
-from bough.store.schema import SPECS, WORKFLOWS
+from bough.store.rows import KEYS, add, parts_of, read_all, read_each, read_of
+from bough.store.schema import ARRAYS, SPECS, WORKFLOWS
 from bough.store.settings import raise_seeing_setup
 
 _ALIVE = tuple(status.value for status in ALIVE)
@@ -24,6 +26,16 @@ _NAMED = sa.select(WORKFLOWS).where(
     )
 )
 _LOCKED = _NAMED.with_for_update()
+_OF_UUIDS = sa.select(WORKFLOWS).where(WORKFLOWS.c.uuid.in_(KEYS))
+_OF_IDENTIFIERS = sa.select(WORKFLOWS).where(WORKFLOWS.c.workflow_id.in_(KEYS))
+_ALL_LOCKED = _OF_UUIDS.order_by(WORKFLOWS.c.uuid).with_for_update()
+_HELD = (
+    sa.select(WORKFLOWS.c.uuid)
+    .where(WORKFLOWS.c.uuid.in_(KEYS))
+    .order_by(WORKFLOWS.c.uuid)
+    .with_for_update()
+)
+_UPDATE = sa.update(WORKFLOWS).where(WORKFLOWS.c.uuid == sa.bindparam("key_uuid"))
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -38,10 +50,15 @@ class Filter(msgspec.Struct, frozen=True):
     priorities: tuple[Priority, ...] = ()
     submitted_after_ms: int | None = None
     submitted_before_ms: int | None = None
-    #: Labels that it must have, and those that it must not, as `key=value`.
-    labels: tuple[str, ...] = ()
+    #: Labels that it must have, and those that it must not, as `key` or `key=value`.
+    labels: tuple[LabelSelector, ...] = ()
     no_labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    #: Submitted from this version of an app; version 0: from any.
+    app: AppSource | None = None
+    #: Elements of this array alone; and whether to list elements of arrays at all.
+    array: str = ""
+    elements: bool = True
     newest_first: bool = True
     limit: int = 20
     offset: int = 0
@@ -50,6 +67,11 @@ class Filter(msgspec.Struct, frozen=True):
 def next_number(connection: sa.Connection, name: str) -> tuple[int, int]:
     """The next number of a workflow of this name; and the counter `SETUP`."""
     return raise_seeing_setup(connection, f"workflow:{name}")
+
+
+def insert_all(connection: sa.Connection, workflows: Sequence[Workflow]) -> None:
+    """Add records without a spec of their own."""
+    add(connection, _INSERT, [msgspec.to_builtins(each) for each in workflows])
 
 
 def insert(connection: sa.Connection, workflow: Workflow, text: str, template: str | None) -> None:
@@ -73,8 +95,7 @@ def update_all(connection: sa.Connection, workflows: Sequence[Workflow]) -> None
     for row in rows:
         row["key_uuid"] = row.pop("uuid")
     if rows:
-        query = sa.update(WORKFLOWS).where(WORKFLOWS.c.uuid == sa.bindparam("key_uuid"))
-        connection.execute(query, rows)
+        connection.execute(_UPDATE, rows)
 
 
 def find(connection: sa.Connection, name: str) -> Workflow | None:
@@ -84,11 +105,7 @@ def find(connection: sa.Connection, name: str) -> Workflow | None:
 
 def named(connection: sa.Connection, identifiers: Sequence[str]) -> list[Workflow]:
     """The workflows of these identifiers, finished or not."""
-    found: list[Workflow] = []
-    for start in range(0, len(identifiers), 500):
-        part = identifiers[start : start + 500]
-        found += _records(connection, sa.select(WORKFLOWS).where(WORKFLOWS.c.workflow_id.in_(part)))
-    return found
+    return read_of(connection, _OF_IDENTIFIERS, Workflow, identifiers)
 
 
 def lock(connection: sa.Connection, name: str) -> Workflow | None:
@@ -98,33 +115,20 @@ def lock(connection: sa.Connection, name: str) -> Workflow | None:
 
 def lock_all(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
     """The same for several, always in the same order, so that two callers cannot deadlock."""
-    found: list[Workflow] = []
-    ordered = sorted(uuids)
-    for start in range(0, len(ordered), 500):
-        query = sa.select(WORKFLOWS).where(WORKFLOWS.c.uuid.in_(ordered[start : start + 500]))
-        found += _records(connection, query.order_by(WORKFLOWS.c.uuid).with_for_update())
-    return found
+    return read_of(connection, _ALL_LOCKED, Workflow, sorted(uuids))
 
 
 def hold(connection: sa.Connection, uuids: Iterable[str]) -> None:
     """Lock workflows in the same order, and read nothing of them."""
     if connection.dialect.name == "sqlite":
         return
-    ordered = sorted(uuids)
-    for start in range(0, len(ordered), 500):
-        query = sa.select(WORKFLOWS.c.uuid).where(
-            WORKFLOWS.c.uuid.in_(ordered[start : start + 500])
-        )
-        connection.execute(query.order_by(WORKFLOWS.c.uuid).with_for_update())
+    for part in parts_of(sorted(uuids)):
+        connection.execute(_HELD, {KEYS.key: part})
 
 
 def of_uuids(connection: sa.Connection, uuids: Sequence[str]) -> list[Workflow]:
     """The workflows of these identities, as they are."""
-    found: list[Workflow] = []
-    for start in range(0, len(uuids), 500):
-        query = sa.select(WORKFLOWS).where(WORKFLOWS.c.uuid.in_(uuids[start : start + 500]))
-        found += _records(connection, query)
-    return found
+    return read_of(connection, _OF_UUIDS, Workflow, uuids)
 
 
 def spec_text(connection: sa.Connection, uuid: str, *, template: bool = False) -> str | None:
@@ -153,11 +157,17 @@ def search(connection: sa.Connection, wanted: Filter) -> list[Workflow]:
 
 
 def count_alive(connection: sa.Connection, pool: str) -> int:
-    """How many workflows of a pool are not finished, whatever their priority."""
+    """How many workflows of a pool are not finished, whatever their priority.
+
+    An array with elements that are still to be made is one more.
+    """
     query = sa.select(sa.func.count()).where(
         WORKFLOWS.c.pool == pool, WORKFLOWS.c.status.in_(_ALIVE)
     )
-    return connection.execute(query).scalar_one()
+    arrays = sa.select(sa.func.count()).where(ARRAYS.c.pool == pool, ARRAYS.c.is_open)
+    return connection.execute(
+        sa.select(query.scalar_subquery() + arrays.scalar_subquery())
+    ).scalar_one()
 
 
 def count_alive_of_user(connection: sa.Connection, user: str) -> int:
@@ -188,6 +198,18 @@ def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
     query = sa.select(WORKFLOWS.c.uuid).where(WORKFLOWS.c.pool == pool)
     hold(connection, connection.scalars(query))
     connection.execute(sa.update(WORKFLOWS).where(WORKFLOWS.c.pool == pool).values(pool=new_pool))
+
+
+def list_submitters(connection: sa.Connection) -> list[str]:
+    """All users who have submitted a workflow, by name.
+
+    From each name to the next one, so that it costs by users and not by workflows.
+    """
+    user = WORKFLOWS.c.submitted_by
+    names = sa.select(sa.func.min(user).label("user")).cte("names", recursive=True)
+    following = sa.select(sa.func.min(user)).where(user > names.c.user).scalar_subquery()
+    names = names.union_all(sa.select(following).where(names.c.user.is_not(None)))
+    return list(connection.scalars(sa.select(names.c.user).where(names.c.user.is_not(None))))
 
 
 def list_tags(connection: sa.Connection) -> list[str]:
@@ -221,6 +243,7 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement[bool]]:
         found.append(table.c.pool.in_(wanted.pools))
     if wanted.name:
         found.append(table.c.workflow_id.contains(wanted.name, autoescape=True))
+    found += _made_from(wanted)
     if wanted.submitted_after_ms is not None:
         found.append(table.c.submitted_ms >= wanted.submitted_after_ms)
     if wanted.submitted_before_ms is not None:
@@ -228,10 +251,25 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement[bool]]:
     return found
 
 
+def _made_from(wanted: Filter) -> list[sa.ColumnElement[bool]]:
+    """Whether it was submitted from an app, or is an element of an array."""
+    table = WORKFLOWS
+    found: list[sa.ColumnElement[bool]] = []
+    if wanted.app is not None:
+        found.append(table.c.app_uuid == wanted.app.uuid)
+        if wanted.app.version:
+            found.append(table.c.app_version == wanted.app.version)
+    if wanted.array:
+        found.append(table.c.array_id == wanted.array)
+    elif not wanted.elements:
+        found.append(table.c.array_id.is_(None))
+    return found
+
+
 def _labelled(workflow: Workflow, wanted: Filter) -> bool:
     labels = {f"{key}={value}" for key, value in workflow.labels.items()} | set(workflow.labels)
     return (
-        labels.issuperset(wanted.labels)
+        all(each.selects(workflow.labels) for each in wanted.labels)
         and labels.isdisjoint(wanted.no_labels)
         and set(workflow.tags).issuperset(wanted.tags)
     )

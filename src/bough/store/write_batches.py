@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from bough.errors import Unavailable
+from bough.store.file_turns import FileTurns
 
 #: How long a writer waits for its turn before it gives up.
 WAIT_S = 30
@@ -28,9 +29,10 @@ _LOOK_S = 0.05
 class WriteBatches:
     """Gives writers their turns."""
 
-    def __init__(self, connect: Callable[[], sa.Connection]) -> None:
+    def __init__(self, connect: Callable[[], sa.Connection], file_turns: FileTurns) -> None:
         self._connect = connect
-        #: Threads of one server queue here and not at the file, where waiting means polling.
+        #: Between processes. Threads of one process queue here, where waiting is not polling.
+        self._file_turns = file_turns
         self._turn = threading.Lock()
         self._count = threading.Lock()
         self._waiting = 0
@@ -42,7 +44,7 @@ class WriteBatches:
         """Write in one transaction: all of it happens, or nothing; on the disk at the end."""
         self._take_turn()
         try:
-            batch = self._batch = self._batch or _Batch(self._connect())
+            batch = self._batch = self._batch or _Batch(self._connect(), self._file_turns)
             try:
                 with batch.part() as connection:
                     yield connection
@@ -92,12 +94,15 @@ class WriteBatches:
 class _Batch:
     """One transaction with the parts of several writers."""
 
-    def __init__(self, connection: sa.Connection) -> None:
+    def __init__(self, connection: sa.Connection, file_turns: FileTurns) -> None:
         self._connection = connection
+        self._file_turns = file_turns
         try:
+            file_turns.take(WAIT_S)
             self._transaction = connection.begin()
         except BaseException:
             connection.close()
+            file_turns.give_back()
             raise
         self.since_s = monotonic()
         #: How many have written.
@@ -141,4 +146,5 @@ class _Batch:
             # Undoes whatever was not committed.
             with suppress(SQLAlchemyError):
                 self._connection.close()
+            self._file_turns.give_back()
             self.done.set()

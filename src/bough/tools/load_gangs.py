@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from bough.core.gang.normalisation import gang_of_one, normalise
+from bough.core.gang.normalisation import gang_names, gang_of_one, normalise, with_queue
 from bough.core.gang.topology import check_topology
-from bough.core.gang.validation import check_members, check_pod_group, check_pods
+from bough.core.gang.validation import (
+    check_members,
+    check_pod_group,
+    check_pods,
+    check_templates,
+)
 from bough.core.quota.fairtree import queue_obstacle
 from bough.formats.kai.objects import KaiObjects, read_kai
 from bough.model.gang import PodState
@@ -21,8 +26,8 @@ if TYPE_CHECKING:
 
     from bough.formats.yaml.documents import Document
     from bough.model.fairqueue import QueueObstacle
-    from bough.model.gang import Gang, Pod
-    from bough.model.podgroup import MemberPod
+    from bough.model.gang import Gang
+    from bough.model.podgroup import MemberPod, PodGroup
 
 
 class Gangs(NamedTuple):
@@ -58,8 +63,8 @@ def gather(
     elsewhere:  queues of Kueue, which take gangs, too. Where there are any, a pod that waits and
                 belongs to a Workload is no gang: the Workload stands for it.
     """
-    objects = read_kai(documents, lenient=lenient)
-    known = {pod_group.full_name for pod_group in objects.pod_groups}
+    objects = _with_queues(read_kai(documents, lenient=lenient))
+    known = {pod_group.key for pod_group in objects.pod_groups}
     problems = [*objects.problems, *locate_all(_check(objects, known), objects.documents)]
     broken = {problem.subject for problem in problems if problem.severity is Severity.ERROR}
     pods = _pods_by_group(objects)
@@ -67,13 +72,14 @@ def gather(
     gangs = [
         normalise(
             pod_group,
-            pods.get(pod_group.full_name, ()),
+            [member.pod for member in pods.get(pod_group.key, ())],
             objects.topologies,
             objects.priority_classes,
-            starts_ms=starts.get(pod_group.full_name, ()),
+            starts_ms=starts.get(pod_group.key, ()),
+            name=name,
         )
-        for pod_group in objects.pod_groups
-        if f"PodGroup/{pod_group.full_name}" not in broken
+        for name, pod_group in gang_names(objects.pod_groups).items()
+        if f"PodGroup/{pod_group.key}" not in broken
     ]
     gangs += [
         gang_of_one(member, objects.priority_classes)
@@ -81,7 +87,8 @@ def gather(
         if member.group is None and not (elsewhere and _is_stood_for(member))
     ]
     obstacles = _obstacles(objects, elsewhere)
-    problems += locate_all(_queue_problems(obstacles, known), objects.documents)
+    names = gang_names(objects.pod_groups)
+    problems += locate_all(_queue_problems(obstacles, names), objects.documents)
     return Gangs(tuple(gangs), obstacles, objects, problems)
 
 
@@ -91,8 +98,9 @@ def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
         yield from check_topology(topology)
     for pod_group in objects.pod_groups:
         yield from check_pod_group(pod_group, objects.topologies or None)
-        yield from check_pods(pod_group, pods.get(pod_group.full_name, ()))
+        yield from check_pods(pod_group, [each.pod for each in pods.get(pod_group.key, ())])
     yield from check_members(objects.pods, known)
+    yield from check_templates(objects.pod_groups, objects.workloads)
 
 
 def _is_stood_for(member: MemberPod) -> bool:
@@ -101,12 +109,18 @@ def _is_stood_for(member: MemberPod) -> bool:
     return member.has_workload and waits
 
 
-def _pods_by_group(objects: KaiObjects) -> dict[str, list[Pod]]:
+def _with_queues(objects: KaiObjects) -> KaiObjects:
+    pods = _pods_by_group(objects)
+    groups = (with_queue(group, pods.get(group.key, ())) for group in objects.pod_groups)
+    return objects._replace(pod_groups=tuple(groups))
+
+
+def _pods_by_group(objects: KaiObjects) -> dict[str, list[MemberPod]]:
     """The older pod first; pods that do not say how old they are last, as they were written."""
-    pods: dict[str, list[Pod]] = {}
+    pods: dict[str, list[MemberPod]] = {}
     for member in sorted(objects.pods, key=_age):
         if member.group is not None:
-            pods.setdefault(member.group, []).append(member.pod)
+            pods.setdefault(member.group, []).append(member)
     return pods
 
 
@@ -126,7 +140,7 @@ def _age(member: MemberPod) -> tuple[bool, int]:
 def _obstacles(objects: KaiObjects, elsewhere: Collection[str]) -> dict[str, QueueObstacle]:
     """Why gangs cannot use the queue that they name; empty if no queues were read."""
     queues = {queue.name: queue for queue in objects.queues}
-    named = [(pod_group.full_name, pod_group.queue) for pod_group in objects.pod_groups]
+    named = [(name, group.queue) for name, group in gang_names(objects.pod_groups).items()]
     named += [
         (each.pod.name, each.queue)
         for each in objects.pods
@@ -141,13 +155,14 @@ def _obstacles(objects: KaiObjects, elsewhere: Collection[str]) -> dict[str, Que
 
 
 def _queue_problems(
-    obstacles: Mapping[str, QueueObstacle], pod_groups: set[str]
+    obstacles: Mapping[str, QueueObstacle], pod_groups: Mapping[str, PodGroup]
 ) -> Iterator[Problem]:
     for name, obstacle in obstacles.items():
-        group = name in pod_groups
+        group = pod_groups.get(name)
+        of_label = group is None or group.native
         yield Problem(
-            path=("spec", "queue") if group else ("metadata", "labels"),
+            path=("metadata", "labels") if of_label else ("spec", "queue"),
             message=f"the gang waits: {obstacle.sentence}",
             severity=Severity.WARNING,
-            subject=f"{'PodGroup' if group else 'Pod'}/{name}",
+            subject=f"Pod/{name}" if group is None else f"PodGroup/{group.key}",
         )

@@ -24,7 +24,7 @@ from bough.formats.kueue.organisation import (
 from bough.formats.policy_file import preset_for, read_policy
 from bough.formats.yaml.times import parse_time_ms
 from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacleKind
-from bough.model.policy import OrderKey, Policy
+from bough.model.policy import Policy
 from bough.model.problem import Problem, Severity
 from bough.model.snapshot import Snapshot
 from bough.tools.load_gangs import gather
@@ -97,8 +97,7 @@ def time_ms(text: str) -> int:
 
 def _is_used(unused: Problem, policy: Policy) -> bool:
     """Whether a policy does share by the `fairSharing` of an object: never by a local queue's."""
-    by_share = OrderKey.SHARE in policy.order or bool(policy.take_by_share)
-    return by_share and not unused.subject.startswith("LocalQueue")
+    return policy.shares_by_weight and not unused.subject.startswith("LocalQueue")
 
 
 def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
@@ -128,7 +127,7 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
         cohorts=(*tree.cohorts, *organisation.cohorts),
         queues=(*tree.queues, *organisation.queues),
         flavors=organisation.flavors,
-        nodes=_with_flavors(nodes.nodes, organisation.flavors),
+        nodes=with_flavors(nodes.nodes, organisation.flavors),
         topologies=found.objects.topologies,
         local_queues=organisation.local_queues,
         namespaces=namespaces.labels or None,
@@ -165,7 +164,7 @@ def _with_work(snapshot: Snapshot, organisation: Organisation, gangs: Iterable[G
     return msgspec.structs.replace(snapshot, gangs=_by_queue((*gangs, *workloads)))
 
 
-def _with_flavors(nodes: tuple[Node, ...], flavors: Iterable[Flavor]) -> tuple[Node, ...]:
+def with_flavors(nodes: tuple[Node, ...], flavors: Iterable[Flavor]) -> tuple[Node, ...]:
     """Nodes with the flavor whose labels they carry: the one with most labels, then by name."""
     order = sorted(flavors, key=lambda flavor: (-len(flavor.node_labels), flavor.name))
 

@@ -16,43 +16,92 @@ from bough.api.quota_answers import (
     QuotaShare,
     QuotaTreeAnswer,
 )
+from bough.core.cycle.quota_cost import amount_of
 from bough.core.quota.fair_now import fair_now, write_part
-from bough.core.quota.share import Shares
+from bough.core.quota.share import Shares, write_weight
 from bough.core.quota.tree import QuotaTree
-from bough.model.quota import FlavorResource, NodeKind, TreeNode
+from bough.model.gang import PodState
+from bough.model.quota import FlavorResource, NodeKind, TreeNode, quotas_of
 from bough.tools.answer import check_answer, problem_answers
-from bough.tools.fair_queues import load_fair_queues
+from bough.tools.fair_queues import load_compared, load_fair_queues
 from bough.tools.load_organisation import build_tree, load, load_valid, waiting_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from bough.core.explain.standings import Standing
     from bough.core.quota.fair_now import Portion
-    from bough.tools.fair_queues import FairQueues
+    from bough.core.quota.share import Share
+    from bough.model.snapshot import Snapshot
+    from bough.tools.fair_queues import ComparedShares, FairQueues
+
+#: States in which a pod counts against quota.
+HELD = (PodState.RUNNING, PodState.RELEASING)
 
 
-def show(paths: Iterable[str], *, lenient: bool = False) -> QuotaTreeAnswer:
+def show(
+    paths: Iterable[str], *, policy: str | None = None, lenient: bool = False
+) -> QuotaTreeAnswer:
     """The tree: what each node owns, uses, lends, borrows and can still admit.
 
     `nodes` is in the order of a drawing: each node before those below it, with its `depth`.
+
+    policy:  a policy file, by which nodes are compared.
     """
     chosen = list(paths)
+    if policy is not None:
+        return _show_compared(load_compared(chosen, policy, lenient=lenient))
     fair = load_fair_queues(chosen, lenient=lenient)
     organisation, problems = load_valid(chosen, lenient=lenient)
     tree = build_tree(organisation)
-    portions = fair_now(tree, waiting_in(organisation))
+    shares, portions = Shares(tree), fair_now(tree, waiting_in(organisation))
     nodes = [
-        _node_answer(tree, node, depth, _share(tree, node, portions.get(node, [])))
+        _node_answer(tree, node, depth, _share(shares.of(node), portions.get(node, [])))
         for node, depth in _drawn(tree)
     ]
     if fair is not None:
-        nodes += [
-            _node_answer(fair.tree, node, depth, _share_of_kai(fair, node))
-            for node, depth in _drawn(fair.tree)
-            if node in fair.standings
-        ]
+        nodes += fair_nodes(fair)
         problems = fair.problems
     return QuotaTreeAnswer(nodes, problem_answers(problems))
+
+
+def kueue_nodes(snapshot: Snapshot) -> list[QuotaNode]:
+    """Cohorts and ClusterQueues with what pods use of them, in the order of a drawing."""
+    tree = QuotaTree.of(snapshot.cohorts, snapshot.queues)
+    flavors = {node.name: node.flavor for node in snapshot.nodes}
+    for queue in snapshot.queues:
+        covered = quotas_of(queue.resource_groups)
+        usage: dict[FlavorResource, int] = {}
+        for gang in snapshot.gangs.get(queue.name, ()):
+            for pod in gang.pods:
+                flavor = flavors.get(pod.node or "") if pod.state in HELD else None
+                for what in covered:
+                    if what.flavor == flavor:
+                        used = amount_of(pod.requests, what.resource)
+                        usage[what] = usage.get(what, 0) + used
+        if usage:
+            tree.add_usage(queue.name, usage)
+    shares = Shares(tree)
+    return [
+        _node_answer(tree, node, depth, _share(shares.of(node), ())) for node, depth in _drawn(tree)
+    ]
+
+
+def fair_nodes(fair: FairQueues) -> list[QuotaNode]:
+    """Queues of KAI, in the order of a drawing."""
+    return [
+        _node_answer(fair.tree, node, depth, _standing_answer(fair.standings[node]))
+        for node, depth in _drawn(fair.tree)
+        if node in fair.standings
+    ]
+
+
+def _show_compared(compared: ComparedShares) -> QuotaTreeAnswer:
+    nodes = [
+        _node_answer(compared.tree, node, depth, _standing_answer(compared.standings.get(node)))
+        for node, depth in _drawn(compared.tree)
+    ]
+    return QuotaTreeAnswer(nodes, problem_answers(compared.problems), compared.compares)
 
 
 def check(paths: Iterable[str], *, lenient: bool = False) -> CheckAnswer:
@@ -85,7 +134,7 @@ def _node_answer(
     tree: QuotaTree,
     node: TreeNode,
     depth: int,
-    share: QuotaShare,
+    share: QuotaShare | None,
 ) -> QuotaNode:
     parent = tree.parent(node)
     return QuotaNode(
@@ -94,7 +143,7 @@ def _node_answer(
         parent=None if parent is None else parent.name,
         depth=depth,
         implicit=tree.is_implicit(node),
-        weight=str(tree.weight(node)),
+        weight=write_weight(tree.weight(node)),
         cycle=list(tree.cycle(node)),
         conditions=[
             QuotaCondition(each.type, each.status, each.reason, each.message)
@@ -105,15 +154,12 @@ def _node_answer(
     )
 
 
-def _share(tree: QuotaTree, node: TreeNode, portions: list[Portion]) -> QuotaShare:
-    share = Shares(tree).of(node)
+def _share(share: Share, portions: Iterable[Portion]) -> QuotaShare:
     return QuotaShare(share.text, share.resource, _portion_answers(portions))
 
 
-def _share_of_kai(fair: FairQueues, node: TreeNode) -> QuotaShare:
-    standing = fair.standings[node]
-    share = standing.share
-    return QuotaShare(share.text, share.resource, _portion_answers(standing.portions))
+def _standing_answer(standing: Standing | None) -> QuotaShare | None:
+    return None if standing is None else _share(standing.share, standing.portions)
 
 
 def _portion_answers(portions: Iterable[Portion]) -> list[QuotaPortion]:

@@ -14,6 +14,7 @@ import msgspec
 from bough.core.explain.change import door_to
 from bough.core.explain.judge import find_gang
 from bough.core.explain.source import Source
+from bough.core.gang.normalisation import gang_names
 from bough.core.gang.outline import Form, outline
 from bough.core.gang.priority import SYSTEM, is_preemptible, known_priorities
 from bough.core.quota.fairtree import (
@@ -240,7 +241,7 @@ class FileSource(FairSource):
 
     def __init__(self, snapshot: Snapshot, written: WrittenObjects) -> None:
         super().__init__(snapshot, written.queues, fields.KAI_UNITS)
-        self._groups = {group.full_name: group for group in written.pod_groups}
+        self._groups = gang_names(written.pod_groups)
         self._classes = known_priorities(written.priority_classes)
         self._cordoned = written.cordoned
         self._kueue = KueueSource(snapshot)
@@ -290,7 +291,7 @@ class FileSource(FairSource):
                 before = None if group is None else group.priority_class
                 yield Change(kind, name, fields.GROUP_PRIORITY, before, word)
             case Move(queue):
-                field = fields.GROUP_QUEUE if group is not None else fields.POD_QUEUE
+                field = fields.POD_QUEUE if group is None or group.native else fields.GROUP_QUEUE
                 before = None if gang is None else gang.queue or None
                 yield Change(kind, name, field, before, queue, "queue")
             case AnyNodes() if gang is not None:
@@ -302,7 +303,8 @@ class FileSource(FairSource):
             case _:
                 said = None if group is None else group.preemptibility
                 before = None if said is None else said.value
-                field = fields.POD_PREEMPTIBILITY if group is None else fields.GROUP_PREEMPTIBILITY
+                of_label = group is None or group.native
+                field = fields.POD_PREEMPTIBILITY if of_label else fields.GROUP_PREEMPTIBILITY
                 yield Change(kind, name, field, before, Preemptibility.PREEMPTIBLE.value)
 
     def capacity_field(self, resource: str) -> str:
@@ -409,6 +411,9 @@ _BOUNDS = {
 
 def _minimum(group: PodGroup, step: LowerMinimum) -> Change:
     """The field in which a PodGroup, or one of its subgroups, says what it needs."""
+    if group.native:
+        before, after = step.before, step.after
+        return Change("PodGroup", group.full_name, fields.MIN_COUNT, before, after, "minCount")
     shape = outline(group)
     entry = next(each for each in shape.entries if each.name == step.subgroup)
     older = shape.form is Form.OLDER and entry.min_sub_group is None

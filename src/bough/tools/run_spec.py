@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from bough.errors import Invalid
 from bough.formats.workflow.write_workflow import Written, write_literally
 
 TASK = "main"
@@ -16,8 +18,20 @@ _STARTERS = re.compile(
 #: What would name a variable of the task, `$(NAME)`.
 _REFERENCE = re.compile(r"\$\([^)]+\)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+#: Where programs are looked for behind those of an environment, as tasks do without one.
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Short enough for the number that follows it.
 _LONGEST = 40
+
+
+class StartTerms(NamedTuple):
+    """What it waits for, and how often it is tried again."""
+
+    after: Sequence[str] = ()
+    afterok: Sequence[str] = ()
+    retries: int | None = None
+    #: As `0-49%8`.
+    array: str | None = None
 
 
 def make_spec(
@@ -28,6 +42,7 @@ def make_spec(
     resources: Mapping[str, int | str],
     environment: Mapping[str, str],
     timeout: str | None,
+    start: StartTerms | None = None,
 ) -> str:
     """The YAML of a workflow with one task that runs the command."""
     task: dict[str, Written] = {"name": TASK}
@@ -39,9 +54,39 @@ def make_spec(
     workflow: dict[str, Written] = {"name": name or name_of(command)}
     if timeout is not None:
         workflow["timeout"] = {"exec_timeout": timeout}
+    if start is not None and start.after:
+        workflow["after"] = list(start.after)
+    if start is not None and start.afterok:
+        workflow["afterok"] = list(start.afterok)
+    if start is not None and start.array is not None:
+        workflow["array"] = start.array
+    if start is not None and start.retries is not None:
+        task["retries"] = start.retries
     workflow["resources"] = {"default": dict(resources)}
     workflow["tasks"] = [task]
     return write_literally({"workflow": workflow})
+
+
+def enter_environment(
+    command: Sequence[str], venv: str | None, conda: str | None
+) -> tuple[Sequence[str], dict[str, str]]:
+    """A command within an environment of Python: as it is run then, and its variables."""
+    if venv is not None and conda is not None:
+        raise Invalid("--venv and --conda exclude each other.")
+    folder, variable = (conda, "CONDA_PREFIX") if venv is None else (venv, "VIRTUAL_ENV")
+    if folder is None:
+        return command, {}
+    if venv is None and "/" not in folder:
+        # Only conda knows where an environment of this name is.
+        return ["conda", "run", "--no-capture-output", "-n", folder, *command], {}
+    if not folder.startswith("/"):
+        raise Invalid(
+            f"--{'conda' if venv is None else 'venv'}: {folder} must begin with /: the command has "
+            "a working folder of its own.",
+            hint=f"name it as it is where the command runs, as {os.path.abspath(folder)}",
+        )
+    folder = folder.rstrip("/") or "/"
+    return command, {"PATH": f"{folder}/bin:{SEARCH_PATH}", variable: folder}
 
 
 def name_of(command: Sequence[str]) -> str:

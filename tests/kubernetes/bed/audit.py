@@ -29,6 +29,10 @@ class Asked(NamedTuple):
         return 200 <= self.status < 300
 
 
+#: How the line of an event begins.
+_BEGIN = b'{"kind":"Event","apiVersion":"audit.k8s.io'
+
+
 def read_audit(log: Path) -> list[Asked]:
     """All requests that changed something or tried to, in the order of their answers."""
     return list(iterate_audit(log))
@@ -42,7 +46,8 @@ def iterate_audit(log: Path, namespace: str = "") -> Iterator[Asked]:
     with log.open("rb") as lines:
         for line in lines:
             if named in line and line.strip():
-                asked = _asked(json.loads(line))
+                # A killed apiserver leaves the beginning of a line, and the next one goes on there.
+                asked = _asked(json.loads(line[max(0, line.rfind(_BEGIN)) :]))
                 if not namespace or asked.namespace == namespace:
                     yield asked
 

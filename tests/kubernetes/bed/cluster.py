@@ -38,6 +38,12 @@ rules:
 - {level: RequestResponse, resources: [{group: "", resources: [pods, pods/status]}]}
 - {level: Request}
 """
+#: Switches on PodGroups and Workloads of Kubernetes itself, with all that they can say.
+NATIVE_GROUPS = (
+    "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+    "--feature-gates=GenericWorkload=true,GangScheduling=true",
+    "--feature-gates=TopologyAwareWorkloadScheduling=true,WorkloadAwarePreemption=true",
+)
 #: What pods of the bed wrote, unless a test says otherwise.
 LOG = "2026-01-01T00:00:00.000000000Z stdout F a line of the bed\n"
 
@@ -45,7 +51,9 @@ LOG = "2026-01-01T00:00:00.000000000Z stdout F a line of the bed\n"
 class Bed:
     """etcd, an apiserver and kwok; `with Bed() as bed:` ends them whatever happens."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, native_groups: bool = True) -> None:
+        """native_groups:  whether it knows PodGroups of Kubernetes itself."""
+        self._native_groups = native_groups
         self._programs = build.programs()
         self.folder = Path(tempfile.mkdtemp(prefix="bough-bed-"))
         self.etcd: Process
@@ -170,6 +178,7 @@ class Bed:
             "--authorization-mode=RBAC",
             # No controller makes service accounts, and none takes the taints away again.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            *(NATIVE_GROUPS if self._native_groups else ()),
             f"--kubelet-certificate-authority={self.authority}",
             # Names of nodes lead nowhere here.
             "--kubelet-preferred-address-types=InternalIP",

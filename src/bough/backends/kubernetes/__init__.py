@@ -16,9 +16,11 @@ What is kept outside the server is what the apiserver has: a new server finds it
     pod_view            what a pod says of its attempt
     cluster_state       nodes as last heard of, and what pods of others hold on them
     node_view           a node as it is offered; what a pod holds
+    pod_files           reading the logs that are kept, for every process of the machine
     log_keeper          which logs are followed, and when they are whole
     log_follower        reading the log of one pod into a file, without gaps or doubles
     log_folders         where logs are kept, and for how long
     names               names and labels
     options             the settings
+    kai                 the same where KAI decides: queues that follow Bough's
 """

@@ -9,7 +9,7 @@ import msgspec
 
 from bough.backends.kubernetes.names import DATA, GROUP_UUID
 from bough.backends.kubernetes.pod_manifest import AttemptObjects
-from bough.backends.kubernetes.pod_view import PodSight, is_over, see, see_gone
+from bough.backends.kubernetes.pod_view import PodSight, is_over, preemption, see, see_gone
 from bough.kube.objects import KubePod
 from bough.model.backend import Observation, Sight, StartFault
 
@@ -61,15 +61,23 @@ class PodAttempt:
     forgotten: bool = False
     #: Its log is read to the end, or cannot be read.
     log_done: bool = False
+    #: Its pod was gone before this server saw it, and it did not complete: it may have left data.
+    unseen: bool = False
     #: What it left on the claim is dropped, or stays for good.
     data_dropped: bool = False
     #: Why it could not be created yet.
     trouble: str = ""
+    #: What the scheduler of the cluster said when it ended it for others; empty: it did not.
+    evicted: str = ""
+    #: What that scheduler says of its gang, while it has no node.
+    gang_waits: str = ""
+    #: It was bound to a node that is not there.
+    node_gone: bool = False
     sight: PodSight = field(default_factory=lambda: PodSight(Sight.STARTING))
     since_ms: int = 0
     begun_ms: int = 0
     #: What was last told of it, and of which sight: most attempts are as they were.
-    last_told: tuple[PodSight, int, Observation] | None = field(default=None, init=False)
+    last_told: tuple[PodSight, int, str, Observation] | None = field(default=None, init=False)
 
     #: What the scheduler was last told.
     reported: Observation | None = field(default=None, init=False)
@@ -94,7 +102,8 @@ class PodAttempt:
     @property
     def leaves_data(self) -> bool:
         """Whether it ended otherwise than completed, and what it left is still to be dropped."""
-        if self.pod is None or self.data_dropped or DATA not in (self.pod.metadata.labels or {}):
+        labels = {} if self.pod is None else self.pod.metadata.labels or {}
+        if self.data_dropped or not (self.unseen or DATA in labels):
             return False
         return self.over and not self.sight.completed
 
@@ -138,12 +147,12 @@ class PodAttempt:
         given_up = self.given_up
         if given_up is not None and not self.over and not self.told:
             stuck = msgspec.structs.replace(given_up, sight=Sight.STUCK)
-            return stuck.observed(self.attempt, self.since_ms)
-        last = self.last_told
-        if last is None or last[0] is not self.sight or last[1] != self.since_ms:
-            seen = self.sight.observed(self.attempt, self.since_ms)
-            last = self.last_told = self.sight, self.since_ms, seen
-        return last[2]
+            return stuck.observed(self.attempt, self.since_ms, self.node)
+        last, node = self.last_told, self.node
+        if last is None or last[0] is not self.sight or last[1:3] != (self.since_ms, node):
+            seen = self.sight.observed(self.attempt, self.since_ms, node)
+            last = self.last_told = self.sight, self.since_ms, node, seen
+        return last[3]
 
     def tell(self, *, later: bool) -> Observation:
         """What the scheduler is told.
@@ -163,6 +172,9 @@ class PodAttempt:
         if version_of(pod) < self.version:
             # An answer was faster than the watch.
             return False
+        if self.pod is not None and pod.spec.node_name and not self.node:
+            # The time that a start may take begins when it has a place.
+            self.begun_ms = now_ms
         self.pod, self.sent, self.trouble = pod, True, ""
         self.group = self.group or (pod.metadata.labels or {}).get(GROUP_UUID, "")
         if not self.begun_ms:
@@ -177,6 +189,8 @@ class PodAttempt:
             seen = PodSight(Sight.STARTING, seen.message)
         elif seen.sight is Sight.RUNNING:
             self.given_up = None
+        elif seen.sight is Sight.STARTING and not seen.message and not self.node:
+            seen = PodSight(Sight.STARTING, self.gang_waits)
         return self.put(seen, now_ms)
 
     def take_gone(self, now_ms: int) -> bool:
@@ -190,6 +204,8 @@ class PodAttempt:
             return False
         if seen.over and self.given_up is not None and not self.told:
             seen = self.given_up
+        elif seen.sight is Sight.LOST and not self.told and (why := self.taken_for):
+            seen = PodSight(Sight.PREEMPTED, why)
         if seen == self.sight and self.since_ms:
             return False
         if seen.sight is not self.sight.sight or not self.since_ms:
@@ -200,6 +216,9 @@ class PodAttempt:
     def give_up(self, timeout_ms: int, now_ms: int) -> bool:
         """Whether it takes too long to start, which is said from now on."""
         waits = self.sight.sight is Sight.STARTING and not self.told and self.given_up is None
+        if self.pod is not None and not self.node:
+            # It waits for a scheduler of the cluster, and nothing of it is being started.
+            waits = False
         if not waits or now_ms - self.begun_ms < timeout_ms:
             return False
         fault = StartFault.IMAGE_PULL if self.sight.pulling else StartFault.TIMEOUT
@@ -207,6 +226,24 @@ class PodAttempt:
         text = f"It did not start within {timeout_ms // 1_000} seconds. {said}".strip()
         self.given_up = PodSight(Sight.UNSTARTABLE, text, fault=fault)
         return True
+
+    def look_again(self, now_ms: int) -> bool:
+        """Judge its pod anew, as something else about it is known now; whether that is news."""
+        if self.pod is None or self.gone:
+            return False
+        return self.take(self.pod, now_ms)
+
+    def correct_loss(self, now_ms: int, within_ms: int) -> None:
+        """It was found out why it was deleted, before that was told."""
+        fresh = now_ms - self.since_ms < within_ms
+        if self.sight.sight is Sight.LOST and fresh and (why := self.taken_for):
+            self.sight, self.since_ms = PodSight(Sight.PREEMPTED, why), now_ms
+
+    @property
+    def taken_for(self) -> str:
+        """Why a scheduler of the cluster ended it for others; empty: it did not."""
+        why = self.evicted or ("" if self.pod is None else preemption(self.pod))
+        return f"Preempted by the scheduler of its cluster: {why}" if why else ""
 
     def is_stuck(self, now_ms: int) -> bool:
         """Whether its pod should have been gone long ago."""

@@ -19,6 +19,7 @@ from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_keeper import LogKeeper
 from bough.backends.kubernetes.names import attempt_of
 from bough.backends.kubernetes.options import KubernetesOptions
+from bough.backends.kubernetes.pod_files import PodFiles
 from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
 from bough.backends.kubernetes.pod_view import TASK_CONTAINER, PodSight
 from bough.backends.kubernetes.pod_writer import PodWriter
@@ -32,8 +33,6 @@ from bough.kube.watching import Follower, Relisted
 from bough.model.backend import (
     Launch,
     Leadership,
-    LogPart,
-    Machine,
     Observation,
     Sight,
     Start,
@@ -58,11 +57,11 @@ _LOOK_MS = 1_000
 _LATER_S = 10.0
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """The default of `wake`."""
 
 
-class KubernetesBackend:
+class KubernetesBackend(PodFiles):
     """Runs tasks as pods. Any thread can call it."""
 
     def __init__(
@@ -70,14 +69,14 @@ class KubernetesBackend:
         options: KubernetesOptions,
         client: KubeClient,
         now_ms: Callable[[], int],
-        wake: Callable[[], None] = _nothing,
+        wake: Callable[[], None] = nothing,
         name: str = "default",
     ) -> None:
+        super().__init__(LogFolders(options.folder, options.keep_days), name)
         self._options = options
         self._client = client
         self._now_ms = now_ms
         self._wake = wake
-        self._name = name
         self._lock = threading.RLock()
         self._attempts: dict[str, PodAttempt] = {}
         self._cluster = ClusterState(name)
@@ -86,7 +85,6 @@ class KubernetesBackend:
         #: When the times of attempts were last looked at; since when many pods are being made.
         self._looked_ms = -_LOOK_MS
         self._many_since: float | None = None
-        self._folders = LogFolders(options.folder, options.keep_days)
         self._logs = LogKeeper(
             client, self._folders, options.log_bytes, now_ms, self._log_done, self._makes_many
         )
@@ -119,16 +117,6 @@ class KubernetesBackend:
         self._queue.close()
         self._logs.close()
         self._client.close()
-
-    @property
-    def name(self) -> str:
-        """The name that pools refer to."""
-        return self._name
-
-    @property
-    def machine(self) -> Machine | None:
-        """It belongs to none: every server can reach the apiserver."""
-        return None
 
     def nodes(self) -> tuple[OfferedNode, ...] | None:
         """The nodes of the cluster; `None` until all pods are known, too."""
@@ -189,7 +177,8 @@ class KubernetesBackend:
             for attempt in stop.attempts:
                 known = self._attempts.get(attempt)
                 if known is None:
-                    known = self._attempts[attempt] = PodAttempt(attempt, begun_ms=now_ms)
+                    known = PodAttempt(attempt, begun_ms=now_ms, unseen=stop.again)
+                    self._attempts[attempt] = known
                 if known.stop_by_ms is None or by_ms < known.stop_by_ms:
                     known.stop_by_ms = by_ms
                 if not known.sent and known.pod is None:
@@ -219,17 +208,6 @@ class KubernetesBackend:
             self._cleaner.note(expired)
             self._queue.note(_CLEAN)
 
-    def read_log(
-        self,
-        attempt: str,
-        position: int = 0,
-        *,
-        last_lines: int | None = None,
-        limit_bytes: int | None = None,
-    ) -> LogPart | None:
-        """The log of an attempt from a position on, or its last lines; `None`: there is none."""
-        return self._folders.read(attempt, position, last_lines, limit_bytes)
-
     # What is wanted
 
     def _check_lease(self) -> None:
@@ -246,7 +224,7 @@ class KubernetesBackend:
         known = PodAttempt(launch.attempt, begun_ms=now_ms, since_ms=now_ms)
         self._attempts[launch.attempt] = known
         if launch.started_ms is not None:
-            known.gone = True
+            known.gone = known.unseen = True
             known.put(PodSight(Sight.LOST, "Its pod is gone."), now_ms)
         return known
 

@@ -99,7 +99,7 @@ def add_data(
         about = _about(number, inputs[number], start.workflow_id)
         source = launch.sources[number] if number < len(launch.sources) else ""
         if not source:
-            raise MissingInput(f"{about} do not exist: it did not complete.")
+            raise MissingInput(f"{about} do not exist: no attempt is known that completed.")
         folder = folder_of(site, source)
         mounts.append({"name": _NAME, "mountPath": seen, "subPath": folder, "readOnly": True})
         needed += (folder, f"{about} are not on the claim {volume.claim}.")

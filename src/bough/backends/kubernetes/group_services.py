@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from bough.backends.kubernetes.names import GROUP_UUID, SITE, service_name
 from bough.backends.kubernetes.options import KubernetesOptions
 from bough.backends.kubernetes.pod_manifest import Json
 from bough.kube.client import KubeClient
 from bough.kube.failures import AlreadyExists, Busy, KubeFailure, KubeNotFound
-from bough.kube.objects import SERVICES
+from bough.kube.objects import SERVICES, Kind
 
 LOG = logging.getLogger(__name__)
 
 
 class GroupServices:
     """One headless Service for each group of several tasks. Workers call it, and never the loop."""
+
+    kind: Kind[Any] = SERVICES
+    name_of: Callable[[str], str] = staticmethod(service_name)
 
     def __init__(
         self, client: KubeClient, options: KubernetesOptions, has_group: Callable[[str], bool]
@@ -36,14 +41,12 @@ class GroupServices:
         group = service["metadata"]["labels"][GROUP_UUID]
         with self._lock:
             if group in self._leaving:
-                raise Busy("the Service of its group is being deleted")
+                raise Busy(f"{self.name_of(group)} is being deleted")
             if group in self._made:
                 return
             self._made.add(group)
         try:
-            self._client.create(SERVICES, service, self._options.namespace)
-        except AlreadyExists:
-            pass
+            self._create(service)
         except KubeFailure:
             with self._lock:
                 self._made.discard(group)
@@ -55,19 +58,24 @@ class GroupServices:
             if group not in self._made or not self._leaves(group):
                 return
         try:
-            self._delete(group, service_name(group))
+            self._delete(group, self.name_of(group))
         except KubeFailure as error:
             LOG.info("the Service of group %s stays: %s", group, error.message)
 
     def sweep(self) -> None:
         """Delete all Services of groups of which nothing is known."""
         labels = f"{SITE}={self._options.site}"
-        for each in self._client.list(SERVICES, self._options.namespace, labels=labels).items:
+        for each in self._client.list(self.kind, self._options.namespace, labels=labels).items:
             group = (each.metadata.labels or {}).get(GROUP_UUID, "")
             with self._lock:
                 leaves = self._leaves(group)
             if leaves:
                 self._delete(group, each.metadata.name)
+
+    def _create(self, service: dict[str, Json]) -> None:
+        """Create it, unless an earlier try or server has."""
+        with contextlib.suppress(AlreadyExists):
+            self._client.create(self.kind, service, self._options.namespace)
 
     def _leaves(self, group: str) -> bool:
         """Whether the Service of a group is to be deleted now; under the lock."""
@@ -82,7 +90,7 @@ class GroupServices:
 
     def _delete(self, group: str, name: str) -> None:
         try:
-            self._client.delete(SERVICES, name, self._options.namespace)
+            self._client.delete(self.kind, name, self._options.namespace)
         except KubeNotFound:
             pass
         finally:

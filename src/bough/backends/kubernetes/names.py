@@ -51,9 +51,15 @@ def label_value(text: str) -> str:
 
 
 def attempt_of(pod: KubePod, site: str) -> str | None:
-    """The attempt that a pod is of; `None`: it is not of this site."""
+    """The attempt that a pod is of; `None`: it is not of this site.
+
+    One that others made with labels of an attempt has another name, and is of none that there is.
+    """
     labels = pod.metadata.labels or {}
     task, retry = labels.get(TASK_UUID), labels.get(RETRY_ID)
     if labels.get(SITE) != site or not task or not retry:
         return None
-    return f"{task}/{retry}"
+    attempt, name = f"{task}/{retry}", pod.metadata.name
+    own = dns_name(attempt)
+    is_own = name == own or name.endswith(f"-{own}")
+    return attempt if is_own else f"{name}/{pod.metadata.uid}"

@@ -51,6 +51,12 @@ class AttemptObjects(msgspec.Struct, frozen=True):
     secrets: dict[str, dict[str, str]]
     #: Of a group with several tasks.
     service: dict[str, Json] | None = None
+    #: Of a group that a scheduler of the cluster places.
+    pod_group: dict[str, Json] | None = None
+
+    def with_pod_group(self, made: dict[str, Json]) -> AttemptObjects:
+        """The same, with the PodGroup of its group."""
+        return msgspec.structs.replace(self, pod_group=made)
 
     @property
     def name(self) -> str:
@@ -130,7 +136,7 @@ def _pod(
         "retry_id": retry,
     }
     spec: dict[str, Json] = {
-        "nodeName": launch.node,
+        **({"nodeName": launch.node} if launch.node else {}),
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": launch.grace_s,
         "containers": [container],

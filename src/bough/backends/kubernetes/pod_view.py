@@ -49,14 +49,14 @@ class PodSight(msgspec.Struct, frozen=True):
     @property
     def over(self) -> bool:
         """Whether nothing more is seen after this."""
-        return self.sight in (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
+        return self.sight in (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST, Sight.PREEMPTED)
 
     @property
     def completed(self) -> bool:
         """Whether it ended by itself, and well: what it left is kept."""
         return self.sight is Sight.ENDED and self.exit_code == 0 and not self.told
 
-    def observed(self, attempt: str, at_ms: int) -> Observation:
+    def observed(self, attempt: str, at_ms: int, node: str = "") -> Observation:
         """The same, as the scheduler is told."""
         return Observation(
             attempt,
@@ -67,6 +67,7 @@ class PodSight(msgspec.Struct, frozen=True):
             self.signal,
             self.told,
             self.fault,
+            node or None,
         )
 
 
@@ -152,7 +153,24 @@ def _seen_starting(pod: KubePod, task: ContainerStatus | None) -> PodSight:
             fault = StartFault.IMAGE_PULL
             return PodSight(Sight.UNSTARTABLE, said, fault=fault, pulling=True)
         return PodSight(Sight.STARTING, said, pulling=waiting.reason in _PULLING)
-    return PodSight(Sight.STARTING)
+    return PodSight(Sight.STARTING, "" if pod.spec.node_name else unplaced(pod))
+
+
+def unplaced(pod: KubePod) -> str:
+    """Why a scheduler of the cluster has not placed a pod, in its own words."""
+    for each in pod.status.conditions:
+        if each.type == "PodScheduled" and each.status == "False":
+            return f"{each.reason}: {each.message}".rstrip(": ")
+    return ""
+
+
+def preemption(pod: KubePod) -> str:
+    """What a pod says of being ended for others by a scheduler; empty: it was not."""
+    for each in pod.status.conditions:
+        taken = each.type == "DisruptionTarget" and each.status == "True"
+        if taken and each.reason == "PreemptionByScheduler":
+            return each.message or each.reason
+    return ""
 
 
 def _task_status(pod: KubePod) -> ContainerStatus | None:

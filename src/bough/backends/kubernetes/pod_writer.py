@@ -11,6 +11,7 @@ from bough.backends.kubernetes.attempt_state import PodAttempt, Step
 from bough.backends.kubernetes.group_services import GroupServices
 from bough.backends.kubernetes.names import attempt_of
 from bough.backends.kubernetes.options import KubernetesOptions
+from bough.backends.kubernetes.pod_manifest import AttemptObjects
 from bough.backends.kubernetes.pod_view import PodSight, is_over
 from bough.kube.client import KubeClient, path
 from bough.kube.failures import (
@@ -49,6 +50,8 @@ class PodWriter:
         self._lock = lock
         self._now_ms = now_ms
         self._services = services
+        #: Where a scheduler of the cluster places groups.
+        self.pod_groups: GroupServices | None = None
         self._steps = {
             Step.CREATE: self._create,
             Step.LOOK: self._look,
@@ -82,8 +85,7 @@ class PodWriter:
         objects = known.objects
         if objects is None:
             return
-        if objects.service is not None:
-            self._services.make(objects.service)
+        self._make_group(objects)
         try:
             pod = self._make(PODS, objects.pod)
         except Unreachable as error:
@@ -106,6 +108,13 @@ class PodWriter:
         with self._lock:
             if known.pod is None:
                 known.take(pod, self._now_ms())
+
+    def _make_group(self, objects: AttemptObjects) -> None:
+        """What all pods of a group share is there before the first of them."""
+        if objects.service is not None:
+            self._services.make(objects.service)
+        if objects.pod_group is not None and self.pod_groups is not None:
+            self.pod_groups.make(objects.pod_group)
 
     def _end_without_pod(self, known: PodAttempt, error: KubeRefused) -> None:
         if not isinstance(error, AlreadyExists):
@@ -186,7 +195,8 @@ class PodWriter:
         pod = known.pod
         if pod is None:
             return
-        grace_s = 0 if is_over(pod) else 1
+        # Where its node is gone no kubelet will ever end it.
+        grace_s = 0 if is_over(pod) or known.node_gone else 1
         name, namespace = pod.metadata.name, self._options.namespace
         try:
             self._client.delete(PODS, name, namespace, uid=pod.metadata.uid, grace_s=grace_s)

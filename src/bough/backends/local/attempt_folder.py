@@ -4,6 +4,8 @@ attempts/<attempt>/          one folder for each attempt
     state                    see attempt_state
     launch.json, secrets.json  what to run; the secrets only until it is prepared
     log.<offset>             see logs.log_writer
+    sessions                 a socket by which sessions are opened, while it runs
+    stores/                  how far copies from and to object stores have come
     task/                    everything that the task itself can see
 open/<attempt>               an empty file for each attempt whose end is not yet recorded
 past/<day>/<attempt>         an empty file for each other, by the day of that
@@ -17,6 +19,7 @@ Supervisors of an older version may still run, so these names and formats stay a
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from pathlib import Path
@@ -71,9 +74,25 @@ class AttemptFolder(msgspec.Struct, frozen=True):
         return self.path / "cleaning.json"
 
     @property
+    def sessions(self) -> Path:
+        """The socket by which sessions are opened; see sessions.door."""
+        return self.path / "sessions"
+
+    @property
+    def stores(self) -> Path:
+        """How far copies from and to object stores have come."""
+        return self.path / "stores"
+
+    @property
     def task(self) -> Path:
         """What the task itself can see."""
         return self.path / "task"
+
+
+@functools.cache
+def folders_at(root: Path) -> Folders:
+    """The folders of a backend, for those that ask often."""
+    return Folders(root)
 
 
 class Folders:
@@ -97,6 +116,8 @@ class Folders:
         self.running = root / "running.lock"
         #: See order_lease.
         self.leader = root / "leader"
+        #: The identity of the folder, which its first server made.
+        self.machine = root / "machine"
         #: Locked by the one server that uses the folder.
         self.server = root / "server.lock"
 

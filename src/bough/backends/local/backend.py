@@ -30,7 +30,6 @@ from bough.backends.local.attempt_state import (
     write_state,
 )
 from bough.backends.local.attempt_view import AttemptView
-from bough.backends.local.data.results import LocalResults
 from bough.backends.local.detect_gpus import find_gpus
 from bough.backends.local.detect_nodes import find_nodes, number_gpus
 from bough.backends.local.errors import lacks_room
@@ -45,20 +44,18 @@ from bough.backends.local.preparation.accounts import (
 )
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits, find_groups
 from bough.backends.local.sandbox.network_probe import choose_network
-from bough.backends.local.sandbox.sandbox import choose_sandbox
+from bough.backends.local.sandbox.sandbox import choose_sandbox, enters_images
 from bough.backends.local.supervisor.fork_server import ForkServer
 from bough.backends.local.supervisor.group_network import GroupAddress, forget_gone
 from bough.backends.local.supervisor.instructions import Setup, StartOrder, decode_order, encode
 from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
-from bough.backends.logs.log_reader import PART_BYTES, AttemptLogReader
+from bough.backends.local.task_files import LocalTaskFiles
 from bough.disk import sync_folder, write_whole
 from bough.errors import Invalid, NotLeading, Unavailable
 from bough.model.backend import (
     Launch,
     Leadership,
-    LogPart,
-    Machine,
     Observation,
     Sight,
     Start,
@@ -84,7 +81,7 @@ def _nothing() -> None:
     """The default of `wake`."""
 
 
-class LocalBackend:
+class LocalBackend(LocalTaskFiles):
     """Runs tasks as processes. Any thread can call it."""
 
     def __init__(
@@ -96,14 +93,17 @@ class LocalBackend:
     ) -> None:
         if sys.platform != "linux":
             raise Unavailable("Tasks can only be run on Linux.", hint="use --backend virtual")
-        options = options.resolved()
-        self._name = name
-        self._now_ms = now_ms
-        self._folders = Folders(options.folder)
+        super().__init__(options, now_ms, name)
+        options = self._options
         self._boot = boot_id()
         gpus = find_gpus()
         self._nodes, about_nodes = find_nodes(options, gpus)
         sandbox, about_sandbox = choose_sandbox(options)
+        if options.image_folder is not None and not enters_images(sandbox):
+            raise Unavailable(
+                "Images of a folder need a sandbox in namespaces, and none can be made here.",
+                hint="; ".join(about_sandbox) or "leave out --not-private, or be root",
+            )
         ensure_account(options, sandbox)
         reached = options.as_user or (sandbox is None and has_account(options))
         self._folder_mode = 0o711 if reached else 0o700
@@ -120,14 +120,13 @@ class LocalBackend:
         )
         self._gpu_slots = GpuSlots(number_gpus(self._nodes, gpus[0]))
         self._finished = FinishedAttempts(self._folders, options)
-        self.results = LocalResults(options)
         self._lock = threading.RLock()
         #: By the name of the folder.
         self._views: dict[str, AttemptView] = {}
         self._look_at = 0.0
         self._has_room = True
         self._server_lock = _lock_folder(self._folders, self._folder_mode)
-        self._machine = _read_machine(self._folders)
+        _make_machine(self._folders)
         self._order_lease = open_orders(self._folders)
         self._find_all()
         forget_gone(self._folders)
@@ -140,16 +139,6 @@ class LocalBackend:
         self._fork_server = ForkServer(setup, self._folders.log)
         self._fork_server.start()
         self._events = SupervisorEvents(self._folders.events_pipe, wake)
-
-    @property
-    def name(self) -> str:
-        """The name that pools refer to."""
-        return self._name
-
-    @property
-    def machine(self) -> Machine:
-        """The machine that it runs on, and its folder."""
-        return self._machine
 
     def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that this machine offers."""
@@ -220,26 +209,6 @@ class LocalBackend:
                     self._finished.add(name, now_ms)
                     del self._views[name]
             self._finished.expire(now_ms)
-
-    def read_log(
-        self,
-        attempt: str,
-        position: int = 0,
-        *,
-        last_lines: int | None = None,
-        limit_bytes: int | None = None,
-    ) -> LogPart | None:
-        """The log of an attempt from a position on, or its last lines; `None`: there is none."""
-        folder = self._folders.of(folder_name(attempt))
-        state = read_state(folder.state)
-        if state is None:
-            return None
-        end = state.end
-        lost_lines = 0 if end is None else end.lost_lines
-        reader = AttemptLogReader(folder.path, finished=end is not None, lost_lines=lost_lines)
-        if last_lines is not None:
-            return reader.read_last(last_lines)
-        return reader.read(position, PART_BYTES if limit_bytes is None else limit_bytes)
 
     def connect(self, wanted: GroupAddress, timeout_s: float = 10.0) -> socket.socket:
         """A connection to what listens in the network of a group that runs here."""
@@ -457,17 +426,12 @@ class LocalBackend:
         self._refresh(view)
 
 
-def _read_machine(folders: Folders) -> Machine:
-    """The identity of the folder, which its first server made."""
-    file = folders.root / "machine"
-    try:
-        found = file.read_text().strip()
-    except FileNotFoundError:
-        found = uuid.uuid4().hex
+def _make_machine(folders: Folders) -> None:
+    """Give the folder an identity, if it has none."""
+    if not folders.machine.exists():
         # The database knows it from now on: a loss of power must not make another machine of it.
-        write_whole(file, f"{found}\n".encode())
+        write_whole(folders.machine, f"{uuid.uuid4().hex}\n".encode())
         sync_folder(folders.root.parent)
-    return Machine(found, f"{socket.gethostname()}:{folders.root}")
 
 
 def _lock_folder(folders: Folders, mode: int) -> int:

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from bough.model.object_store import StoreCredential
+
 
 class SandboxKind(StrEnum):
     """How a sandbox is made."""
@@ -46,6 +48,8 @@ class Sandbox(msgspec.Struct, frozen=True):
     hidden: tuple[str, ...] = ()
     #: A file that it sees as /etc/resolv.conf; empty: what this machine has.
     resolver: str = ""
+    #: The root folder of its image, which it sees in place of the machine's; empty: the machine's.
+    image: str = ""
     #: Devices that it does not see: GPUs that others have.
     hidden_devices: tuple[str, ...] = ()
 
@@ -79,6 +83,28 @@ class CopyLimits(msgspec.Struct, frozen=True):
     bytes: int = 2**40
 
 
+class PoolPlace(msgspec.Struct, frozen=True):
+    """A path in the data of a pool."""
+
+    #: The folder of the pool's data.
+    folder: str
+    path: str
+    quota_bytes: int
+    #: The name of the pool, for messages.
+    pool: str
+    #: The user that writes there.
+    user: str
+
+
+class StorePlace(msgspec.Struct, frozen=True):
+    """A URL of an object store, and what opens it."""
+
+    url: str
+    credential: StoreCredential
+    #: A folder that the task does not see, in which another process finds how far this one came.
+    progress: str
+
+
 class Copy(msgspec.Struct, frozen=True):
     """Files to copy before, while or after a task runs."""
 
@@ -95,6 +121,16 @@ class Copy(msgspec.Struct, frozen=True):
     #: Rename the folder to the target, and replace what was there.
     move: bool = False
     bounds: CopyLimits = CopyLimits()
+    #: The source or the target, where it is in the data of a pool.
+    from_pool: PoolPlace | None = None
+    to_pool: PoolPlace | None = None
+    #: The same where it is in an object store.
+    from_store: StorePlace | None = None
+    to_store: StorePlace | None = None
+    #: The files are only read, so that they need not be copied on the same disk.
+    only_read: bool = False
+    #: The account that gets the files; `None`: the server's own.
+    account: UserAccount | None = None
 
 
 class TaskCommand(msgspec.Struct, frozen=True):

@@ -61,12 +61,19 @@ class LocalOptions(msgspec.Struct, frozen=True):
     task_user: str | None = None
     #: The program that runs images, as `docker` or `podman`; `None`: images are not used.
     container_runner: str | None = None
+    #: Images that the sandbox enters by itself; `None`: there are none.
+    image_folder: Path | None = None
     #: How much of each attempt's log is kept; the oldest lines are dropped first.
     log_bytes: int = 64 * MEBIBYTE
     #: How long finished attempts are kept, with their logs and results.
     keep_days: int = 30
     #: Folders of this machine that `file://` URLs can name; empty: such URLs are refused.
     data_folders: tuple[Path, ...] = ()
+
+    @property
+    def unpacked_images(self) -> Path:
+        """The folder in which archives of the image folder are unpacked."""
+        return self.folder / "images"
 
     def resolved(self) -> LocalOptions:
         """The same with absolute paths, because supervisors run in another folder."""
@@ -76,5 +83,6 @@ class LocalOptions(msgspec.Struct, frozen=True):
             folder=self.folder.resolve(),
             hidden=tuple(each.resolve() for each in self.hidden),
             data_folders=tuple(each.resolve() for each in self.data_folders),
+            image_folder=None if self.image_folder is None else self.image_folder.resolve(),
             container_runner=str(Path(runner).resolve()) if runner and "/" in runner else runner,
         )

@@ -16,6 +16,7 @@ from bough.backends.offered_gpus import (
     MEMORY_PER_GPU,
     STORAGE_PER_GPU,
 )
+from bough.errors import Conflict
 from bough.model.backend import (
     Launch,
     Leadership,
@@ -28,6 +29,7 @@ from bough.model.backend import (
 )
 from bough.model.cluster import Resources
 from bough.model.pool import OfferedNode
+from bough.model.session import SessionRequest
 
 GPUS_PER_NODE = 8
 
@@ -41,17 +43,11 @@ class _Running(msgspec.Struct):
     exit_code: int | None = None
 
 
-class VirtualBackend:
-    """Holds GPUs. The clock is given, so that time can be a test's own."""
+class NoFiles:
+    """What tasks wrote that never ran."""
 
-    def __init__(
-        self, nodes: Iterable[OfferedNode], now_ms: Callable[[], int], name: str = "default"
-    ) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._nodes = tuple(nodes)
-        self._now_ms = now_ms
-        self._attempts: dict[str, _Running] = {}
-        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -62,6 +58,37 @@ class VirtualBackend:
     def machine(self) -> Machine | None:
         """It belongs to none."""
         return None
+
+    def read_log(
+        self,
+        attempt: str,
+        position: int = 0,
+        *,
+        last_lines: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> LogPart | None:
+        """Nothing runs, so nothing is written."""
+        del attempt, position, last_lines, limit_bytes
+
+    def open_session(self, attempt: str, wanted: SessionRequest) -> int:
+        """Nothing runs, so there is nothing to look into."""
+        del attempt, wanted
+        raise Conflict(
+            f"On backend {self.name} nothing really runs, so nothing can be looked into."
+        )
+
+
+class VirtualBackend(NoFiles):
+    """Holds GPUs. The clock is given, so that time can be a test's own."""
+
+    def __init__(
+        self, nodes: Iterable[OfferedNode], now_ms: Callable[[], int], name: str = "default"
+    ) -> None:
+        super().__init__(name)
+        self._nodes = tuple(nodes)
+        self._now_ms = now_ms
+        self._attempts: dict[str, _Running] = {}
+        self._lock = threading.Lock()
 
     def nodes(self) -> tuple[OfferedNode, ...]:
         """The nodes that it was made with, or given since."""
@@ -122,17 +149,6 @@ class VirtualBackend:
         with self._lock:
             for attempt in attempts:
                 self._attempts.pop(attempt, None)
-
-    def read_log(
-        self,
-        attempt: str,
-        position: int = 0,
-        *,
-        last_lines: int | None = None,
-        limit_bytes: int | None = None,
-    ) -> LogPart | None:
-        """Nothing runs, so nothing is written."""
-        del attempt, position, last_lines, limit_bytes
 
 
 def make_nodes(gpus: int | None, per_node: int = GPUS_PER_NODE) -> tuple[OfferedNode, ...]:

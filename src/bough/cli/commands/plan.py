@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bough.cli.command import Command
-from bough.cli.file_commands import echo_found, files_argument, lenient_option, tool
+from bough.cli.file_commands import (
+    echo_found,
+    files_argument,
+    lenient_option,
+    policy_option,
+    tool,
+)
 from bough.cli.options import format_option
 from bough.cli.text.certificates import ExplainedCertificate, render_certificate
 from bough.cli.text.plans import render_plan
@@ -23,18 +29,12 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 def _scene_options(command: Decorated) -> Decorated:
     """What both commands take."""
-    policy = click.option(
-        "--policy",
-        metavar="FILE",
-        type=click.Path(allow_dash=True),
-        help="A policy file (default: the preset that suits the objects).",
-    )
     now = click.option(
         "--now",
         metavar="TIME",
         help="Plan for this time (2026-01-31T12:00:00Z) instead of the present.",
     )
-    return policy(now(format_option(lenient_option(command))))
+    return policy_option(now(format_option(lenient_option(command))))
 
 
 @click.command(cls=Command)

@@ -88,6 +88,8 @@ _quota_options = together(
         type=click.Choice(["any", "own"]),
         help="Whose workflows its users can cancel (default: any); its admins can cancel all.",
     ),
+    click.option("--data-quota", help='How much data it keeps, as 500Gi ("": as every pool).'),
+    click.option("--data-keep", help='How long data is kept, as 60d ("": as every pool).'),
     click.option("--cohort", help='The cohort it belongs to ("": none).'),
     click.option("--backend", help="Where its workflows run."),
     click.option("--description", help="What the pool is for."),

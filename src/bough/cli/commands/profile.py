@@ -38,16 +38,17 @@ def list_profile(format_type: str) -> None:
 def set_profile(setting: str, value: str, switch: str | None, format_type: str) -> None:
     """Change a setting.
 
-    `pool NAME` sets your default pool; `notifications email|slack [true|false]` says how you are
-    told about your workflows.
+    `pool NAME` sets your default pool; `notifications email|slack|webhook [true|false]` says how
+    you are told when your workflows end, are preempted or leave a node that is drained. The
+    address of a webhook is the part `url` of your credential `slack-webhook` or `webhook`.
     """
     if setting == "pool":
         if switch is not None:
             raise click.UsageError("A pool is a name alone.")
         changes: dict[str, Json] = {"pool": value or None}
-    elif value in ("email", "slack"):
+    elif value in ("email", "slack", "webhook"):
         changes = {f"{value}_notification": switch != "false"}
     else:
-        raise click.UsageError(f"Notifications come by email or slack, not {value!r}.")
+        raise click.UsageError(f"Notifications come by email, slack or webhook, not {value!r}.")
     answer = client().profile.set(changes)
     echo(answer, format_type, lambda _: "Your profile is updated.", indent=4)

@@ -24,7 +24,7 @@ def quota() -> None:
     """The quota tree: who owns, uses, lends and borrows what.
 
     Reads objects of Kueue (Cohort, ClusterQueue, ResourceFlavor, LocalQueue, Workload) from YAML
-    files, from folders of them, or from standard input (-).
+    files, from folders of them, or from standard input (-); `show` also those of KAI.
     """
 
 
@@ -35,11 +35,22 @@ def quota() -> None:
     is_flag=True,
     help="Show weights and shares instead, and what each node deserves and could have now.",
 )
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Shares as this policy file, or preset, compares them (default: those of kueue-fair, of "
+    "queues of KAI those of kai-fair).",
+)
 @format_option
 @lenient_option
-def show(files: tuple[str, ...], shares: bool, format_type: str, lenient: bool) -> None:
+def show(
+    files: tuple[str, ...], shares: bool, policy: str | None, format_type: str, lenient: bool
+) -> None:
     """Show what each node owns, uses, lends, borrows and can still admit."""
-    answer: QuotaTreeAnswer = tool("quota").show(files, lenient=lenient)
+    if policy is not None and not shares and format_type == "text":
+        raise click.UsageError("--policy needs --shares: nothing else that is shown depends on it.")
+    answer: QuotaTreeAnswer = tool("quota").show(files, policy=policy, lenient=lenient)
     render = render_shares if shares else render_tree
     echo_found(answer, format_type, lambda each: render(each, _writer()))
 

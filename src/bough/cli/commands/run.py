@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,10 @@ from bough.cli.options import PRIORITIES, format_option, read_pairs
 from bough.cli.output import echo, echo_error, echo_usage_error, printable
 from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
-from bough.cli.server_names import complete_pool
+from bough.cli.server_names import complete_pool, start_options
 from bough.cli.text.workflows import render_submitted
-from bough.cli.watching import Watch, task_exit_code
+from bough.cli.transfers import upload_option, upload_project
+from bough.cli.watching import COMPLETED, Watch, task_exit_code
 from bough.errors import BoughError, Invalid
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 #: What other programs that run commands end with where they failed themselves.
 FAILED_ITSELF = 125
+#: What stands before the text of each line of a log.
+_PREFIX = re.compile(r"\S+ \S+ \[[^\]\n]*\] ")
 #: What a shell says of a program that was interrupted.
 INTERRUPTED = 130
 
@@ -85,9 +89,19 @@ class RunCommand(Command):
     metavar="NAME[=VALUE]",
     help="Set a variable; without a value, to what it is here. Repeatable.",
 )
+@click.option(
+    "--venv",
+    metavar="DIR",
+    help="A virtual environment of Python where the command runs; its programs come first.",
+)
+@click.option(
+    "--conda", metavar="ENV", help="A conda environment where it runs: its folder, or its name."
+)
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Add a label.")
 @click.option("--name", help="The workflow's name (default: the name of the program).")
 @click.option("--timeout", metavar="TIME", help="End it when it has run so long, as 8h.")
+@start_options
+@upload_option
 @click.option("--detach", "-d", is_flag=True, help="Only submit it, and do not wait.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but the command's own output.")
 @click.option("--save", metavar="FILE", help="Write the workflow that is submitted to a new FILE.")
@@ -115,11 +129,13 @@ def run(
         _save(save, text)
     read_pairs("--label", options["labels"])
     asked = client()
+    pool = choose_pool(asked, options["pool"])
+    uploaded = upload_project(asked, pool, "json" if quiet else format_type)
     answer = asked.workflows.submit(
-        choose_pool(asked, options["pool"]),
+        pool,
         text,
         priority=options["priority"],
-        query={"label": list(options["labels"])},
+        query={"label": list(options["labels"]), **uploaded},
     )
     if not quiet:
         for warning in answer.warnings:
@@ -127,18 +143,25 @@ def run(
     if detach:
         echo(answer, format_type, render_submitted, indent=4)
         return
+    if answer.elements is not None:
+        click.get_current_context().exit(_watch_array(asked, answer.name, quiet, format_type))
     click.get_current_context().exit(_watch(asked, answer, quiet=quiet, format_type=format_type))
 
 
 def _spec(command: tuple[str, ...], options: dict[str, Any]) -> str:
     names = {"gpus": "gpu", "cpus": "cpu", "memory": "memory", "storage": "storage"}
     resources = {field: options[option] for option, field in names.items()}
-    return tool("run_spec").make_spec(
+    spec = tool("run_spec")
+    command, more = spec.enter_environment(command, options["venv"], options["conda"])
+    return spec.make_spec(
         command,
         name=options["name"],
         image=options["image"],
         timeout=options["timeout"],
-        environment=_environment(options["environment"]),
+        start=spec.StartTerms(
+            options["after"], options["afterok"], options["retries"], options["array"]
+        ),
+        environment={**more, **_environment(options["environment"])},
         resources={field: value for field, value in resources.items() if value is not None},
     )
 
@@ -178,6 +201,18 @@ def _watch(asked: Client, answer: Submission, *, quiet: bool, format_type: str) 
     return code
 
 
+def _watch_array(asked: Client, name: str, quiet: bool, format_type: str) -> int:
+    """Tell how far the elements of an array are; 0 if all of them completed."""
+    watch = Watch(asked, name, quiet=quiet)
+    try:
+        ended = watch.until_array_ended()
+    except (KeyboardInterrupt, click.Abort):
+        return _interrupted(asked, name)
+    if format_type == "json":
+        echo(ended, format_type, str)
+    return 0 if ended.status == COMPLETED else FAILED_ITSELF if not ended.statuses else 1
+
+
 def _follow(watch: Watch, *, to_errors: bool) -> WorkflowDocument:
     watch.until_started()
     for line in watch.lines():
@@ -187,8 +222,7 @@ def _follow(watch: Watch, *, to_errors: bool) -> WorkflowDocument:
 
 def _own_text(line: str) -> str:
     """A line as the command wrote it, without its time and task."""
-    parts = line.split(" ", 3)
-    return parts[3] if len(parts) == 4 and parts[2].startswith("[") else line
+    return line[found.end() :] if (found := _PREFIX.match(line)) else line
 
 
 def _interrupted(asked: Client, name: str) -> int:

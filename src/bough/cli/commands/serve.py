@@ -14,6 +14,8 @@ from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.errors import Invalid
 
+_FILES = ("nodes", "backends", "policy", "kubeconfig", "notifications")
+
 data_option = click.option(
     "--data",
     metavar="DIR",
@@ -90,6 +92,19 @@ key_file_option = click.option(
     help="An image with a shell, which makes and drops folders there (default: busybox).",
 )
 @click.option(
+    "--kube-decider",
+    type=click.Choice(["bough", "kai"]),
+    default="bough",
+    show_default=True,
+    help="Which scheduler decides where pods run; with kai, Bough admits and keeps KAI's queues.",
+)
+@click.option(
+    "--notifications",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="A file that lets users be told by e-mail and webhooks, and says where.",
+)
+@click.option(
     "--backends",
     metavar="FILE",
     type=click.Path(dir_okay=False),
@@ -114,7 +129,7 @@ key_file_option = click.option(
     "--policy",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A policy file that replaces the configured policy.",
+    help="A policy file, or the name of a preset, that replaces the configured policy.",
 )
 @click.option(
     "--namespace", default="default", show_default=True, help="A part of the names of queues."
@@ -175,6 +190,13 @@ key_file_option = click.option(
     help="Run tasks in their images with it, like docker (default: images are not used).",
 )
 @click.option(
+    "--image-folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Run tasks in images of this folder, without docker: the image NAME is the root folder or "
+    "the OCI archive DIR/NAME, which tasks see and cannot change.",
+)
+@click.option(
     "--task-processes",
     metavar="N",
     type=click.IntRange(min=100),
@@ -206,23 +228,34 @@ key_file_option = click.option(
     type=click.Path(file_okay=False, exists=True, resolve_path=True),
     help="A folder that tasks may read and write by file:// URLs. Repeatable.",
 )
+@click.option(
+    "--store-endpoint",
+    "endpoints",
+    metavar="URL",
+    multiple=True,
+    help="An address where users' credentials may say that an object store is, such as "
+    "https://minio.example.com:9000; those of Amazon, Google and Azure always may. Repeatable.",
+)
 def serve(
     data: str,
     public_url: str | None,
     key_file: str | None,
     trusted: tuple[str, ...],
     folders: tuple[str, ...],
+    endpoints: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Run a server: schedule workflows, answer requests.
 
     The first start writes a token for the first administrator to admin-token in the data folder.
     """
-    files = {each: options.pop(each) for each in ("nodes", "backends", "policy", "kubeconfig")}
+    files = {each: options.pop(each) for each in _FILES}
     sizes = {each: options.pop(each) for each in ("cpus", "memory", "storage")}
     for each in ("gpus", *sizes):
         if files["nodes"] is not None and (sizes | options)[each] is not None:
             raise click.UsageError(f"--{each} and --nodes exclude each other.")
+    if options["container_runner"] is not None and options["image_folder"] is not None:
+        raise click.UsageError("--container-runner and --image-folder exclude each other.")
     known = server("settings")
     settings = known.Settings(
         data=Path(data),
@@ -231,6 +264,7 @@ def serve(
         **{name: None if path is None else Path(path) for name, path in files.items()},
         trusted_proxies=tuple(map(_network, trusted)),
         data_folders=tuple(map(Path, folders)),
+        store_endpoints=tuple(map(known.check_store_endpoint, endpoints)),
         cpu_milli=known.read_size("--cpus", "cpu", sizes["cpus"]),
         memory_bytes=known.read_size("--memory", "memory", sizes["memory"]),
         storage_bytes=known.read_size("--storage", "storage", sizes["storage"]),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import CommandGroup
-from bough.cli.commands import workflow_download, workflow_submit
+from bough.cli.commands import workflow_download, workflow_exec, workflow_reach, workflow_submit
 from bough.cli.exit_codes import REFUSED
 from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option, long_format_option
 from bough.cli.output import echo, echo_error, printable
-from bough.cli.screen import utc_option
+from bough.cli.screen import screen, utc_option
 from bough.cli.server_commands import client, try_all
 from bough.cli.server_names import (
     complete_pool,
@@ -23,14 +23,21 @@ from bough.cli.server_names import (
     pools_option,
 )
 from bough.cli.text.why import render_why
-from bough.cli.text.workflows import render_ended, render_list, render_moved, render_query
+from bough.cli.text.workflows import (
+    render_array,
+    render_ended,
+    render_list,
+    render_lists,
+    render_moved,
+    render_query,
+)
 from bough.cli.times import show_line
-from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
-from bough.errors import BoughError
+from bough.cli.watching import ALIVE, COMPLETED, WAITING, Part, Watch, task_exit_code
+from bough.errors import BoughError, NotFound
 
 if TYPE_CHECKING:
     from bough.api.common import Priority
-    from bough.api.workflows import WorkflowLine
+    from bough.api.workflows import ArrayDocument, WorkflowDocument, WorkflowLine
     from bough.client import Client
     from bough.client.addresses import Parameter
 
@@ -54,6 +61,9 @@ for command in (
     workflow_submit.validate,
     workflow_submit.restart,
     workflow_download.download,
+    workflow_exec.exec_,
+    workflow_reach.port_forward,
+    workflow_reach.rsync,
 ):
     workflow.add_command(command)
 
@@ -94,7 +104,7 @@ for command in (
     "label",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="Only with this label, and with this value if given; repeatable.",
+    help="Only with this label, and this value if given, as sim-* or (a|b); repeatable.",
 )
 @click.option(
     "--no-label",
@@ -103,7 +113,9 @@ for command in (
     metavar="NAME",
     help="Only without this label; repeatable.",
 )
+@click.option("--array", metavar="ID", help="Only the elements of this array.")
 @click.option("--tags", multiple=True, help="Only with this tag; repeatable.")
+@click.option("--app", metavar="NAME[:VERSION]", help="Only those submitted from this app.")
 @click.option("--submitted-after", metavar="YYYY-MM-DD", help="Only from this day on.")
 @click.option("--submitted-before", metavar="YYYY-MM-DD", help="Only before this day.")
 @utc_option
@@ -122,7 +134,9 @@ def list_workflows(
     asked = client()
     if bool(users) + all_users + bool(filters.pop("mine")) > 1:
         raise click.UsageError("--mine, --user and --all-users exclude each other.")
-    if filters.pop("waiting"):
+    narrowed = any(filters[name] for name in filters if name not in ("waiting", "array"))
+    waiting = bool(filters.pop("waiting"))
+    if waiting:
         if filters["statuses"]:
             raise click.UsageError("--waiting and --status exclude each other.")
         filters["statuses"] = list(WAITING)
@@ -130,10 +144,28 @@ def list_workflows(
     if not users and not all_users:
         # Without this the server lists the workflows of all users.
         query["all_users"] = False
+    folded = not screen().osmo and "array" not in query
+    if folded:
+        query["elements"] = False
     found = list(_pages(asked, count, offset, pools, users, query))
     if order == "asc":
         found.reverse()
-    echo(found, format_type, render_list, key="workflows")
+    if not folded or narrowed or offset:
+        # Arrays are told as one where the newest of all are listed.
+        echo(found, format_type, render_list, key="workflows")
+        return
+    mine = {name: query[name] for name in ("all_users",) if name in query}
+    limit = min(count, PAGE)
+    try:
+        known = asked.workflows.arrays(pools=pools, users=users, limit=limit, query=mine).arrays
+    except NotFound:
+        # An older server has none.
+        known = []
+    arrays = [each for each in known if not waiting or "PENDING" in each.statuses]
+    if order == "asc":
+        arrays.reverse()
+    answer = {"workflows": found, "arrays": arrays}
+    echo(answer, format_type, lambda _: render_lists(found, arrays))
 
 
 def _pages(
@@ -164,8 +196,23 @@ def _pages(
 @format_option
 def query(name: str, verbose: bool, format_type: str) -> None:
     """Show one workflow with its tasks."""
-    answer = client().workflows.get(name, every_attempt=verbose)
+    asked = client()
+    try:
+        answer = asked.workflows.get(name, every_attempt=verbose)
+    except NotFound as error:
+        if screen().osmo:
+            raise
+        echo(_array(asked, name, error), format_type, render_array)
+        return
     echo(answer, format_type, lambda each: render_query(each, verbose=verbose))
+
+
+def _array(asked: Client, name: str, error: NotFound) -> ArrayDocument:
+    """The array of a name that is no workflow's; raises what was said first if there is none."""
+    try:
+        return asked.workflows.array(name)
+    except NotFound:
+        raise error from None
 
 
 @workflow.command()
@@ -210,12 +257,23 @@ def wait(
     """Wait until workflows have ended. The exit code is 0 if all completed, else 1."""
     asked = client()
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    ended = [Watch(asked, name).until_ended(deadline) for name in names]
+    ended = [_until_ended(asked, name, deadline) for name in names]
     echo(ended, format_type, render_ended, key="workflows")
     if any(each.status in ALIVE for each in ended):
         click.echo(f"not all have ended after {timeout_s} seconds", err=True)
     if any(each.status != COMPLETED for each in ended):
         context.exit(REFUSED)
+
+
+def _until_ended(
+    asked: Client, name: str, deadline: float | None
+) -> WorkflowDocument | ArrayDocument:
+    watch = Watch(asked, name)
+    try:
+        return watch.until_ended(deadline)
+    except NotFound as error:
+        _array(asked, name, error)
+        return watch.until_array_ended(deadline)
 
 
 @workflow.command()
@@ -254,14 +312,22 @@ def logs(
     follow: bool | None,
     format_type: str,
 ) -> None:
-    """Print the output of tasks. Follows it until the workflow finishes."""
-    found = client().workflows.logs(
+    """Print the output of tasks. Follows it until the workflow finishes.
+
+    Followed to its end, the exit code is that of the task that failed, 1 if none has one. While
+    nothing has started it says what is waited for; a broken connection is made again.
+    """
+    asked, follows = client(), _follows(follow, format_type)
+    if follows and format_type == "text" and not screen().osmo:
+        part = Part(task, retry_id, errors, lines)
+        click.get_current_context().exit(_follow_logs(asked, name, part))
+    found = asked.workflows.logs(
         name,
         task=task,
         retry=retry_id,
         last_lines=lines,
         errors=errors,
-        follow=_follows(follow, format_type),
+        follow=follows,
     )
     _stream(found, f"Workflow {name} has logs:", format_type)
 
@@ -332,6 +398,18 @@ def tag(
     for name in names:
         asked.workflows.tag(name, add=add, remove=remove)
     echo({"workflows": list(names)}, format_type, lambda _: f"Tags of {', '.join(names)} are set.")
+
+
+def _follow_logs(asked: Client, name: str, part: Part) -> int:
+    """Print the log as it comes; the exit code to end with."""
+    watch = Watch(asked, name)
+    watch.until_started(part.task)
+    click.echo(f"Workflow {name} has logs:")
+    for line in watch.lines(part):
+        click.echo(show_line(line), nl=False)
+    found = asked.workflows.get(name)
+    # It still runs where nothing is kept of what it writes.
+    return 0 if found.status in ALIVE else task_exit_code(found, REFUSED, part.task)
 
 
 def _follows(follow: bool | None, format_type: str) -> bool:

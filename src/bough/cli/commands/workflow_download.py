@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from bough.cli.command import Command
 from bough.cli.options import format_option
-from bough.cli.output import count, echo
+from bough.cli.output import echo
 from bough.cli.server_commands import client
 from bough.cli.server_names import id_argument
-
-if TYPE_CHECKING:
-    from bough.api.results import Downloaded
-    from bough.client.downloads import DownloadProgress
-
-_MEBIBYTE = 1 << 20
+from bough.cli.text.data import render_downloaded
+from bough.cli.transfers import end_progress, tell_download
 
 
 @click.command(cls=Command)
@@ -52,27 +46,9 @@ def download(
     from bough.client.downloads import Download  # noqa: PLC0415  other commands need none
 
     asked = client()
-    tell = _tell if sys.stderr.isatty() else lambda _: None
     chosen = folder or Path(name)
-    work = Download(asked.workflows, name, chosen, overwrite=overwrite, tell=tell)
+    work = Download(asked.workflows, name, chosen, overwrite=overwrite, tell=tell_download())
     done = work.fetch(task, None if path is None else path.strip("/"))
-    if sys.stderr.isatty() and done.files:
-        click.echo("", err=True)
-    echo(done, format_type, _render)
-
-
-def _tell(progress: DownloadProgress) -> None:
-    text = (
-        f"{progress.files} of {count(progress.of_files, 'file')}, "
-        f"{progress.bytes // _MEBIBYTE:,} of {progress.of_bytes // _MEBIBYTE:,} MiB"
-    )
-    click.echo(f"\r{text}\x1b[K", nl=False, err=True)
-
-
-def _render(done: Downloaded) -> str:
-    text = f"{count(done.files, 'file')}, {done.bytes:,} bytes, in {done.folder}"
-    if done.unchanged:
-        text += f"; {done.unchanged} there already"
-    if done.left_out:
-        text += f"; {count(done.left_out, 'link')} or the like left out"
-    return text
+    if done.files:
+        end_progress()
+    echo(done, format_type, render_downloaded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,8 +16,9 @@ from bough.cli.options import PRIORITIES, format_option, read_pairs, together
 from bough.cli.output import echo, printable
 from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
-from bough.cli.server_names import complete_pool, id_argument
+from bough.cli.server_names import complete_pool, id_argument, start_options
 from bough.cli.text.workflows import render_ended, render_submitted
+from bough.cli.transfers import upload_option, upload_project
 from bough.cli.watching import COMPLETED, Watch
 from bough.errors import Invalid
 
@@ -32,7 +33,7 @@ WARNING = "WARNING: LOW priority can be preempted during the run."
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*-[0-9]+")
 
 
-_spec_options = together(
+spec_options = together(
     click.option(
         "--set",
         "variables",
@@ -65,7 +66,7 @@ _spec_options = together(
 
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE|ID", type=click.Path(allow_dash=True))
-@_spec_options
+@spec_options
 @click.option(
     "--set-env",
     "env",
@@ -78,6 +79,8 @@ _spec_options = together(
     type=PRIORITIES,
     help="HIGH and NORMAL (default) stay within the quota; LOW may exceed it and be preempted.",
 )
+@start_options
+@upload_option
 @click.option("--dry-run", is_flag=True, help="Only print the rendered spec.")
 @click.option("--wait", is_flag=True, help="Wait until it has ended; exit code 1 if it failed.")
 @format_option
@@ -87,29 +90,36 @@ def submit(
     priority: str | None,
     dry_run: bool,
     wait: bool,
-    env: tuple[str, ...],
     format_type: str,
-    **values: tuple[str, ...],
+    **values: Any,
 ) -> None:
     """Submit a workflow. FILE is YAML, - is standard input, ID repeats a workflow."""
     text = _read(file)
     asked = client()
+    env = values.pop("env")
     read_pairs("--set-env", env)
     query: dict[str, Parameter] = {"env_vars": list(env)}
+    query |= {name: list(values.pop(name)) for name in ("after", "afterok")}
+    terms = {name: values.pop(name) for name in ("retries", "array")}
+    query |= {name: each for name, each in terms.items() if each is not None}
     if dry_run:
         query["dry_run"] = True
-    order = _Order(choose_pool(asked, pool), priority, query, **values)
+    chosen = choose_pool(asked, pool)
+    if not dry_run:
+        query |= upload_project(asked, chosen, format_type)
+    order = Order(chosen, priority, query, **values)
     again = text is None
-    answer = _send_again(asked, order, file) if again else _send(asked, order, file, text)
+    answer = _send_again(asked, order, file) if again else send(asked, order, file, text)
     if dry_run:
         echo(answer, format_type, lambda each: (each.spec or "").rstrip("\n"), indent=4)
         return
     if not wait:
         echo(answer, format_type, render_submitted, indent=4)
-        _warn(answer, priority, to_errors=format_type == "json")
+        warn(answer, priority, to_errors=format_type == "json")
         return
-    _warn(answer, priority, to_errors=True)
-    ended = Watch(asked, answer.name).until_ended()
+    warn(answer, priority, to_errors=True)
+    watch = Watch(asked, answer.name)
+    ended = watch.until_ended() if answer.elements is None else watch.until_array_ended()
     echo(ended, format_type, lambda each: render_ended([each]))
     if ended.status != COMPLETED:
         click.get_current_context().exit(REFUSED)
@@ -117,7 +127,7 @@ def submit(
 
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
-@_spec_options
+@spec_options
 @click.option(
     "--priority",
     type=PRIORITIES,
@@ -141,10 +151,10 @@ def validate(
     query: dict[str, Parameter] = {"validation_only": True}
     if strict_osmo:
         query["strict_osmo"] = True
-    order = _Order(choose_pool(asked, pool), priority, query, **values)
-    answer = _send(asked, order, file, text)
+    order = Order(choose_pool(asked, pool), priority, query, **values)
+    answer = send(asked, order, file, text)
     echo(answer, format_type, lambda each: each.logs or "", indent=4)
-    _warn(answer, None, to_errors=format_type == "json")
+    warn(answer, None, to_errors=format_type == "json")
 
 
 @click.command(cls=Command)
@@ -161,7 +171,7 @@ def restart(name: str, pool: str | None, format_type: str) -> None:
     asked = client()
     answer = asked.workflows.restart(pool or asked.workflows.get(name).pool, name)
     echo(answer, format_type, render_submitted, indent=4)
-    _warn(answer, None, to_errors=format_type == "json")
+    warn(answer, None, to_errors=format_type == "json")
 
 
 def _read(file: str) -> str | None:
@@ -186,7 +196,7 @@ def _read(file: str) -> str | None:
         raise Invalid(f"{file} is not UTF-8 text.") from None
 
 
-class _Order(NamedTuple):
+class Order(NamedTuple):
     """What is asked for besides the spec."""
 
     pool: str
@@ -205,7 +215,7 @@ class _Order(NamedTuple):
         return {**self.query, "label": list(self.labels)}
 
 
-def _send_again(asked: Client, order: _Order, name: str) -> Submission:
+def _send_again(asked: Client, order: Order, name: str) -> Submission:
     """Submit an earlier workflow once more."""
     query = order.checked()
     if order.variables or order.strings:
@@ -216,7 +226,7 @@ def _send_again(asked: Client, order: _Order, name: str) -> Submission:
     return asked.workflows.submit_again(order.pool, name, priority=order.priority, query=query)
 
 
-def _send(asked: Client, order: _Order, file: str, text: str) -> Submission:
+def send(asked: Client, order: Order, file: str, text: str) -> Submission:
     """Submit the text of a file, with the contents of the files that it names."""
     query = order.checked()
     variables, strings, template = order.variables, order.strings, None
@@ -245,7 +255,7 @@ def _send(asked: Client, order: _Order, file: str, text: str) -> Submission:
     )
 
 
-def _warn(answer: Submission, priority: str | None, *, to_errors: bool) -> None:
+def warn(answer: Submission, priority: str | None, *, to_errors: bool) -> None:
     """Print warnings: below the text of an answer, or beside its JSON."""
     warnings = [f"WARNING: {each}" for each in answer.warnings]
     if priority == "LOW":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.cli.output import printable
+from bough.cli.screen import screen
 from bough.cli.tables import NOTHING, cell_text, render_fields, render_table
 from bough.cli.times import show_time
 
@@ -96,6 +97,7 @@ def render_profile(answer: ProfileAnswer) -> str:
         "Notifications:",
         f"  email: {cell_text(chosen.email_notification)}",
         f"  slack: {cell_text(chosen.slack_notification)}",
+        *((f"  webhook: {cell_text(chosen.webhook_notification)}",) if not screen().osmo else ()),
         "Pools:",
         f"  default: {cell_text(chosen.pool)}",
         "  accessible:",

@@ -33,11 +33,24 @@ SUBTREE and USED of a cohort leave out what nodes below it keep to themselves.""
 
 
 _SHARE_HEADER = ("NODE", "WEIGHT", "SHARE", "RESOURCE", "DESERVES", "USES", "ASKS FOR", "FAIR NOW")
-_SHARE_LEGEND = """\
+_DESERVES_LEGEND = """\
+DESERVES: its own quota, of a cohort with all below it. ASKS FOR: what it uses and what waits in it.
+"""
+_SHARE_LEGEND = f"""\
 SHARE: what it uses beyond its own quota, of all that its parent could lend, for its weight; the
 resource marked * counts.
-DESERVES: its own quota, of a cohort with all below it. ASKS FOR: what it uses and what waits in it.
-FAIR NOW: what it could have if idle capacity were divided by weight."""
+{_DESERVES_LEGEND}FAIR NOW: what it could have if idle capacity were divided by weight."""
+#: By what a policy compares.
+_SHARE_LEGENDS = {
+    "fair_share": f"""\
+SHARE: what it uses of what it may have, the larger of DESERVES and FAIR NOW; the resource marked *
+counts.
+{_DESERVES_LEGEND}FAIR NOW: what it could have, as the policy divides it when a cycle begins.""",
+    "dominant_share": f"""\
+SHARE: the largest of what it uses beyond its own part of GPUs, CPU and memory, for its weight; the
+resource marked * counts.
+{_DESERVES_LEGEND}FAIR NOW: the policy divides nothing beforehand.""",
+}
 
 #: The node above all queues of KAI.
 _CLUSTER = "(cluster)"
@@ -67,8 +80,8 @@ def render_shares(answer: QuotaTreeAnswer, write: Writer) -> str:
     rows: list[list[str]] = []
     for node, stems in zip(nodes, tree_stems([node.depth for node in nodes]), strict=True):
         rows.extend(_share_rows(node, stems, write))
-    legend = _SHARE_LEGEND
-    if any(node.name == _CLUSTER for node in nodes):
+    legend = _SHARE_LEGENDS.get(answer.compares or "", _SHARE_LEGEND)
+    if answer.compares is None and any(node.name == _CLUSTER for node in nodes):
         legend += f"\n{_KAI_LEGEND}"
     return render_plain(_SHARE_HEADER, rows, numbers=(1, 2, 4, 5, 6, 7)) + f"\n\n{legend}"
 
@@ -97,6 +110,8 @@ def _share_rows(node: QuotaNode, stems: tuple[str, str], write: Writer) -> list[
 
 def _fair(portion: QuotaPortion, write: Writer) -> str:
     """What can be had only whole is told with its parts."""
+    if portion.fair is None:
+        return "-"
     if portion.resource in ("cpu", "memory"):
         return write(portion.resource, int(portion.fair))
     return str(portion.fair)

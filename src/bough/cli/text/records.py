@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from bough.api.common import Json
     from bough.api.configs import AuditLine, ConfigDiff, ConfigRevision
+    from bough.api.kube_answers import ClusterDrift, DriftAnswer
     from bough.api.nodes import UsageLine, UsageReport
 
 #: How much of a value stands in a table; JSON has all of it.
@@ -80,6 +81,24 @@ def render_audit(entries: Sequence[AuditLine]) -> str:
     ]
     header = ("Number", "Time", "User", "Action", "Subject", "From")
     return render_table(header, rows, numbers=(0,))
+
+
+def render_drift(answer: DriftAnswer) -> str:
+    """For each cluster what cannot be put right, and what was."""
+    if not answer.clusters:
+        return "There is no cluster whose queues follow Bough's."
+    return "\n\n".join(map(_render_cluster, answer.clusters))
+
+
+def _render_cluster(cluster: ClusterDrift) -> str:
+    count = len(cluster.troubles)
+    found = f"{count} cannot be put right" if count else "nothing that cannot be put right"
+    lines = [f"Backend {cluster.backend}: {found}."]
+    lines += [f"  {each}" for each in cluster.troubles]
+    if not cluster.repairs:
+        return "\n".join([*lines, "Nothing was repaired."])
+    rows = [(show_time(each.at), each.subject, each.message) for each in cluster.repairs]
+    return "\n".join([*lines, "", render_table(("Repaired", "Object", "It Was"), rows, cut=2)])
 
 
 def render_usage(answer: UsageReport) -> str:

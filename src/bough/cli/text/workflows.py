@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bough.api.workflows import (
+        ArrayDocument,
         Submission,
         TaskLine,
         TaskList,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         WorkflowDocument,
         WorkflowLine,
     )
+
 
 _LIST = ("Status", "Pool", "GPUs", "Priority", "Time", "Reason")
 _OSMO_LIST = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Labels", "Overview")
@@ -30,6 +32,49 @@ _AMOUNTS = ("Storage [Gi]", "CPU [#]", "Memory [Gi]", "GPU [#]")
 _LINE = "-" * 68
 #: How many tasks are named that have the same message.
 MAXIMUM_NAMED = 3
+
+
+def render_array(answer: ArrayDocument) -> str:
+    """An array: how many of its elements have which status."""
+    at_once = (("At Once", answer.at_once),) if answer.at_once is not None else ()
+    fields = [
+        ("Array", answer.name),
+        ("Status", answer.status),
+        ("User", answer.user),
+        ("Pool", answer.pool),
+        ("Priority", answer.priority),
+        ("Submitted", show_time(answer.submit_time)),
+        ("Elements", answer.elements),
+        *at_once,
+    ]
+    rows = [*answer.statuses.items()]
+    if answer.archived:
+        rows.append(("(archived)", answer.archived))
+    table = render_table(("Status", "Elements"), rows, numbers=(1,), status=0)
+    more = f"Its elements: {program()} workflow list --array {printable(answer.name)}"
+    return "\n".join([render_fields(fields), "", table, "", more])
+
+
+def render_lists(found: Sequence[WorkflowLine], arrays: Sequence[ArrayDocument]) -> str:
+    """Workflows, then arrays, a line for each."""
+    parts = [render_list(found)] if found or not arrays else []
+    if arrays:
+        header = ("Array", "Status", "Pool", "Priority", "Elements", "Waiting", "Running", "Failed")
+        rows = [
+            (
+                each.name,
+                each.status,
+                each.pool,
+                each.priority,
+                each.elements,
+                each.statuses.get("PENDING", 0) + each.statuses.get("WAITING", 0),
+                each.statuses.get("RUNNING", 0),
+                sum(number for name, number in each.statuses.items() if name[:6] == "FAILED"),
+            )
+            for each in arrays
+        ]
+        parts.append(render_table(header, rows, numbers=(4, 5, 6, 7), status=1, cut=2))
+    return "\n\n".join(parts)
 
 
 def render_list(found: Sequence[WorkflowLine]) -> str:
@@ -206,6 +251,8 @@ def render_submitted(answer: Submission) -> str:
         lines.append(f"Workflow Overview  - {answer.overview}")
     if answer.dashboard_url:
         lines.append(f"Workflow Dashboard - {answer.dashboard_url}")
+    if answer.elements is not None:
+        lines.append(f"Elements           - {answer.elements}")
     limits = answer.default_limits
     if limits is not None and not screen().osmo:
         lines.append(
@@ -215,11 +262,12 @@ def render_submitted(answer: Submission) -> str:
     return "\n".join(lines)
 
 
-def render_ended(found: Sequence[WorkflowDocument]) -> str:
+def render_ended(found: Sequence[WorkflowDocument | ArrayDocument]) -> str:
     """A line for each workflow: how it ended, and of what failed the reason."""
     lines: list[str] = []
     for each in found:
-        why = f": {printable(each.failure_message)}" if each.failure_message else ""
+        said = getattr(each, "failure_message", None)
+        why = f": {printable(said)}" if said else ""
         lines.append(f"{each.name} {paint_status(each.status)}{why}")
     return "\n".join(lines)
 

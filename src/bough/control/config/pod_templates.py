@@ -14,7 +14,7 @@ from bough.control.config.template_variables import faults
 from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
-from bough.errors import Conflict, Invalid
+from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import plain_name_fault
 from bough.model.pool import Json, Pool
@@ -66,6 +66,20 @@ def put_templates(
         revise(connection, site, actor, ConfigType.POD_TEMPLATE, _SETTING, after, note)
         audit(connection, site, actor, "config:Update", _WHERE, before, after)
     return after
+
+
+def get_template(site: Site, actor: Actor, name: str) -> Json:
+    """One template."""
+    found = get_templates(site, actor)
+    if name not in found:
+        raise NotFound(f"Pod template {name[:60]} not found.")
+    return found[name]
+
+
+def delete_template(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> None:
+    """Remove a template that no pool names."""
+    get_template(site, actor, name)
+    put_templates(site, actor, {name: None}, note)
 
 
 def names_for(pool: Pool | None, platform: str | None) -> tuple[str, ...]:

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.api.configs import SettingsAnswer
+from bough.api.configs import LabelRule, LabelsAnswer, SettingsAnswer
+from bough.control.config.label_policy import config_fault
 from bough.control.fields import check_exit_actions, read_duration_s
 from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Action, Actor
+from bough.model.labels import LabelsConfig
 from bough.model.pool import Json
 from bough.model.record import ConfigType
 from bough.model.settings import DAY_S, WorkflowSettings
@@ -80,6 +82,7 @@ def settings_answer(found: WorkflowSettings) -> SettingsAnswer:
         max_num_tasks=found.max_num_tasks,
         max_num_workflows_per_user=found.max_num_workflows_per_user,
         max_retry_per_task=found.max_retry_per_task,
+        max_asked_retries=found.max_asked_retries,
         max_preemption_retries=found.max_preemption_retries,
         max_lost_retries=found.max_lost_retries,
         vanished_node=found.vanished_node,
@@ -88,10 +91,19 @@ def settings_answer(found: WorkflowSettings) -> SettingsAnswer:
         termination_grace=duration_text(found.termination_grace_s),
         default_exec_timeout=duration_text(found.default_exec_timeout_s),
         default_queue_timeout=duration_text(found.default_queue_timeout_s),
+        labels_config=_labels_answer(found.labels_config),
         archive_after=(
             None if found.archive_after_s is None else duration_text(found.archive_after_s)
         ),
     )
+
+
+def _labels_answer(config: LabelsConfig) -> LabelsAnswer:
+    rules = [
+        LabelRule(each.key, list(each.allow_list), each.enforcement.value, each.assert_message)
+        for each in config.policy
+    ]
+    return LabelsAnswer(rules, config.pod_label_prefix)
 
 
 def duration_text(seconds: int) -> str:
@@ -111,6 +123,8 @@ def _changed(settings: WorkflowSettings, changes: Json) -> WorkflowSettings:
             values["archive_after_s"] = None
         elif key in _DURATIONS:
             values[_DURATIONS[key]] = read_duration_s(f"Workflow configuration: {key}", value)
+        elif key == "labels_config" and isinstance(value, Mapping):
+            values[key] = {**values[key], **value}
         elif key in values and key not in _DURATIONS.values():
             values[key] = value
         else:
@@ -135,11 +149,15 @@ def _check(settings: WorkflowSettings) -> None:
         "max_num_tasks",
         "max_num_workflows_per_user",
         "max_retry_per_task",
+        "max_asked_retries",
         "max_preemption_retries",
         "max_lost_retries",
     ):
         value = getattr(settings, name)
         if value is not None and value < 0:
             raise Invalid(f"Workflow configuration: {name} must not be negative, not {value}.")
+    fault = config_fault(settings.labels_config)
+    if fault is not None:
+        raise Invalid(f"Workflow configuration: labels_config.{fault}.")
     where = "Workflow configuration: default_exit_actions"
     check_exit_actions(where, settings.default_exit_actions)

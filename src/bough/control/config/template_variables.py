@@ -3,8 +3,9 @@
     {{USER_CPU}}    {% if USER_CPU > 2 %}2{% else %}{{USER_CPU}}{% endif %}
 
 USER_CPU, USER_GPU, USER_MEMORY and USER_STORAGE are what a task asks for, else what its platform or
-pool has as a default variable; WF_ID and so on are its labels without `osmo.`. These two forms are
-all that is understood of templates: no program runs that others wrote.
+pool has as a default variable; of USER_MEMORY and USER_STORAGE there are parts, as USER_MEMORY_VAL
+and USER_MEMORY_UNIT. WF_ID and so on are its labels without `osmo.`. These two forms are all that
+is understood of templates: no program runs that others wrote.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from typing import Protocol
 
 from bough.model.pool import Json
 
@@ -37,6 +39,26 @@ _COMPARED: Mapping[str, Callable[[Json, Json], bool]] = {
     ">=": lambda one, other: one >= other,
 }
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti")
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(B|Ki|Mi|Gi|Ti)?")
+
+
+class Amounts(Protocol):
+    """What a task asks for, or a node has."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs."""
+        ...
+
+    @property
+    def cpu_milli(self) -> int:
+        """Thousandths of a core."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory."""
+        ...
 
 
 class UnknownVariable(Exception):
@@ -89,14 +111,36 @@ def variables_of(
     """
     given = {name: _plain(value) for name, value in defaults.items()}
     wanted = {f"USER_{name}": value for name, value in asked.items()}
-    return {
+    asked_for = {
         **wanted,
         **given,
         **{name: value for name, value in wanted.items() if value not in (0, "0")},
+    }
+    return {
+        **with_parts(asked_for),
         "USER_CONTAINER_NAME": CONTAINER,
         "USER_EXCLUDED_NODES": f"ARRAY:[{','.join(excluded)}]",
         **{_labelled(name): value for name, value in labels.items()},
     }
+
+
+def amounts(resources: Amounts, storage_bytes: int) -> dict[str, Value]:
+    """What a task asks for, or a node has, as variables write it."""
+    return {
+        "CPU": Fraction(resources.cpu_milli, 1_000),
+        "GPU": resources.gpus,
+        "MEMORY": quantity(resources.memory_bytes),
+        "STORAGE": quantity(storage_bytes),
+    }
+
+
+def with_parts(variables: Mapping[str, Value]) -> dict[str, Value]:
+    """Variables, with number and unit of those that are amounts of bytes."""
+    found: dict[str, Value] = {}
+    for name in variables:
+        if name.endswith(("_MEMORY", "_STORAGE")):
+            found |= _parts(name, variables)
+    return {**found, **variables}
 
 
 def quantity(amount: int) -> str:
@@ -105,6 +149,18 @@ def quantity(amount: int) -> str:
     while amount and amount % 1024 == 0 and unit + 1 < len(_UNITS):
         amount, unit = amount // 1024, unit + 1
     return f"{amount}{_UNITS[unit]}"
+
+
+def _parts(name: str, amounts: Mapping[str, Value]) -> dict[str, Value]:
+    """Number and unit of an amount of bytes, and how much it is in each unit."""
+    found = _AMOUNT.fullmatch(str(amounts.get(name, "")))
+    if found is None:
+        return {}
+    unit = found[2] or "B"
+    sizes = {each or "B": 1024**power for power, each in enumerate(_UNITS)}
+    amount = Fraction(found[1]) * sizes[unit]
+    parts: dict[str, Value] = {f"{name}_VAL": found[1], f"{name}_UNIT": unit}
+    return parts | {f"{name}_{each}": amount / size for each, size in sizes.items()}
 
 
 def _labelled(name: str) -> str:

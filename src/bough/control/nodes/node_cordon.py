@@ -1,4 +1,7 @@
-"""Cordoning and draining a node: it takes nothing new, and what is on it stays or ends."""
+"""Cordoning and draining a node: it takes nothing new, and what is on it stays or ends.
+
+And what no longer is there: nodes that are lost, backends that are gone.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,17 @@ from bough.control.nodes import node_sync
 from bough.control.nodes.node_list import find_node
 from bough.control.people.access import authorise
 from bough.control.pools import subpool_drain
-from bough.control.recording import audit, node_happens
+from bough.control.pools.pool_config import offline_reason
+from bough.control.recording import NO_NOTE, Note, audit, node_happens
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import DRAIN
 from bough.control.workflows.load_changes import open_changes, write_changes
-from bough.errors import Conflict
+from bough.errors import Conflict, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import NodeId
 from bough.model.pool import BackendRecord, OfferedNode
 from bough.store import nodes as node_store
+from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
 from bough.store.database import again_if_given_up
@@ -115,6 +120,49 @@ def declare_lost(site: Site, actor: Actor, name: str, backend: str | None = None
         subpool_drain.check_drain(site, pool)
     site.wake()
     return lost
+
+
+def remove_backend(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> None:
+    """Forget a backend that is gone, with its nodes. Should it answer again, it is there again."""
+    authorise(actor, Action.CONFIG_UPDATE, "config/backend", site.role_names)
+    with site.store.write() as connection:
+        # Before all else, so that no plan that still uses its nodes is applied.
+        setting_store.raise_version(connection)
+        record = node_store.find_backend(connection, name, lock=True)
+        if record is None:
+            raise NotFound(f"Backend {name} not found.")
+        _check_gone(site, connection, record)
+        there = node_store.list_all(connection, name)
+        node_sync.keep_cordoned(connection, there)
+        node_store.remove_backend(connection, name)
+        for each in there:
+            node_happens(connection, site, each.id, "gone")
+        before = {"backend": record, "nodes": [each.name for each in there]}
+        subject = f"config/backend/{name}"
+        audit(connection, site, actor, "config:Update", subject, before, {"removed": note})
+    site.wake()
+
+
+def _check_gone(site: Site, connection: sa.Connection, record: BackendRecord) -> None:
+    name = record.name
+    if offline_reason(name, {name: record}, site.clock.now_ms()) is None:
+        raise Conflict(
+            f"Backend {name} cannot be removed: it answers.",
+            hint="start the server without it first",
+        )
+    for pool in pool_store.list_pools(connection):
+        if pool.backend == name:
+            raise Conflict(
+                f"Backend {name} cannot be removed: pool {pool.name} uses it.",
+                hint=f"name another: bough config set POOL --name {pool.name} backend=OTHER",
+            )
+    held = task_store.holding(connection, name)
+    if held:
+        raise Conflict(
+            f"Backend {name} cannot be removed: a task is on its node {held[0].node}, of "
+            f"{len(held)} in all.",
+            hint=f"if they are lost: bough node declare-lost {held[0].node}",
+        )
 
 
 def _forget(

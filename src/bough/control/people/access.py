@@ -33,6 +33,7 @@ from bough.model.access import (
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool
 from bough.store import archive as archive_store
+from bough.store import arrays as array_store
 from bough.store import people, pools
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
@@ -118,7 +119,9 @@ def resource_of_workflow(site: Site, name: str) -> str | None:
     """The pool of the workflow of an identifier or a uuid."""
     with site.store.read() as connection:
         workflow = workflow_store.find(connection, name)
-        kept = workflow or archive_store.find(connection, name)
+        kept = (
+            workflow or archive_store.find(connection, name) or array_store.find(connection, name)
+        )
         if kept is None:
             return None
         found = pool_store.find(connection, kept.pool)

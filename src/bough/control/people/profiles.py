@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+import sqlalchemy as sa
 
 from bough.control.people.access import allowed_pools, authorise, require_pool
+from bough.control.people.credentials import read_secret
 from bough.control.people.tokens import named_tokens
 from bough.control.recording import audit
 from bough.control.site import Site
-from bough.errors import Invalid
+from bough.errors import BoughError, Invalid
 from bough.model.access import Action, Actor, Profile, Token
+from bough.model.notification import CREDENTIALS, URL_PART, Channel
 from bough.model.pool import Json
 from bough.store import people as people_store
 from bough.store.rows import convert
 
-_CHOICES = ("pool", "email_notification", "slack_notification")
+_NOTIFICATIONS = {f"{channel.value}_notification": channel for channel in Channel}
+_CHOICES = ("pool", *_NOTIFICATIONS)
 
 
 class ProfileView(msgspec.Struct, frozen=True):
@@ -55,7 +59,48 @@ def set_profile(site: Site, actor: Actor, changes: Json) -> Profile:
             raise Invalid(f"Profile: {error}") from None
         if after.pool is not None and after.pool != before.pool:
             require_pool(connection, after.pool)
+        for name, channel in _NOTIFICATIONS.items():
+            if getattr(after, name) and not getattr(before, name):
+                _check_target(site, connection, actor.name, channel)
         people_store.put_profile(connection, after)
         subject = f"profile/{actor.name}"
         audit(connection, site, actor, Action.PROFILE_UPDATE, subject, before, after)
     return after
+
+
+def _check_target(site: Site, connection: sa.Connection, user: str, channel: Channel) -> None:
+    """Refuse notifications that could not be sent."""
+    target, fault = target_of(site, connection, user, channel)
+    if target is not None:
+        return
+    if channel is Channel.EMAIL or not site.notifications.webhooks:
+        hint = "an administrator decides that with: bough serve --notifications FILE"
+    else:
+        name = CREDENTIALS[channel]
+        hint = f"set it with: bough credential set {name} --type GENERIC --payload {URL_PART}=URL"
+    raise Invalid(f"Notifications by {channel} cannot be sent: {fault}.", hint=hint)
+
+
+def target_of(
+    site: Site, connection: sa.Connection, user: str, channel: Channel
+) -> tuple[str | None, str]:
+    """The address or URL where a user is told; or none, and why."""
+    rules = site.notifications
+    if channel is Channel.EMAIL:
+        if rules.email is None:
+            return None, "this server sends no e-mail"
+        address = rules.address_of(user)
+        domains = ", ".join(rules.email.domains)
+        return address, "" if address else f"{user} is no address at {domains}"
+    if not rules.webhooks:
+        return None, "this server sends nothing to webhooks"
+    name = CREDENTIALS[channel]
+    try:
+        secret = read_secret(connection, site, user, name)
+    except BoughError as error:
+        return None, error.message.rstrip(".")
+    url = (secret or {}).get(URL_PART)
+    if url is None:
+        return None, f"{user} has no credential {name} with a part {URL_PART}"
+    fault = rules.url_fault(url)
+    return (url, "") if fault is None else (None, fault)

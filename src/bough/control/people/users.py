@@ -23,10 +23,13 @@ from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor, Role, RoleAssignment, Statement, User
 from bough.model.names import plain_name_fault
 from bough.model.record import ConfigType
+from bough.store import arrays as array_store
 from bough.store import people as people_store
 from bough.store import records as record_store
 from bough.store import workflows as workflow_store
 
+#: Users that are given a role at a time.
+MOST_USERS = 1_000
 _USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,253})\Z")
 _ACTION = re.compile(r"(\*|[a-z]+):(\*|[A-Z][a-zA-Z]*)\Z")
 _RESOURCE = re.compile(r"\*\Z|[a-z]+/(\*|[^*/]+)\Z")
@@ -37,6 +40,16 @@ class UserView(msgspec.Struct, frozen=True):
 
     user: User
     roles: tuple[RoleAssignment, ...]
+
+
+class RoleGrant(msgspec.Struct, frozen=True):
+    """What became of giving a role to several users."""
+
+    assigned: tuple[str, ...]
+    #: Those who had it before.
+    had: tuple[str, ...]
+    #: Those who do not exist.
+    unknown: tuple[str, ...]
 
 
 def create_user(site: Site, actor: Actor, name: str, roles: Sequence[str] = ()) -> UserView:
@@ -67,6 +80,7 @@ def _refuse_namesake(connection: sa.Connection, name: str) -> None:
     if not last or last[0].action != "user:Delete":
         return
     left = workflow_store.count_alive_of_user(connection, name)
+    left += array_store.count_open(connection, user=name)
     if left:
         raise Conflict(
             f"An earlier user {name} was deleted, and has {left} workflows that are not finished.",
@@ -91,6 +105,32 @@ def change_roles(
         view = _view(site, connection, name)
         audit(connection, site, actor, "user:Update", f"user/{name}", before, view)
     return view
+
+
+def give_role(site: Site, actor: Actor, role: str, names: Sequence[str]) -> RoleGrant:
+    """Give a role to several users at once; those that do not exist are named."""
+    authorise(actor, Action.USER_UPDATE, names=site.role_names)
+    authorise_granting(site, actor)
+    if len(names) > MOST_USERS:
+        raise Invalid(f"user_ids: {len(names)} users; at most {MOST_USERS} at a time are possible.")
+    assigned: list[str] = []
+    had: list[str] = []
+    unknown: list[str] = []
+    with site.store.write() as connection:
+        change_access(connection)
+        for name in sorted(set(names)):
+            if people_store.find_user(connection, name) is None:
+                unknown.append(name)
+                continue
+            before = _view(site, connection, name)
+            _assign(site, connection, actor, name, (role,))
+            after = _view(site, connection, name)
+            if before.roles == after.roles:
+                had.append(name)
+                continue
+            assigned.append(name)
+            audit(connection, site, actor, "user:Update", f"user/{name}", before, after)
+    return RoleGrant(tuple(assigned), tuple(had), tuple(unknown))
 
 
 def delete_user(site: Site, actor: Actor, name: str) -> None:
@@ -124,13 +164,43 @@ def list_users(site: Site, actor: Actor, prefix: str = "", role: str | None = No
         return people_store.list_users(connection, prefix, forms)
 
 
+def list_holders(site: Site, actor: Actor, role: str) -> dict[str, RoleAssignment]:
+    """The users that were given a role, by name."""
+    authorise(actor, Action.USER_READ, names=site.role_names)
+    with site.store.read() as connection:
+        return dict(people_store.holders(connection, stored_forms(site, connection, role)))
+
+
 # Roles that administrators write
 
 
 def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role:
     """Write a role, new or changed."""
+    return put_roles(site, actor, (role,), note)[0]
+
+
+def put_roles(
+    site: Site, actor: Actor, roles: Sequence[Role], note: Note = NO_NOTE
+) -> Sequence[Role]:
+    """Write roles, new or changed: all of them, or none."""
     authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
     authorise_granting(site, actor)
+    for role in roles:
+        _check_role(site, role)
+    with site.store.write() as connection:
+        change_access(connection)
+        for role in sorted(roles, key=lambda each: each.name):
+            before = people_store.list_roles(connection, (role.name,))
+            if not before and is_pool_role(site.role_names, role.name):
+                raise Invalid(f"Role {role.name} has the name of a role of a pool; choose another.")
+            people_store.put_role(connection, bind_statements(connection, role))
+            data = msgspec.to_builtins(role)
+            revise(connection, site, actor, ConfigType.ROLE, role.name, data, note)
+            audit(connection, site, actor, "role:Update", f"role/{role.name}", before, role)
+    return roles
+
+
+def _check_role(site: Site, role: Role) -> None:
     fault = plain_name_fault("Role", role.name)
     if fault is not None:
         raise Invalid(fault)
@@ -138,16 +208,6 @@ def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role
         raise Conflict(f"Role {role.name} comes with the product and cannot be changed.")
     for statement in role.statements:
         _check_statement(role, statement)
-    with site.store.write() as connection:
-        change_access(connection)
-        before = people_store.list_roles(connection, (role.name,))
-        if not before and is_pool_role(site.role_names, role.name):
-            raise Invalid(f"Role {role.name} has the name of a role of a pool; choose another.")
-        people_store.put_role(connection, bind_statements(connection, role))
-        data = msgspec.to_builtins(role)
-        revise(connection, site, actor, ConfigType.ROLE, role.name, data, note)
-        audit(connection, site, actor, "role:Update", f"role/{role.name}", before, role)
-    return role
 
 
 def delete_role(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> None:

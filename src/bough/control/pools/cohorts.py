@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.fields import read_gpus, read_limit
+from bough.control.fields import read_gpus, read_limit, read_weight
 from bough.control.people.access import authorise
 from bough.control.pools import quota_effects
 from bough.control.pools.pool_config import PoolSetup, read_pool_setup
@@ -141,9 +141,10 @@ def _changed(connection: sa.Connection, cohort: PoolCohort, fields: Json) -> Poo
     if unknown:
         raise Invalid(f"{where}: there is no field {', '.join(unknown)}.")
     values: dict[str, Any] = dict(fields)
-    for key in ("quota", "weight"):
-        if key in values:
-            values[key] = read_gpus(f"{where}: {key}", values[key])
+    if "quota" in values:
+        values["quota"] = read_gpus(f"{where}: quota", values["quota"])
+    if "weight" in values:
+        values["weight"] = read_weight(f"{where}: weight", values["weight"])
     for key in ("borrowing_limit", "lending_limit"):
         if key in values:
             values[key] = read_limit(f"{where}: {key}", values[key])

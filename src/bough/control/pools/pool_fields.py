@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from bough.control.fields import check_exit_actions, read_duration_s, read_gpus, read_limit
+from bough.control.fields import check_exit_actions, read_duration_s, read_limit, read_weight
+from bough.control.pools.data_space import data_space
 from bough.errors import Invalid
 from bough.model.names import plain_name_fault
 from bough.model.pool import CancelRule, GpuQuota, Json, Pool
@@ -35,6 +36,7 @@ _TIMEOUTS = (
     "max_exec_timeout",
     "max_queue_timeout",
 )
+_DATA = ("data_quota", "data_keep")
 _SENT = {*Pool.__struct_fields__, "resources"} - {"gpu"}
 _PLATFORM_COMPUTED = {"tolerations", "labels", "parsed_resource_validations", "parsed_pod_template"}
 
@@ -53,7 +55,7 @@ def read_pool(name: str, document: Json) -> Pool:
     gpu = _read_gpu(where, values.pop("resources", None))
     for field in _LIMITS:
         values[field] = read_limit(f"{where}: {field}", values.get(field))
-    for field in _TIMEOUTS:
+    for field in (*_TIMEOUTS, *_DATA):
         values[field] = values.get(field) or ""
     values["cancel"] = _read_cancel(where, values.get("cancel"))
     values["platforms"] = _read_platforms(where, values.get("platforms"))
@@ -103,7 +105,7 @@ def _read_gpu(where: str, resources: Json) -> GpuQuota:
     return GpuQuota(
         read_limit(f"{path}.guarantee", gpu.get("guarantee")),
         read_limit(f"{path}.maximum", gpu.get("maximum")),
-        read_gpus(f"{path}.weight", gpu.get("weight", 1)),
+        read_weight(f"{path}.weight", gpu.get("weight", 1)),
     )
 
 
@@ -144,6 +146,7 @@ def _check(where: str, pool: Pool) -> None:
         text = getattr(pool, field)
         if text:
             read_duration_s(f"{where}: {field}", text)
+    data_space(pool, "")
     check_exit_actions(f"{where}: default_exit_actions", pool.default_exit_actions)
 
 

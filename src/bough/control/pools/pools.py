@@ -29,6 +29,7 @@ from bough.model.pool import BackendRecord, Json, Pool, PoolStatus
 from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import Subpool
 from bough.store import archive as archive_store
+from bough.store import arrays as array_store
 from bough.store import nodes as node_store
 from bough.store import people as people_store
 from bough.store import pools as pool_store
@@ -148,6 +149,7 @@ def rename_pool(site: Site, actor: Actor, name: str, new_name: str, note: Note =
             message=f"renamed from {name}",
         )
         setting_store.raise_version(connection)
+        array_store.move(connection, name, new_name)
         workflow_store.move(connection, name, new_name)
         task_store.move_queue(connection, site.leaf_queue(name), site.leaf_queue(new_name))
         task_store.move_queue(connection, site.pool_queue(name), site.pool_queue(new_name))
@@ -174,6 +176,7 @@ def delete_pool(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> bo
         happen(connection, site, EventKind.POOL_CHANGED, name, pool=name, message="deleted")
         setting_store.raise_version(connection)
         # A later pool of that name is another one, and its users may not read these.
+        array_store.move(connection, name, f"{name} (deleted)")
         workflow_store.move(connection, name, f"{name} (deleted)")
         archive_store.move(connection, name, f"{name} (deleted)")
     site.wake()

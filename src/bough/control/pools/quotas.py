@@ -6,6 +6,7 @@ Every answer is from one moment, so that what is left is always what there is mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -22,10 +23,10 @@ from bough.control.pools.pool_config import (
 )
 from bough.control.pools.pools import PoolView
 from bough.control.pools.quota_tree import GPU, QueueRow, QuotaForest, derive
+from bough.control.pools.standings import QueueStanding, Standings
 from bough.control.pools.startable import CanStart, startable
 from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site
-from bough.core.explain.standings import Standing
 from bough.core.quota.fair_now import fair_now, write_part
 from bough.core.quota.share import Shares
 from bough.core.quota.tree import QuotaTree
@@ -39,9 +40,6 @@ from bough.model.workflow import TaskStatus
 from bough.store import nodes as node_store
 from bough.store import tasks as task_store
 from bough.store.tasks import Use
-
-#: What nodes of the quota tree take and could have.
-Standings = Mapping[TreeNode, Standing]
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -101,6 +99,15 @@ class QueueUse(msgspec.Struct, frozen=True):
 def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) -> QuotaReport:
     """What pools have and use; `None`: all. A pool brings its subpools, a subpool only itself."""
     authorise(actor, Action.POOL_LIST, names=site.role_names)
+    now_ms = site.clock.now_ms()
+    every = site.kept.answer(site.store, "pool quotas", now_ms, partial(_read_quotas, site, now_ms))
+    if names is None:
+        return every
+    sets = _selected(list(every.node_sets), names)
+    return QuotaReport(tuple(sets), _total(sets))
+
+
+def _read_quotas(site: Site, now_ms: int) -> QuotaReport:
     with site.store.read() as connection:
         config = read_pool_setup(connection)
         uses = task_store.uses(connection)
@@ -111,7 +118,6 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
             for each in config.subpools
             if each.state is SubpoolState.DELETING
         }
-    now_ms = site.clock.now_ms()
     statuses = {pool.name: status_of(pool, backends, now_ms) for pool in config.pools}
     offline = {pool.name: offline_reason(pool.backend, backends, now_ms) for pool in config.pools}
     can_start = startable(site, config, uses, held)
@@ -120,8 +126,6 @@ def pool_quotas(site: Site, actor: Actor, names: Sequence[str] | None = None) ->
         rows = _rows(config, members, nodes, uses, held, statuses)
         completed = (_completed(row, can_start, drains, offline) for row in rows)
         sets.append(NodeSet(tuple(completed)))
-    if names is not None:
-        sets = _selected(sets, names)
     return QuotaReport(tuple(sets), _total(sets))
 
 
@@ -133,36 +137,63 @@ def list_queues(
     decided_by:  for a user, what the loop decides by, where its policy works out shares.
     """
     authorise(actor, Action.QUEUE_LIST, names=site.role_names)
+    read = partial(_read_queues, site)
+    every = site.kept.answer(site.store, "queues", site.clock.now_ms(), read)
+    if decided_by is None or not every.works_out_shares:
+        return list(every.queues)
+    standings = {each.node: each for each in decided_by(actor.name)}
+    return [_decided(each, standings.get(_node_of(each.row))) for each in every.queues]
+
+
+class _Queues(msgspec.Struct, frozen=True):
+    """All queues at one moment, by weights alone."""
+
+    queues: tuple[QueueUse, ...]
+    #: Whether the policy works out shares.
+    works_out_shares: bool
+
+
+def _read_queues(site: Site) -> _Queues:
     with site.store.read() as connection:
         config = read_pool_setup(connection)
         uses = task_store.uses(connection)
         asked = task_store.waiting_gpus(connection)
         policy = PolicyReader().read(connection)
-    by_policy: Standings = {}
-    if decided_by is not None and policy.works_out_shares:
-        by_policy = decided_by(actor.name)
     forest = derive(config, site.namespace, site.prefix)
     used, guaranteed = _used_below(forest, uses)
     tree = _tree_with_use(forest, uses)
     shares, portions = Shares(tree), fair_now(tree, _waiting_by_queue(forest, asked))
     found: list[QueueUse] = []
     for row in forest.rows:
-        node = TreeNode(NodeKind.QUEUE if row.leaf else NodeKind.COHORT, row.name)
-        standing = by_policy.get(node) or Standing(shares.of(node), tuple(portions.get(node, ())))
-        portion = next(iter(standing.portions), None)
-        own = next((each.deserved for each in portions.get(node, ())), 0)
-        none = None if node in by_policy else 0
+        node = _node_of(row)
+        portion = next(iter(portions.get(node, ())), None)
         found.append(
             QueueUse(
                 row,
                 used.get(row.name, 0),
                 guaranteed.get(row.name, 0),
-                standing.share.text,
-                own if portion is None else portion.deserved,
-                none if portion is None else write_part(portion.fair),
+                shares.of(node).text,
+                0 if portion is None else portion.deserved,
+                0 if portion is None else write_part(portion.fair),
             )
         )
-    return found
+    return _Queues(tuple(found), policy.works_out_shares)
+
+
+def _decided(queue: QueueUse, standing: QueueStanding | None) -> QueueUse:
+    """The same by what the loop decides by, where that says something of it."""
+    if standing is None:
+        return queue
+    return msgspec.structs.replace(
+        queue,
+        share=standing.share,
+        deserved=queue.deserved if standing.deserved is None else standing.deserved,
+        fair=standing.fair,
+    )
+
+
+def _node_of(row: QueueRow) -> TreeNode:
+    return TreeNode(NodeKind.QUEUE if row.leaf else NodeKind.COHORT, row.name)
 
 
 def _used_below(forest: QuotaForest, uses: Iterable[Use]) -> tuple[dict[str, int], dict[str, int]]:

@@ -2,6 +2,7 @@
 
 - history: audit, revisions with diffs, rollback
 - event_stream: following events as far as the follower may see them
+- notifications: telling users of ends, preemptions and drains
 - usage: GPU hours by pool or user
 - accounting: how they are counted: guaranteed, preemptible, borrowed; pure
 

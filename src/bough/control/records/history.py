@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bough.control.config import policy, settings
+from bough.control.config import pod_templates, policy, resource_validations, settings
+from bough.control.fields import check_tags
 from bough.control.people.access import authorise
 from bough.control.pools import pools
 from bough.control.pools.pools import PoolChange
-from bough.control.recording import NO_NOTE, Note, differences
+from bough.control.recording import NO_NOTE, Note, audit, differences
 from bough.control.records.event_stream import visible
 from bough.control.site import Site
 from bough.errors import NotFound
@@ -120,6 +121,28 @@ def diff(
     return list(differences(before, after))
 
 
+def tag_revision(
+    site: Site,
+    actor: Actor,
+    config_type: ConfigType,
+    revision: int,
+    add: Sequence[str] = (),
+    remove: Sequence[str] = (),
+) -> None:
+    """Add and remove tags of a change; what was changed then stays as it is."""
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    with site.store.write() as connection:
+        found = record_store.revisions_numbered(connection, revision, (config_type,))
+        if not found:
+            raise NotFound(f"{config_type} has no revision {revision}.")
+        before = found[0].tags
+        tags = tuple(sorted(({*before} | {*add}) - {*remove}))
+        check_tags(add, kept=len(tags))
+        record_store.tag_revision(connection, config_type, revision, tags)
+        subject = f"config/{config_type.lower()}/{revision}"
+        audit(connection, site, actor, "config:Update", subject, before, tags)
+
+
 def rollback_settings(
     site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
 ) -> WorkflowSettings:
@@ -136,6 +159,21 @@ def rollback_policy(
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     (wanted,) = config_at(site, actor, ConfigType.POLICY, revision).values()
     return policy.put_policy(site, actor, policy.Written(fields=wanted), note)
+
+
+def rollback_named(
+    site: Site, actor: Actor, kind: ConfigType, revision: int, note: Note = NO_NOTE
+) -> None:
+    """Restore pod templates or resource validations; names that came later are removed."""
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    (wanted,) = config_at(site, actor, kind, revision).values()
+    if kind is ConfigType.POD_TEMPLATE:
+        later = set(pod_templates.get_templates(site, actor)) - set(wanted)
+        pod_templates.put_templates(site, actor, {**dict.fromkeys(later), **wanted}, note)
+    else:
+        later = set(resource_validations.get_validations(site, actor)) - set(wanted)
+        changes = {**dict.fromkeys(later), **wanted}
+        resource_validations.put_validations(site, actor, changes, note)
 
 
 def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE) -> PoolChange:

@@ -191,8 +191,12 @@ class _WaitingGroups:
         self._view = view
         said = PlanSaid(view.snapshot, view.policy, plan, view.offline, PoolWords(site))
         self._news = view.waits.compare(said)
-        self._nominated = {view.entries[each.workload].group.uuid for each in plan.nominations}
-        self._changed = self._nominated ^ view.nominated
+        self._nominated = {
+            view.entries[each.workload].group.uuid: each.pods for each in plan.nominations
+        }
+        before, after = view.nominated, self._nominated
+        about = {*before, *after}
+        self._changed = {uuid for uuid in about if before.get(uuid) != after.get(uuid)}
 
     def __bool__(self) -> bool:
         """Whether anything of it is to be written."""
@@ -210,7 +214,7 @@ class _WaitingGroups:
     def write(self, connection: sa.Connection) -> None:
         """Write what is not stored yet."""
         self._news.write(connection)
-        nominations = [(uuid, uuid in self._nominated) for uuid in sorted(self._changed)]
+        nominations = [(uuid, self._nominated.get(uuid)) for uuid in sorted(self._changed)]
         task_store.write_nominations(connection, nominations)
         record_store.add_events(connection, self._events())
 

@@ -173,6 +173,7 @@ class LedBackend:
         self.name = backend.name
         self.machine = backend.machine
         self.read_log = backend.read_log
+        self.open_session = backend.open_session
         self.lead = backend.lead
 
     def nodes(self) -> tuple[OfferedNode, ...] | None:

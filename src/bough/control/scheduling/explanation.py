@@ -17,7 +17,7 @@ from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.gangs import gang_name
 from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools.pool_config import read_pool_setup
-from bough.control.scheduling.live_plan import Answers, GangAnswer, Question
+from bough.control.scheduling.questions import Answers, GangAnswer, Question
 from bough.control.site import Site
 from bough.control.workflows import query
 from bough.control.workflows.preemptions import PreemptionRecord
@@ -96,7 +96,7 @@ class Explainer:
         if queues:
             authorise(actor, Action.QUEUE_LIST, names=site.role_names)
         view = query.get_workflow(site, actor, name)
-        waits = _told_once(view, query.reasons_of(view.groups))
+        waits = _told_once(view, query.reasons_of(view.groups, view.held))
         runs = self._with_troubles(view, _running(view))
         gangs = {group.name: gang_name(view.workflow, group) for group in view.groups}
         question = Question(
@@ -129,9 +129,25 @@ class Explainer:
             uuid = next((uuids[name] for name in each.groups if uuids[name] in errors), None)
             if uuid is not None:
                 troubles.append(f"It could not be started so far: {errors[uuid]}")
+            troubles += self._said_elsewhere(view, each)
             message = ". ".join([each.message, *(text.rstrip(".") for text in troubles)])
             found.append(msgspec.structs.replace(each, message=message))
         return found
+
+    def _said_elsewhere(self, view: WorkflowView, runs: Runs) -> list[str]:
+        """What the scheduler of a cluster says of tasks that wait for it, each thing once."""
+        if not self._site.is_placed_elsewhere(view.workflow.backend):
+            return []
+        waiting = [
+            task
+            for name in runs.groups
+            for task in view.tasks[name]
+            if task.status is TaskStatus.INITIALIZING and task.node is None
+        ]
+        said = sorted({task.failure_message for task in waiting if task.failure_message})
+        if waiting and not said:
+            said = ["it has said nothing yet"]
+        return [f"It has its quota and waits for the cluster's scheduler: {each}" for each in said]
 
     def _open_pools(self, actor: Actor) -> frozenset[str]:
         """The pools that an actor may submit to."""
@@ -259,7 +275,9 @@ def _say_runs(runs: Runs) -> str:
         *([f"{_gpus(runs.guaranteed)} guaranteed"] if runs.guaranteed else []),
         *([f"{_gpus(runs.preemptible)} that may be preempted"] if runs.preemptible else []),
     ]
-    where = _name_some([f"{node} ({count})" for node, count in runs.nodes.items()], "nodes")
+    where = _name_some(
+        [f"{node or 'no node yet'} ({count})" for node, count in runs.nodes.items()], "nodes"
+    )
     text = f"{_name_some(runs.groups, 'groups')} {does}{since} on {where}"
     text += f": {' and '.join(shares) or 'without GPUs'}"
     if runs.waiting_tasks:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import sqlalchemy as sa
 
 from bough.model.task_template import InputSpec
-from bough.model.workflow import Group, TaskSpec, Workflow
+from bough.model.workflow import Group, TaskSpec, TaskStatus, Workflow
+from bough.store import archive as archive_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 
@@ -37,7 +38,8 @@ def read_sources(
     names = {workflow for workflow, _ in wanted}
     uuids = sorted(uuid for uuid, name in identifiers.items() if name in names)
     completed = task_store.completed(connection, uuids, {task for _, task in wanted})
-    return {(identifiers[each.workflow_uuid], each.name): each.attempt for each in completed}
+    left = {(identifiers[each.workflow_uuid], each.name): each.attempt for each in completed}
+    return _archived(connection, sorted(others - {each.workflow_id for each in found})) | left
 
 
 def sources_of(sources: Sources, workflow: Workflow, task: TaskSpec) -> tuple[str, ...]:
@@ -46,6 +48,16 @@ def sources_of(sources: Sources, workflow: Workflow, task: TaskSpec) -> tuple[st
         sources.get((each.workflow or workflow.workflow_id, each.task or ""), "")
         for each in _inputs(task)
     )
+
+
+def _archived(connection: sa.Connection, names: Sequence[str]) -> dict[tuple[str, str], str]:
+    """The attempts of archived workflows that completed, the last of each task."""
+    return {
+        (past.workflow.workflow_id, task.name): task.attempt
+        for past in (archive_store.named(connection, names) if names else ())
+        for task in past.tasks
+        if task.status is TaskStatus.COMPLETED
+    }
 
 
 def _inputs(task: TaskSpec) -> tuple[InputSpec, ...]:

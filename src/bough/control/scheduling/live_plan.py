@@ -16,12 +16,14 @@ from time import perf_counter_ns, thread_time
 
 import msgspec
 
-from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.fair_turns import FairTurns
 from bough.control.pools.pool_config import read_pool_setup
 from bough.control.pools.queue_names import PoolWords
+from bough.control.pools.stand_in_nodes import with_stand_ins
+from bough.control.pools.standings import QueueStanding, Standings
 from bough.control.scheduling.other_pods import Others
 from bough.control.scheduling.pool_remedies import PoolSource
+from bough.control.scheduling.questions import Answers, GangAnswer, Question
 from bough.control.scheduling.snapshot import SnapshotBuilder, SnapshotView
 from bough.control.site import Site
 from bough.core.cycle.memo import Memo
@@ -31,7 +33,8 @@ from bough.core.explain.evictions import excess_texts
 from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies
 from bough.core.explain.standings import Standing, standings
-from bough.errors import Unavailable
+from bough.core.quota.fair_now import write_part
+from bough.errors import Busy
 from bough.formats.certificates import certificate_answer, remedy_list
 from bough.model.plan import Plan
 from bough.model.quota import TreeNode
@@ -45,34 +48,6 @@ PLAN_S = 5.0
 MOST_PLANS = 20
 SEARCH_S = 10.0
 _BUSY = "Too many ask why their work waits; try again."
-
-
-class Question(msgspec.Struct, frozen=True):
-    """Why gangs wait, or do not grow."""
-
-    user: str
-    #: By name.
-    waiting: tuple[str, ...] = ()
-    growing: tuple[str, ...] = ()
-    #: Whether queues are named, and not pools.
-    queues: bool = False
-    #: Pools that the asker may submit to, where remedies are wanted; `None`: they are not.
-    pools: frozenset[str] | None = None
-
-
-class GangAnswer(msgspec.Struct, frozen=True):
-    """What a plan says about a gang."""
-
-    #: One word that programs can rely on, and a sentence for people.
-    reason: str
-    sentence: str
-    certificate: CertificateAnswer | None = None
-    #: `None` unless they were asked for.
-    remedies: RemedyList | None = None
-
-
-#: By gang; those of which a plan says nothing are not in it.
-Answers = dict[str, GangAnswer]
 
 
 class Decided(msgspec.Struct, frozen=True):
@@ -155,7 +130,7 @@ class LivePlan:
         with self._searches.turn(question.user, TURN_S):
             return self._search(question, seen)
 
-    def standings(self, user: str) -> dict[TreeNode, Standing]:
+    def standings(self, user: str) -> Standings:
         """What the nodes of the quota tree take and could have, by what the loop decides by."""
         with self._for_question(user):
             if not self.followed or not self._is_current():
@@ -163,7 +138,8 @@ class LivePlan:
             self._close()
             view = self._view or self._take()
             with self._memo.dropped_on_error():
-                return standings(self._memo.refresh(view.snapshot, view.policy))
+                found = standings(self._memo.refresh(view.snapshot, view.policy))
+        return tuple(_tell(node, each) for node, each in found.items())
 
     def _is_current(self) -> bool:
         """Whether the last view is what the store says, or was just taken."""
@@ -225,7 +201,7 @@ class LivePlan:
         if question.pools is None:
             return answers
         with self._site.store.read() as connection:
-            config = read_pool_setup(connection)
+            config = with_stand_ins(read_pool_setup(connection), self._site.is_placed_elsewhere)
         site, allowed = self._site, set(question.pools)
         source = PoolSource(snapshot, config, site.namespace, site.prefix, allowed)
         for gang in question.waiting:
@@ -278,7 +254,7 @@ class LivePlan:
         with self._questions.turn(user, TURN_S):
             with self._changed:
                 if not self._changed.wait_for(lambda: not (self._busy or self._loop_waits), TURN_S):
-                    raise Unavailable(_BUSY)
+                    raise Busy(_BUSY)
                 self._busy = True
             try:
                 yield
@@ -298,3 +274,10 @@ class _Seen(msgspec.Struct, frozen=True):
     answers: Answers
     #: Of growth a plan decides, too.
     plan: Plan | None
+
+
+def _tell(node: TreeNode, standing: Standing) -> QueueStanding:
+    portion = next(iter(standing.portions), None)
+    if portion is None:
+        return QueueStanding(node, standing.share.text)
+    return QueueStanding(node, standing.share.text, portion.deserved, write_part(portion.fair))

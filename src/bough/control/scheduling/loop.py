@@ -17,13 +17,17 @@ from bough.control.pools import subpool_drain
 from bough.control.scheduling import after_restore, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
 from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
+from bough.control.scheduling.bell import Bell
+from bough.control.scheduling.cluster_queues import QueueWatch
 from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.machines import MachineWatch, OtherMachines
 from bough.control.site import Site
+from bough.control.workflows import arrays, predecessors
 from bough.control.workflows.archive import Archiver
 from bough.errors import BoughError, NotLeading
 from bough.model.backend import Backend
 from bough.model.cluster import Resources
+from bough.model.queue_tree import KeepsQueues
 from bough.store.lease import Lease
 
 LOG = logging.getLogger(__name__)
@@ -50,27 +54,6 @@ class CycleResult(msgspec.Struct, frozen=True):
     waiting: int = 0
     #: How long the core took to plan.
     planned_us: int = 0
-
-
-class Bell:
-    """Rings the loop from any thread."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def __call__(self) -> None:
-        """Ring."""
-        self._event.set()
-
-    def wait(self, timeout_s: float) -> None:
-        """Sleep until it has rung, or long enough."""
-        self._event.wait(timeout_s)
-
-    def answer(self) -> bool:
-        """Reset the bell before looking at what it rang for; whether it had rung."""
-        rung = self._event.is_set()
-        self._event.clear()
-        return rung
 
 
 class Scheduler:
@@ -153,6 +136,10 @@ class Scheduler:
             self._others.look()
             archived = subpool_drain.check_due_drains(self._site)
             timeouts.check_due(self._site)
+            predecessors.follow(self._site)
+            arrays.advance(self._site)
+            for queues in self._queues:
+                queues.attend()
             done = self._decide()
         told = sum(watch.deliver() for watch in self._watches)
         if told:
@@ -171,6 +158,8 @@ class Scheduler:
             LOG.warning("the scheduler cannot work: %s", error, exc_info=None if known else error)
         self._failed = True
         self._forget()
+        # Drains that a request or a cycle could not look at are looked at by the next cycle.
+        self._leads = False
 
     def _forget(self) -> None:
         self.live.reset()
@@ -186,6 +175,9 @@ class Scheduler:
         ]
         for each in self._machines:
             each.reset()
+        self._queues = [
+            QueueWatch(self._site, each) for each in self._backends if isinstance(each, KeepsQueues)
+        ]
         own = frozenset(each.machine.id for each in self._machines)
         self._others = OtherMachines(self._site, own)
 

@@ -14,11 +14,14 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from bough.control.config.label_policy import labels_on_pods
 from bough.control.config.pod_templates import read_templates
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.credentials import read_secret
 from bough.control.recording import happen
+from bough.control.scheduling.data_spaces import Spaces, read_spaces, spaces_of
+from bough.control.scheduling.gang_terms import read_gangs
 from bough.control.scheduling.input_sources import (
     NO_SOURCES,
     Sources,
@@ -29,11 +32,13 @@ from bough.control.scheduling.task_templates import BadTemplate, templates_of
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import is_victim
+from bough.control.workflows.store_urls import StoreSecrets, store_secrets
 from bough.control.workflows.workflow_changes import START
 from bough.errors import Conflict, Invalid, NotLeading, Unavailable
-from bough.model.backend import Backend, Launch, Observation, Sight, Start, Stop
+from bough.model.backend import Backend, GangTerms, Launch, Observation, Sight, Start, Stop
 from bough.model.pool import Json, Pool
 from bough.model.record import EventKind, OutboxMessage
+from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool
 from bough.model.workflow import Group, Task, TaskSpec, Workflow
 from bough.store import pools as pool_store
@@ -79,13 +84,19 @@ class _Files(NamedTuple):
     #: By group: the credentials that its tasks name; `None`: there is none of that name; an error:
     #: why it cannot be decrypted.
     secrets: Mapping[str, Mapping[str, dict[str, str] | Unavailable | None]]
-    #: How long a task may take to end.
-    grace_s: int = 30
+    settings: WorkflowSettings = WorkflowSettings()
     #: The configured pools of workflows, by the name that these were submitted to; pod templates.
     configured: Mapping[str, Pool] = {}
     templates: Mapping[str, Json] = {}
     #: Which attempts left what they read.
     sources: Sources = NO_SOURCES
+    #: The data of pools that tasks name, by the identity of their workflow.
+    spaces: Mapping[str, Spaces] = {}
+    #: What opens the object stores of tasks' URLs, by group and task; why nothing does; an error:
+    #: why it cannot be decrypted.
+    stores: Mapping[tuple[str, str], tuple[StoreSecrets, str] | Unavailable] = {}
+    #: Of groups that a scheduler of their cluster places, by identity.
+    gangs: Mapping[str, GangTerms] = {}
 
 
 def deliver(site: Site, backends: Mapping[str, Backend]) -> int:
@@ -124,7 +135,7 @@ def remind(site: Site, backend: Backend) -> bool:
             whole_s = victim_s if is_victim(task.releasing) else termination_s
             left_s = max(0, whole_s - (now_ms - since_ms) // 1_000)
             try:
-                backend.stop(Stop((task.attempt,), task.releasing, left_s))
+                backend.stop(Stop((task.attempt,), task.releasing, left_s, again=True))
             except NotLeading:
                 raise
             except Exception as error:
@@ -297,7 +308,7 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
         uuids = sorted({group.workflow_uuid for group in groups})
         workflows = {each.uuid: each for each in workflow_store.of_uuids(connection, uuids)}
         pools = pool_store.identities(connection, {each.pool for each in workflows.values()})
-        termination_s = read_workflow_settings(connection).termination_grace_s
+        settings = read_workflow_settings(connection)
         templates = read_templates(connection)
         configured = _configured(connection, workflows.values()) if templates else {}
         secrets = {
@@ -308,16 +319,29 @@ def _read_files(site: Site, attempts: Iterable[str]) -> _Files:
             for group in groups
         }
         sources = read_sources(connection, groups, workflows)
+        stores = {
+            (group.uuid, spec.name): _open_stores(
+                connection, site, workflows[group.workflow_uuid], spec
+            )
+            for group in groups
+            for spec in group.spec.tasks
+            if spec.launch is not None and spec.launch.opens_stores
+        }
+        gangs = read_gangs(site, connection, groups, workflows)
+    spaces = read_spaces(site, groups, workflows)
     return _Files(
         {task.attempt: task for task in tasks},
         {group.uuid: group for group in groups},
         workflows,
         pools,
         secrets,
-        termination_s,
+        settings,
         configured,
         templates,
         sources,
+        spaces,
+        stores,
+        gangs,
     )
 
 
@@ -342,6 +366,16 @@ def _secret(
         return error
 
 
+def _open_stores(
+    connection: sa.Connection, site: Site, workflow: Workflow, spec: TaskSpec
+) -> tuple[StoreSecrets, str] | Unavailable:
+    able = site.abilities_of(workflow.backend)
+    try:
+        return store_secrets(site, connection, workflow.submitted_by, spec.launch, able)
+    except Unavailable as error:
+        return error
+
+
 def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
     """The starts of attempts, by group."""
     members: dict[str, dict[str, Task]] = {}
@@ -358,7 +392,7 @@ def _starts(files: _Files, attempts: Iterable[str]) -> Iterator[Start]:
             if spec.name in tasks
         )
         names = tuple(spec.name for spec in group.spec.tasks)
-        yield Start(workflow.workflow_id, group.name, launches, names)
+        yield Start(workflow.workflow_id, group.name, launches, names, files.gangs.get(uuid))
 
 
 def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Launch:
@@ -375,6 +409,10 @@ def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Laun
             raise _Sealed(f"{payload.message} {payload.hint}")
         # What runs already is only reminded of, and has its secrets.
         seen[name] = payload if isinstance(payload, dict) else {}
+    seen |= _store_secrets(files, group, task)
+    spaces, fault = spaces_of(files.spaces.get(workflow.uuid, {}), spec)
+    if fault and task.started_ms is None:
+        raise _Unstartable(task.attempt, fault)
     return Launch(
         attempt=task.attempt,
         name=task.name,
@@ -391,11 +429,27 @@ def _launch(files: _Files, workflow: Workflow, group: Group, task: Task) -> Laun
         spec=spec.launch,
         secrets=seen,
         sources=sources_of(files.sources, workflow, spec),
-        grace_s=files.grace_s,
+        spaces=spaces,
+        grace_s=files.settings.termination_grace_s,
         about=_about(workflow, group, task, spec),
-        labels=workflow.labels,
+        labels=labels_on_pods(workflow.labels, files.settings.labels_config.pod_label_prefix),
         pod_templates=_templates(files, workflow, group, task, spec),
+        subgroup=spec.subgroup,
+        nodes_excluded=spec.nodes_excluded,
     )
+
+
+def _store_secrets(files: _Files, group: Group, task: Task) -> StoreSecrets:
+    """What opens the stores of its URLs; what runs already has it."""
+    found = files.stores.get((group.uuid, task.name))
+    if found is None or task.started_ms is not None:
+        return {}
+    if isinstance(found, Unavailable):
+        raise _Sealed(f"{found.message} {found.hint}")
+    secrets, fault = found
+    if fault:
+        raise _Unstartable(task.attempt, fault)
+    return secrets
 
 
 def _templates(

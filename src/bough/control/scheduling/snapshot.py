@@ -13,10 +13,12 @@ from typing import TypeVar
 import msgspec
 
 from bough.control.config.policy import PolicyReader
-from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, gang_of, nodes_of
+from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, anywhere, gang_of, nodes_of
 from bough.control.pools.pod_placement import within
 from bough.control.pools.pool_config import PoolSetup, node_sets, read_pool_setup, uses
 from bough.control.pools.quota_tree import QuotaForest, derive
+from bough.control.pools.stand_in_nodes import with_stand_ins
+from bough.control.scheduling.gave_way import GroupsThatGaveWay
 from bough.control.scheduling.live_workflows import LiveGroup, LiveWorkflows
 from bough.control.scheduling.other_pods import OtherPods, Others
 from bough.control.scheduling.wait_causes import WaitCauses
@@ -56,6 +58,8 @@ class GroupEntry(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...] = ()
     #: What its pods select and tolerate.
     placement: PoolPlacement = NOTHING_SAID
+    #: Whether a scheduler of its cluster decides where they run.
+    elsewhere: bool = False
 
 
 class SnapshotView(msgspec.Struct, frozen=True):
@@ -71,9 +75,9 @@ class SnapshotView(msgspec.Struct, frozen=True):
     groups: Mapping[str, tuple[GroupEntry, Gang]]
     #: Why each group waits, as it is stored.
     waits: WaitCauses
-    #: The groups, by uuid, for which room is being made, as it is stored. A writer of something
-    #: else notes it here.
-    nominated: set[str]
+    #: The groups, by uuid, for which room is being made, and where, by task, as it is stored. A
+    #: writer of something else notes it here.
+    nominated: dict[str, dict[str, str]]
     #: By the name that the snapshot has for them.
     nodes: dict[str, NodeId]
     #: By pool in which nothing can start: why.
@@ -101,6 +105,8 @@ class _Frame(msgspec.Struct, frozen=True):
     nodes_named: dict[str, NodeId]
     #: By pool on whose backend nothing can start: why.
     offline: dict[str, str]
+    #: Pools whose tasks are placed by a scheduler of their cluster.
+    elsewhere: frozenset[str] = frozenset()
 
 
 class _QueueGangs:
@@ -143,7 +149,8 @@ class SnapshotBuilder:
         self._lines: dict[str, _QueueGangs] = {}
         self._named: dict[str, GroupEntry] = {}
         self._waits = WaitCauses()
-        self._nominated: set[str] = set()
+        self._nominated: dict[str, dict[str, str]] = {}
+        self._gave_way = GroupsThatGaveWay()
         #: What was read and is in no view yet; `None`: everything.
         self._touched: set[str] | None = None
 
@@ -157,6 +164,9 @@ class SnapshotBuilder:
             config = None if version == self._version else read_pool_setup(connection)
             if config is not None:
                 self._policy = self._policies.read(connection)
+            every = touched is None or config is not None
+            about = None if every else touched
+            self._gave_way.refresh(connection, self._policy, self._live.groups, about)
         if config is not None:
             self._frame = _frame(self._site, config, self._last)
             self._version = version
@@ -203,11 +213,7 @@ class SnapshotBuilder:
                     for queue, line in sorted(self._lines.items())
                 },
             },
-            progress={
-                self._gangs[uuid][1].name: Progress(nominated=True)
-                for uuid in sorted(self._nominated)
-                if uuid in self._gangs
-            },
+            progress=self._progress(),
             owner_gpu_limits=frame.limits,
         )
         return SnapshotView(
@@ -221,6 +227,18 @@ class SnapshotBuilder:
             frame.nodes_named,
             frame.offline,
         )
+
+    def _progress(self) -> dict[str, Progress]:
+        """What earlier plans leave to the next one."""
+        found = {
+            self._gangs[uuid][1].name: Progress(nominated=True, places=places)
+            for uuid, places in sorted(self._nominated.items())
+            if uuid in self._gangs
+        }
+        for gang, others in self._gave_way.known.items():
+            before = found.get(gang, Progress())
+            found[gang] = msgspec.structs.replace(before, gave_way_to=others)
+        return found
 
     def _forget_all(self) -> None:
         self._live, self._version = LiveWorkflows(), None
@@ -244,7 +262,9 @@ class SnapshotBuilder:
                 # Of a group that was not read again, what was written since is known better here.
                 read = known is None or known[0].group is not group
                 if read:
-                    (self._nominated.add if group.nominated else self._nominated.discard)(uuid)
+                    self._nominated.pop(uuid, None)
+                    if group.nominated:
+                        self._nominated[uuid] = group.nominated_places or {}
                 entries[uuid] = self._entry(live_group), read
         for uuid, (entry, read) in entries.items():
             gang = self._put(uuid, entry, dirty)
@@ -268,6 +288,7 @@ class SnapshotBuilder:
             topology,
             nodes,
             frame.placements.get(pool, NOTHING_SAID),
+            pool in frame.elsewhere,
         )
 
     def _put(self, uuid: str, entry: GroupEntry, dirty: set[str]) -> Gang:
@@ -288,7 +309,7 @@ class SnapshotBuilder:
         known = self._gangs.pop(uuid, None)
         if waits:
             self._waits.leave(uuid)
-            self._nominated.discard(uuid)
+            self._nominated.pop(uuid, None)
         if known is None:
             return
         entry, gang = known
@@ -301,7 +322,7 @@ class SnapshotBuilder:
 
 
 def _make(entry: GroupEntry, names: NodeNames) -> Gang:
-    return gang_of(
+    gang = gang_of(
         entry.workflow,
         entry.group,
         entry.tasks,
@@ -310,6 +331,7 @@ def _make(entry: GroupEntry, names: NodeNames) -> Gang:
         names,
         topology=entry.topology,
     )
+    return anywhere(gang) if entry.elsewhere else gang
 
 
 def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
@@ -320,6 +342,7 @@ def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
         and one.topology == other.topology
         and one.nodes == other.nodes
         and one.placement == other.placement
+        and one.elsewhere == other.elsewhere
         and one.workflow.workflow_id == other.workflow.workflow_id
         and one.workflow.priority == other.workflow.priority
     )
@@ -330,13 +353,19 @@ def _same_gang(one: GroupEntry, other: GroupEntry) -> bool:
 
 def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
     """Where nothing has changed, what the last snapshot had."""
+    elsewhere = frozenset(
+        pool.name for pool in config.pools if site.is_placed_elsewhere(pool.backend)
+    )
+    config = with_stand_ins(config, site.is_placed_elsewhere)
     forest = derive(config, site.namespace, site.prefix)
     names = config.node_names()
     selectors, nodes = _nodes(config, forest, names)
     said = {
         pool.name: config.placements[pool.name]
         for pool in config.pools
-        if pool.name in config.placements and site.abilities_of(pool.backend).makes_pods
+        if pool.name in config.placements
+        and pool.name not in elsewhere
+        and site.abilities_of(pool.backend).makes_pods
     }
     topologies = {
         pool.name: Topology(
@@ -367,12 +396,18 @@ def _frame(site: Site, config: PoolSetup, last: Snapshot) -> _Frame:
             if pool.user_gpu_limit is not None
         },
         names=names,
-        nodes_named={names.of(each.id): each.id for each in config.nodes},
+        nodes_named={
+            names.of(each.id): NodeId(each.backend, "")
+            if site.is_placed_elsewhere(each.backend)
+            else each.id
+            for each in config.nodes
+        },
         offline={
             pool.name: config.faults[pool.backend]
             for pool in config.pools
             if pool.backend in config.faults
         },
+        elsewhere=elsewhere,
     )
 
 

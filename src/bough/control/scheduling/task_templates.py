@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 from bough.control.config.pod_templates import names_for
 from bough.control.config.template_variables import (
     UnknownVariable,
     Value,
+    amounts,
     fill,
-    quantity,
     variables_of,
 )
 from bough.model.pool import Json, Pool
@@ -46,12 +45,7 @@ def templates_of(
 
 
 def _variables(pool: Pool, spec: TaskSpec, labels: Mapping[str, str]) -> dict[str, Value]:
-    asked: dict[str, Value] = {
-        "CPU": Fraction(spec.requests.cpu_milli, 1_000),
-        "GPU": spec.requests.gpus,
-        "MEMORY": quantity(spec.requests.memory_bytes),
-        "STORAGE": quantity(spec.storage_bytes),
-    }
+    asked = amounts(spec.requests, spec.storage_bytes)
     platform = pool.platforms.get(spec.platform or pool.default_platform or "")
     own = {} if platform is None else platform.default_variables
     defaults = {**pool.common_default_variables, **own}

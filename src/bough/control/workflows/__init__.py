@@ -9,15 +9,22 @@ Submitting, in the order of a submission:
 - specs: the text of a workflow into a spec, or all that is wrong with it
 - group_to_gang: which tasks of a group are needed and which may be given up
 - abilities: whether a backend can run what is asked for; pure
+- running_inputs: waits for workflows that have not left its inputs yet
+- data_urls: whether the data of pools that tasks name exists, and is open to the submitter
+- store_urls: whether the submitter has credentials for the object stores that tasks name
 - target: the pool that a workflow goes to, held while it is written
 - admission: which workflows a pool takes; pure
+- resource_rules: whether a task asks for what rules of its pool allow; pure
 - submit_warnings: what the submitter should know although it is accepted
+- apps: workflow files that the server keeps, in versions
 - new_records: the rows of a submission
 
 Changing:
 
 - workflow_changes: one locked workflow being changed; the only place that changes task rows
 - load_changes: loads and locks workflows for changes, and writes them
+- arrays: accepted as one, made into workflows as there is room, shown and ended as one
+- predecessors: workflows that start after the end of others
 - lifecycle: what follows when an attempt ends; pure
 - observations: what backends saw of attempts, and what follows
 - moving: waiting work to another pool or priority
@@ -27,11 +34,14 @@ Changing:
 Showing:
 
 - query: list, show, cancel, tag, why it waits
+- label_selectors: the labels that a list is asked for
 - preemptions: which group was preempted for which, as events
 - task_list: tasks of all workflows
 - logs: what tasks wrote, as one log
 - log_source: the log of one attempt in it
 - results: what completed tasks left behind
+- pool_files: the data of a pool: lists, parts, drafts, removal
+- sessions: who reaches into tasks that run, and the record of it
 - whereabouts: whether that is on another machine
 
 In: requests of users, observations. Out: rows and events; views for the server.

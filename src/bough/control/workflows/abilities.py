@@ -30,11 +30,14 @@ def check_abilities(spec: WorkflowSpec, able: BackendAbilities, backend: str) ->
 
 
 def _faults(task: TaskTemplate, able: BackendAbilities, backend: str) -> Iterator[str]:
-    of_image = able.runs_images and task.image
+    of_image = able.runs_images and able.images_have_commands and task.image
     if able.runs_commands and not task.command and not of_image:
         yield "command: is missing; a task has a program to run."
     if able.needs_images and not task.image:
         yield f"image: is missing, and backend {backend} runs tasks in images only."
+    fault = able.image_fault(task.image) if able.image_fault and task.image else None
+    if fault is not None:
+        yield f"{fault}."
     if not able.keeps_data:
         yield from _data_faults(task, backend)
     elif able.only_results:

@@ -7,14 +7,15 @@ every quota. What is in use now does not matter here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from bough.control.gangs import needed_gpus
+from bough.control.workflows.resource_rules import rule_fault
 from bough.errors import Conflict, Invalid, Refused
 from bough.model.gang import TopologyConstraint
-from bough.model.pool import Pool
+from bough.model.pool import OfferedNode, Platform, Pool, ResourceAssertion
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool, SubpoolStep, next_state
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
@@ -29,6 +30,9 @@ class TargetPool(msgspec.Struct, frozen=True):
     subpool: Subpool | None
     #: What the leaf guarantees; `None`: no limit.
     quota: int | None
+    #: Rules for what tasks may ask for, by name; and the nodes that some of these are about.
+    validations: Mapping[str, tuple[ResourceAssertion, ...]] = {}
+    nodes: tuple[OfferedNode, ...] = ()
 
 
 def check_state(target: TargetPool) -> None:
@@ -62,13 +66,23 @@ def check_form(spec: WorkflowSpec, settings: WorkflowSettings) -> None:
     for group in spec.groups:
         if not group.tasks:
             raise Invalid(f"Group {group.name} has no tasks.")
+    most = settings.max_asked_retries
+    for task in tasks:
+        if (task.retries or 0) > most:
+            raise Invalid(
+                f"Task {task.name} asks for {task.retries} retries; at most {most} are allowed."
+            )
 
 
 def refusal(target: TargetPool, spec: WorkflowSpec, priority: Priority) -> str | None:
     """Why a workflow is not for this pool; `None`: it is."""
     for group in spec.groups:
         for task in group.tasks:
-            fault = _platform_fault(target, task)
+            fault = (
+                _platform_fault(target, task)
+                or _mount_fault(target, task)
+                or rule_fault(target.pool, task, target.validations, target.nodes)
+            )
             if fault is not None:
                 return fault
         fault = _topology_fault(target, group)
@@ -114,6 +128,19 @@ def _platform_fault(target: TargetPool, task: TaskSpec) -> str | None:
         return None
     if platform not in target.pool.platforms:
         return f"Platform {platform} does not exist in pool {target.name}!"
+    return None
+
+
+def _mount_fault(target: TargetPool, task: TaskSpec) -> str | None:
+    """Folders of nodes are those that the platform allows, or shows to all tasks."""
+    name = task.platform or target.pool.default_platform or ""
+    platform = target.pool.platforms.get(name, Platform())
+    allowed = (*platform.allowed_mounts, *platform.default_mounts)
+    for mount in () if task.launch is None else task.launch.mounts:
+        if mount not in allowed:
+            known = f"it has: {', '.join(allowed)}" if allowed else "it allows none"
+            where = f"platform {name} of pool {target.name}" if name else f"pool {target.name}"
+            return f"Task {task.name}: volumeMounts: {mount[:80]!r} is not for {where}; {known}."
     return None
 
 

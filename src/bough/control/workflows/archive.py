@@ -16,6 +16,7 @@ from bough.control.site import Site
 from bough.errors import BoughError, Invalid, NotFound, NotLeading
 from bough.model.past import PastWorkflow
 from bough.store import archive as archive_store
+from bough.store import arrays as array_store
 from bough.store import workflows as workflow_store
 from bough.store.database import again_if_given_up
 
@@ -104,7 +105,7 @@ def read_archived(connection: sa.Connection, name: str) -> Archived:
     """An archived workflow by identifier or uuid; or why there is none."""
     found = archive_store.find(connection, name)
     if found is None:
-        raise NotFound(f"Workflow {name} not found.")
+        raise not_found(connection, name)
     if found.past is None:
         raise NotFound(
             f"Workflow {found.workflow_id} was exported and dropped from the archive.",
@@ -113,11 +114,23 @@ def read_archived(connection: sa.Connection, name: str) -> Archived:
     return Archived(found.past, found.archived_ms)
 
 
+def not_found(connection: sa.Connection, name: str) -> NotFound:
+    """That there is no such workflow; if it is an array, that its elements are workflows."""
+    array = array_store.find(connection, name)
+    if array is None:
+        return NotFound(f"Workflow {name} not found.")
+    return NotFound(
+        f"{array.array_id} is an array of {array.count} workflows; name one of them, as "
+        f"{array.array_id}-{array.first_number}.",
+        hint=f"see all of it with: bough workflow query {array.array_id}",
+    )
+
+
 def missing(connection: sa.Connection, name: str) -> BoughError:
     """Why a workflow cannot be changed that is not among those that can be."""
     found = archive_store.find(connection, name)
     if found is None:
-        return NotFound(f"Workflow {name} not found.")
+        return not_found(connection, name)
     return Invalid(
         f"Workflow {found.workflow_id} is in the archive: it can be read, and not changed.",
         hint="to run it again, submit what `workflow spec` prints" if found.past else "",

@@ -183,6 +183,8 @@ def verdict(
     code = _highest(_CODES.get(cause, 0), seen)
     text = _said(task, cause, seen)
     action = exit_action(code, spec.exit_actions, pool_actions, settings.default_exit_actions)
+    if action is None and spec.retries and code != 0 and cause is TaskEvent.FAIL:
+        action = "RESCHEDULE"
     if code == 0 and action in ("COMPLETE", None):
         return AttemptOutcome(TaskEvent.COMPLETE, code, seen.message)
     acted = f"{text} Exit Action: {action} the task for exit code {code}."
@@ -191,7 +193,7 @@ def verdict(
     if action != "RESCHEDULE":
         expected = action is None or (cause is TaskEvent.FAIL and code != 0)
         return AttemptOutcome(cause, code, text if expected else acted)
-    limit = _limit(cause, settings)
+    limit = _limit(cause, settings, spec)
     if limit is not None and _used(cause, earlier) >= limit:
         text = f"{text} No exit action applied due to retry limit {limit}."
         return AttemptOutcome(TaskEvent.COMPLETE if code == 0 else cause, code, text)
@@ -215,6 +217,8 @@ def _cause(task: Task, seen: Observation) -> TaskEvent:
         return TaskEvent.EVICT
     if task.releasing in _STUCK_EVENTS:
         return _STUCK_EVENTS[task.releasing]
+    if seen.sight is Sight.PREEMPTED:
+        return TaskEvent.PREEMPT
     if seen.sight is Sight.UNSTARTABLE:
         return _UNSTARTABLE[seen.fault]
     return TaskEvent.LOSE if seen.sight is Sight.LOST else TaskEvent.FAIL
@@ -228,6 +232,8 @@ def _highest(least: int, seen: Observation) -> int:
 
 
 def _said(task: Task, cause: TaskEvent, seen: Observation) -> str:
+    if seen.sight is Sight.PREEMPTED and task.releasing is None:
+        return seen.message
     if cause is TaskEvent.PREEMPT:
         return task.failure_message or f"Task was preempted{_at(task.released_ms)}."
     if task.releasing in _TEXTS:
@@ -265,8 +271,8 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _limit(cause: TaskEvent, settings: WorkflowSettings) -> int | None:
-    """How many retries are allowed.
+def _limit(cause: TaskEvent, settings: WorkflowSettings, spec: TaskSpec) -> int | None:
+    """How many retries are allowed: what the task asks for, up to the bound of today.
 
     Those that were not the task's fault have limits of their own.
     """
@@ -274,7 +280,11 @@ def _limit(cause: TaskEvent, settings: WorkflowSettings) -> int | None:
         return settings.max_preemption_retries
     if cause is TaskEvent.LOSE:
         return settings.max_lost_retries
-    return None if cause is TaskEvent.EVICT else settings.max_retry_per_task
+    if cause is TaskEvent.EVICT:
+        return None
+    if spec.retries is None:
+        return settings.max_retry_per_task
+    return min(spec.retries, settings.max_asked_retries)
 
 
 def _used(cause: TaskEvent, earlier: Sequence[Task]) -> int:

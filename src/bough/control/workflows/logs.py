@@ -20,7 +20,7 @@ from bough.control.workflows.log_source import LogEntry, LogPlace, LogSource, we
 from bough.control.workflows.whereabouts import find_elsewhere
 from bough.errors import NotFound
 from bough.model.access import Actor
-from bough.model.backend import Backend, LogPart
+from bough.model.backend import LogPart, TaskFiles
 from bough.model.pool import BackendRecord
 from bough.model.workflow import Task, Workflow
 
@@ -90,7 +90,7 @@ class LogReader:
     def __init__(
         self,
         site: Site,
-        backends: Mapping[str, Backend],
+        backends: Mapping[str, TaskFiles],
         recent: Recent,
         name: str,
         wanted: LogSelection,

@@ -50,6 +50,8 @@ def draft_workflow(
         status=WorkflowStatus.PENDING,
         submitted_ms=site.clock.now_ms(),
         labels=spec.labels,
+        app_uuid=None if spec.app is None else spec.app.uuid,
+        app_version=None if spec.app is None else spec.app.version,
         exec_timeout_s=_timeout(
             spec.exec_timeout_s,
             (pool.default_exec_timeout, settings.default_exec_timeout_s),
@@ -73,10 +75,20 @@ def cut_timeouts(workflow: Workflow, pool: Pool) -> Workflow:
 
 
 def draft_group(
-    site: Site, workflow: Workflow, spec: GroupSpec, position: int, queue: str
+    site: Site,
+    workflow: Workflow,
+    spec: GroupSpec,
+    position: int,
+    queue: str,
+    *,
+    held: bool = False,
 ) -> Group:
-    """The record of one of its groups, which waits in a queue or for the groups before it."""
-    event = TaskEvent.HOLD_BACK if spec.upstream else TaskEvent.QUEUE
+    """The record of one of its groups, which waits in a queue or for the groups before it.
+
+    If held, the whole workflow waits for others.
+    """
+    held = held or bool(spec.upstream)
+    event = TaskEvent.HOLD_BACK if held else TaskEvent.QUEUE
     status = next_status(None, event)
     limit_s = limit_of(workflow, status)
     since_ms = workflow.submitted_ms
@@ -90,7 +102,7 @@ def draft_group(
         spec=spec,
         gpus=spec.gpus,
         remaining_upstream=spec.upstream,
-        queued_ms=None if spec.upstream else since_ms,
+        queued_ms=None if held else since_ms,
         since_ms=since_ms,
         due_ms=None if limit_s is None else since_ms + limit_s * 1_000,
     )

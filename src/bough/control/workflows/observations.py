@@ -42,7 +42,7 @@ LOG = logging.getLogger(__name__)
 
 #: Workflows that are changed in one transaction, so that others get their turn.
 _AT_ONCE = 200
-_OVER = (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST)
+_OVER = (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST, Sight.PREEMPTED)
 #: Events that are not a consequence of another task's end.
 _OWN_FAILURES = (
     TaskEvent.FAIL,
@@ -109,6 +109,7 @@ def _is_news(task: Task, observation: Observation) -> bool:
         return task.releasing is None
     if observation.sight is Sight.STARTING:
         unsaid = (task.failure_message or "") != observation.message
+        unsaid |= _located(task, observation) is not task
         return unsaid and task.status is TaskStatus.INITIALIZING and task.releasing is None
     return observation.sight in _OVER
 
@@ -141,6 +142,7 @@ def _note(
     task = change.task(observation.attempt)
     if task is None or not _is_news(task, observation):
         return
+    task = _located(task, observation)
     if observation.sight is Sight.STARTING:
         # What it waits for is no failure, but is read where a failure would be.
         change.put(msgspec.structs.replace(task, failure_message=observation.message or None))
@@ -172,6 +174,13 @@ def _note(
     if found.again or _comes_along(change, group, task, found):
         change.retry(task)
     _involve_others(change, group, task, found, observation)
+
+
+def _located(task: Task, observation: Observation) -> Task:
+    """The same on the node that a scheduler of its cluster chose."""
+    if observation.node is None or observation.node == task.node:
+        return task
+    return msgspec.structs.replace(task, node=observation.node)
 
 
 def _without_wait(task: Task) -> Task:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -82,6 +82,18 @@ def read_preemptions(
             preemption = _read(event, event.data)
             found.setdefault(preemption.group, []).append(preemption)
     return {group: tuple(each[-MOST:]) for group, each in found.items()}
+
+
+def preemptions_of(
+    connection: sa.Connection, workflows: Sequence[str]
+) -> dict[tuple[str, str], list[PreemptionRecord]]:
+    """By the identifier of a workflow and the name of a group: all of them, in order."""
+    found: dict[tuple[str, str], list[PreemptionRecord]] = {}
+    for event in record_store.events_of_many(connection, workflows, EventKind.PREEMPTED):
+        if isinstance(event.data, dict):
+            preemption = _read(event, event.data)
+            found.setdefault((event.subject, preemption.group), []).append(preemption)
+    return found
 
 
 def preemption_data(preemption: PreemptionRecord) -> dict[str, Any]:

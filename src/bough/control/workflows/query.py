@@ -10,25 +10,32 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.fields import check_tags
 from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import offline_reason
 from bough.control.recording import audit
 from bough.control.site import Site
+from bough.control.workflows import predecessors
 from bough.control.workflows.archive import Archived, missing, read_archived
 from bough.control.workflows.lifecycle import CANCEL
 from bough.control.workflows.load_changes import open_change, write_changes
 from bough.control.workflows.preemptions import PreemptionRecord, read_preemptions
 from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.errors import Forbidden, Invalid, NotFound
+from bough.formats.workflow.array import element_text
 from bough.model.access import Action, Actor
+from bough.model.app import App
 from bough.model.pool import CancelRule
 from bough.model.record import StoredEvent
 from bough.model.subpool import Subpool
 from bough.model.transitions import TaskEvent
-from bough.model.workflow import Group, Task, TaskStatus, Workflow
+from bough.model.workflow import Group, Task, TaskStatus, Workflow, WorkflowStatus
+from bough.store import apps as app_store
+from bough.store import arrays as array_store
 from bough.store import nodes as node_store
 from bough.store import pools as pool_store
+from bough.store import predecessors as predecessor_store
 from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
@@ -37,8 +44,6 @@ from bough.store.workflows import Filter
 
 #: The longest message of a cancellation, in characters.
 LONGEST_MESSAGE = 2_000
-MAXIMUM_TAGS = 100
-LONGEST_TAG = 100
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -49,10 +54,16 @@ class Page(msgspec.Struct, frozen=True):
     demands: dict[str, WorkflowDemand]
     #: Whether there is more after it.
     more: bool
+    #: By uuid, those that some of them were submitted from.
+    apps: dict[str, App] = {}
 
     def demand(self, workflow: Workflow) -> WorkflowDemand:
         """What a workflow asks for; nothing where it was refused and has no groups."""
         return self.demands.get(workflow.uuid, WorkflowDemand())
+
+    def app_of(self, workflow: Workflow) -> App | None:
+        """The app that a workflow was submitted from."""
+        return None if workflow.app_uuid is None else self.apps.get(workflow.app_uuid)
 
 
 class WorkflowView(msgspec.Struct, frozen=True):
@@ -66,6 +77,10 @@ class WorkflowView(msgspec.Struct, frozen=True):
     preemptions: dict[str, tuple[PreemptionRecord, ...]] = {}
     #: Since when it is in the archive.
     archived_ms: int | None = None
+    #: What all of it waits for, if that is the end of other workflows.
+    held: str | None = None
+    #: The one that it was submitted from.
+    app: App | None = None
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -88,7 +103,17 @@ def list_workflows(site: Site, actor: Actor, wanted: Filter) -> Page:
         found = workflow_store.search(connection, one_more)
         shown = tuple(found[: wanted.limit])
         demands = task_store.demands_of(connection, [each.uuid for each in shown])
-    return Page(shown, demands, len(found) > wanted.limit)
+        silent = [
+            each.uuid
+            for each in shown
+            if each.status is WorkflowStatus.PENDING
+            and each.uuid in demands
+            and not demands[each.uuid].wait_reason
+        ]
+        for uuid in predecessor_store.waiting(connection, silent):
+            demands[uuid] = WorkflowDemand(demands[uuid].gpus, predecessors.REASON)
+        apps = app_store.of_uuids(connection, (each.app_uuid for each in shown if each.app_uuid))
+    return Page(shown, demands, len(found) > wanted.limit, apps)
 
 
 def get_workflow(
@@ -103,19 +128,41 @@ def get_workflow(
         else:
             groups, tasks = list(archived.past.groups), list(archived.past.tasks)
         preempted = read_preemptions(connection, workflow, tasks)
+        held = _held(connection, workflow, groups)
+        uuid = workflow.app_uuid
+        app = None if uuid is None else app_store.of_uuids(connection, (uuid,)).get(uuid)
     shown = {group.name: _tasks(group, tasks, every_attempt=every_attempt) for group in groups}
     archived_ms = None if archived is None else archived.at_ms
-    return WorkflowView(workflow, tuple(groups), shown, preempted, archived_ms)
+    return WorkflowView(workflow, tuple(groups), shown, preempted, archived_ms, held, app)
+
+
+def _held(connection: sa.Connection, workflow: Workflow, groups: Iterable[Group]) -> str | None:
+    waits = any(each.status is TaskStatus.WAITING for each in groups)
+    return predecessors.say_waiting(connection, workflow.uuid) if waits else None
 
 
 def get_spec(site: Site, actor: Actor, name: str, *, template: bool = False) -> str:
     """The spec as it was submitted, rendered or before that."""
     with site.store.read() as connection:
         workflow, archived = _look(site, connection, actor, name)
+        if workflow.array_id is not None:
+            return read_element_spec(connection, workflow, template=template)
         if archived is not None:
             return (archived.past.template if template else None) or archived.past.spec
         text = workflow_store.spec_text(connection, workflow.uuid, template=template)
         return text or workflow_store.spec_text(connection, workflow.uuid) or ""
+
+
+def read_element_spec(
+    connection: sa.Connection, workflow: Workflow, *, template: bool = False
+) -> str:
+    """The spec of an element, which is kept with its array; before it was rendered, of all."""
+    spec = array_store.spec_of(connection, workflow.array_id or "")
+    if spec is None or spec.array is None:
+        return ""
+    if template and spec.template is not None:
+        return spec.template
+    return element_text(spec.text, spec.array, workflow.array_index or 0)
 
 
 def get_events(site: Site, actor: Actor, name: str, after: int = 0) -> list[StoredEvent]:
@@ -129,14 +176,17 @@ def why(site: Site, actor: Actor, name: str) -> list[Why]:
     """Why each waiting group waits."""
     with site.store.read() as connection:
         workflow, _ = _look(site, connection, actor, name)
-        return reasons_of(task_store.groups_of(connection, (workflow.uuid,)))
+        groups = task_store.groups_of(connection, (workflow.uuid,))
+        return reasons_of(groups, _held(connection, workflow, groups))
 
 
-def reasons_of(groups: Iterable[Group]) -> list[Why]:
-    """The same for groups that were already read."""
+def reasons_of(groups: Iterable[Group], held: str | None = None) -> list[Why]:
+    """The same for groups that were already read, and what all of them wait for."""
     found: list[Why] = []
     for group in groups:
-        if group.status is TaskStatus.WAITING:
+        if held is not None and group.status is TaskStatus.WAITING:
+            found.append(Why(group.name, group.status, predecessors.REASON, held))
+        elif group.status is TaskStatus.WAITING:
             text = f"it waits for {', '.join(group.remaining_upstream)}"
             found.append(Why(group.name, group.status, "Upstream", text))
         elif not group.status.finished and not group.status.holds_node:
@@ -152,7 +202,7 @@ def cancel(
 
     By force, what was on a lost node or an absent backend is cancelled at once.
     """
-    workflow = _cancel(site, actor, name, _one_line(message), force=force)
+    workflow = _cancel(site, actor, name, one_line(message), force=force)
     if workflow.status.finished:
         subpool_drain.check_drain(site, workflow.pool)
     site.wake()
@@ -162,7 +212,8 @@ def cancel(
 def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -> Workflow:
     with site.store.write() as connection:
         wanted = _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
-        _check_cancel(site, connection, actor, wanted)
+        told = (wanted.pool, wanted.submitted_by, wanted.workflow_id)
+        authorise_cancel(site, connection, actor, *told)
         change = open_change(site, connection, name)
         if change is None:
             raise NotFound(f"Workflow {name} not found.")
@@ -171,14 +222,7 @@ def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -
             if force:
                 return before
             raise Invalid(f"Workflow {before.workflow_id} is already finished.")
-        text = f"Task was canceled by user: {actor.name}. {message}".rstrip()
-        change.put_workflow(msgspec.structs.replace(before, cancelled_by=actor.name))
-        for task in change.unfinished():
-            if task.status.holds_node:
-                change.release(task, CANCEL, text, at_once=force)
-            if not task.status.holds_node or (force and _is_away(site, connection, change, task)):
-                change.end(change.task(task.attempt) or task, TaskEvent.CANCEL, text)
-        change.settle()
+        cancel_change(site, connection, change, actor.name, message, force=force)
         write_changes(connection, [change], change.now_ms)
         audit(
             connection,
@@ -192,16 +236,39 @@ def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -
         return change.workflow
 
 
-def _check_cancel(site: Site, connection: sa.Connection, actor: Actor, workflow: Workflow) -> None:
-    """A pool may leave the workflows of others to its admins."""
-    found = pool_store.find(connection, workflow.pool)
+def cancel_change(
+    site: Site,
+    connection: sa.Connection,
+    change: WorkflowChange,
+    by: str,
+    message: str,
+    *,
+    force: bool = False,
+) -> None:
+    """Cancel a workflow that is open for changes."""
+    text = f"Task was canceled by user: {by}. {message}".rstrip()
+    change.put_workflow(msgspec.structs.replace(change.workflow, cancelled_by=by))
+    for task in change.unfinished():
+        if task.status.holds_node:
+            change.release(task, CANCEL, text, at_once=force)
+        if not task.status.holds_node or (force and _is_away(site, connection, change, task)):
+            change.end(change.task(task.attempt) or task, TaskEvent.CANCEL, text)
+    change.settle()
+
+
+def authorise_cancel(
+    site: Site, connection: sa.Connection, actor: Actor, name: str, owner: str, workflow_id: str
+) -> None:
+    """Refuse unless the actor may cancel in a pool; it may leave those of others to its admins."""
+    found = pool_store.find(connection, name)
+    authorise(actor, Action.WORKFLOW_CANCEL, resource_of(found or name), site.role_names)
     pool = pool_store.find_pool(connection, found.parent) if isinstance(found, Subpool) else found
-    if pool is None or pool.cancel is CancelRule.ANY or workflow.submitted_by == actor.name:
+    if pool is None or pool.cancel is CancelRule.ANY or owner == actor.name:
         return
     # Those who may divide a pool are its admins.
     if not allows(actor, Action.SUBPOOL_UPDATE, resource_of(pool), site.role_names):
         raise Forbidden(
-            f"Workflow {workflow.workflow_id} was submitted by {workflow.submitted_by}: users of "
+            f"Workflow {workflow_id} was submitted by {owner}: users of "
             f"pool {pool.name} can cancel their own workflows, and its admins all of them."
         )
 
@@ -224,23 +291,18 @@ def tag(
     return after
 
 
-def check_tags(tags: Sequence[str], *, kept: int) -> None:
-    """Refuse tags that cannot be shown in a line, or would be too many with those that are kept."""
-    for tag in tags:
-        if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
-            raise Invalid(
-                f"{tag[:60]!r} cannot be a tag: it has 1 to {LONGEST_TAG} characters, none of "
-                "which breaks a line or cannot be shown."
-            )
-    if kept > MAXIMUM_TAGS:
-        raise Invalid(f"The workflow would have {kept} tags; at most {MAXIMUM_TAGS} are possible.")
-
-
 def list_tags(site: Site, actor: Actor) -> list[str]:
     """All tags that are in use, by name; a list of workflows shows them, too."""
     authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
     with site.store.read() as connection:
         return workflow_store.list_tags(connection)
+
+
+def list_submitters(site: Site, actor: Actor) -> list[str]:
+    """All users who have submitted a workflow; a list of workflows shows them, too."""
+    authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
+    with site.store.read() as connection:
+        return workflow_store.list_submitters(connection)
 
 
 def _require(
@@ -279,7 +341,7 @@ def _authorise(
     authorise(actor, action, resource_of(found or pool), site.role_names)
 
 
-def _one_line(message: str) -> str:
+def one_line(message: str) -> str:
     """A message in one line, without control characters."""
     if len(message) > LONGEST_MESSAGE:
         raise Invalid(

@@ -6,16 +6,23 @@ import msgspec
 
 from bough.control.people.access import allows, resource_of_workflow
 from bough.control.site import Site
+from bough.control.workflows.apps import app_of
 from bough.control.workflows.query import get_spec, get_workflow
 from bough.control.workflows.rendering import Rendered, render
+from bough.control.workflows.running_inputs import wait_for_inputs
 from bough.control.workflows.specs import (
     read_spec,
     with_environment,
     with_environment_of,
+    with_project,
+    with_retries,
 )
 from bough.errors import Forbidden, Invalid
+from bough.formats.workflow.array import parse_array
+from bough.formats.workflow.values import workflow_fault
 from bough.model.access import Action, Actor
-from bough.model.workflow import WorkflowSpec
+from bough.model.array import ArraySpec
+from bough.model.workflow import Predecessor, WorkflowSpec
 from bough.store import credentials as credential_store
 
 #: Other workflows that the tasks of one can read from.
@@ -38,6 +45,15 @@ class Additions(msgspec.Struct, frozen=True):
 
     labels: dict[str, str] = {}
     environment: dict[str, str] = {}
+    #: Workflows that it starts after, and those that must have completed then.
+    after: tuple[str, ...] = ()
+    afterok: tuple[str, ...] = ()
+    #: For tasks that say nothing about it.
+    retries: int | None = None
+    #: As `0-49%8`.
+    array: str | None = None
+    #: The URL of a folder that was uploaded for it, for the working folder of every task.
+    upload: str | None = None
 
 
 def read_sent(
@@ -59,9 +75,11 @@ def read_sent(
     else:
         rendered = Rendered(sent.text, sent.template)
     spec = _read(site, rendered, more.labels, uploading=uploading, strict_osmo=strict_osmo)
+    spec = _with_additions(spec, more)
     if not uploading:
         check_uses(site, actor, spec)
-    return with_environment(spec, more.environment)
+        spec = wait_for_inputs(site, spec)
+    return spec
 
 
 def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> WorkflowSpec:
@@ -74,7 +92,30 @@ def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> W
     spec = _read(site, rendered, labels, uploading=False)
     check_uses(site, actor, spec)
     spec = with_environment_of(spec, (group.spec for group in earlier.groups))
-    return with_environment(spec, more.environment)
+    spec = msgspec.structs.replace(spec, app=app_of(earlier.workflow))
+    return wait_for_inputs(site, _with_additions(spec, more))
+
+
+def _with_additions(spec: WorkflowSpec, more: Additions) -> WorkflowSpec:
+    after = {each.workflow: each for each in spec.after}
+    for field, names in (("after", more.after), ("afterok", more.afterok)):
+        for name in names:
+            fault = workflow_fault(name)
+            if fault is not None:
+                raise Invalid(f"{field}: {fault}.")
+            after[name] = Predecessor(name, completed=field == "afterok")
+    spec = msgspec.structs.replace(spec, after=tuple(after.values()))
+    if more.array is not None:
+        spec = msgspec.structs.replace(spec, array=_parse_array(more.array))
+    spec = with_project(spec, more.upload)
+    return with_retries(with_environment(spec, more.environment), more.retries)
+
+
+def _parse_array(text: str) -> ArraySpec:
+    try:
+        return parse_array(text)
+    except Invalid as error:
+        raise Invalid(f"array: {error.message}.") from None
 
 
 def check_uses(site: Site, actor: Actor, spec: WorkflowSpec) -> None:

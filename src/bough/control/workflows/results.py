@@ -9,7 +9,7 @@ from bough.control.workflows import query
 from bough.control.workflows.whereabouts import find_elsewhere, place_of
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Actor
-from bough.model.backend import Backend
+from bough.model.backend import TaskFiles
 from bough.model.result import FilePart, KeptFiles, ResultKeeper, ResultStore
 from bough.model.workflow import Task, Workflow
 
@@ -22,7 +22,7 @@ class TaskResults:
     """The results of one task of a workflow."""
 
     def __init__(
-        self, site: Site, backends: Mapping[str, Backend], actor: Actor, name: str, task: str
+        self, site: Site, backends: Mapping[str, TaskFiles], actor: Actor, name: str, task: str
     ) -> None:
         view = query.get_workflow(site, actor, name)
         found = [each for group in view.groups for each in view.tasks[group.name]]
@@ -73,7 +73,7 @@ def split(path: str) -> tuple[str, ...]:
     return parts
 
 
-def _store(site: Site, backends: Mapping[str, Backend], workflow: Workflow) -> ResultStore:
+def _store(site: Site, backends: Mapping[str, TaskFiles], workflow: Workflow) -> ResultStore:
     elsewhere = find_elsewhere(site, backends, workflow.backend)
     if elsewhere is not None:
         raise Conflict(f"What {workflow.workflow_id} left behind is {place_of(elsewhere)}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from bough.formats.workflow.workflow import (
 )
 from bough.formats.yaml.composer import Unreadable, find_forbidden
 from bough.formats.yaml.documents import locate
+from bough.model.pool_data import read_data_url
 from bough.model.problem import Problem, Severity
 from bough.model.task_template import TaskTemplate
 from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
@@ -80,6 +81,20 @@ def with_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> Workfl
     return _with_tasks(spec, add) if variables else spec
 
 
+def with_retries(spec: WorkflowSpec, retries: int | None) -> WorkflowSpec:
+    """The same workflow, with retries of tasks that say nothing about them."""
+    if retries is None:
+        return spec
+    if retries < 0:
+        raise Invalid(f"retries must not be negative, not {retries}.")
+    return _with_tasks(
+        spec,
+        lambda task: (
+            task if task.retries is not None else msgspec.structs.replace(task, retries=retries)
+        ),
+    )
+
+
 def _check_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> None:
     """Every task keeps its own, so that few that are long become much."""
     tasks = sum(len(group.tasks) for group in spec.groups)
@@ -92,15 +107,30 @@ def _check_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> None
 
 
 def with_environment_of(spec: WorkflowSpec, earlier: Iterable[GroupSpec]) -> WorkflowSpec:
-    """The same workflow with what its tasks had in their environments before."""
-    known = {
-        task.name: task.launch.environment for each in earlier for task in each.tasks if task.launch
-    }
+    """The same workflow with what was added to the environments and folders of its tasks before."""
+    known = {task.name: task.launch for each in earlier for task in each.tasks if task.launch}
 
     def add(task: TaskSpec) -> TaskSpec:
         task_template = task.launch or TaskTemplate()
-        environment = {**task_template.environment, **known.get(task.name, {})}
-        launch = msgspec.structs.replace(task_template, environment=environment)
+        before = known.get(task.name, task_template)
+        environment = {**task_template.environment, **before.environment}
+        launch = msgspec.structs.replace(
+            task_template, environment=environment, project=before.project
+        )
+        return msgspec.structs.replace(task, launch=launch)
+
+    return _with_tasks(spec, add)
+
+
+def with_project(spec: WorkflowSpec, url: str | None) -> WorkflowSpec:
+    """The same workflow with a folder of a pool's data in the working folder of every task."""
+    if url is None:
+        return spec
+    if read_data_url(url) is None:
+        raise Invalid(f"upload: {url[:200]!r} is no URL of a pool's data, like bough://POOL/path.")
+
+    def add(task: TaskSpec) -> TaskSpec:
+        launch = msgspec.structs.replace(task.launch or TaskTemplate(), project=url)
         return msgspec.structs.replace(task, launch=launch)
 
     return _with_tasks(spec, add)
@@ -118,35 +148,6 @@ def image_warnings(spec: WorkflowSpec, *, runs_images: bool) -> tuple[str, ...]:
         return ()
     who = f"task {named[0]}" if len(named) == 1 else f"{named[0]} and {len(named) - 1} more tasks"
     return (f"The image of {who} is not used: this server runs commands on its own machine.",)
-
-
-def store_warnings(spec: WorkflowSpec, *, reaches_stores: bool) -> tuple[str, ...]:
-    """A warning where URLs name stores and the backend keeps their data on its own machine."""
-    named = dict.fromkeys(
-        url
-        for group in spec.groups
-        for task in group.tasks
-        if task.launch is not None
-        for url in _urls(task.launch)
-        if not url.lower().startswith("file:")
-    )
-    if reaches_stores or not named:
-        return ()
-    first, *others = named
-    what = f"{first} and {len(others)} more URLs" if others else first
-    warning = (
-        f"The data of {what} is kept on this server's own machine, for this pool alone: nothing is "
-        "read from that store, or written to it."
-    )
-    return (warning,)
-
-
-def _urls(launch: TaskTemplate) -> Iterator[str]:
-    for each in launch.inputs:
-        if each.url is not None:
-            yield each.url
-    for each in (*launch.outputs, *launch.checkpoints):
-        yield each.url
 
 
 def _with_tasks(spec: WorkflowSpec, change: Callable[[TaskSpec], TaskSpec]) -> WorkflowSpec:

@@ -11,18 +11,23 @@ from enum import StrEnum
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.config.label_policy import label_warnings, refuse_labels
 from bough.control.kept import Setup
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools.pool_config import offline_reason, status_of
 from bough.control.recording import audit_entry
 from bough.control.site import Site
-from bough.control.workflows import admission
+from bough.control.workflows import admission, arrays, predecessors
 from bough.control.workflows.abilities import check_abilities
 from bough.control.workflows.admission import TargetPool
+from bough.control.workflows.apps import app_of
 from bough.control.workflows.archive import missing
+from bough.control.workflows.data_urls import check_data_urls
 from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
+from bough.control.workflows.query import read_element_spec
 from bough.control.workflows.read_submission import check_uses
-from bough.control.workflows.specs import image_warnings, store_warnings
+from bough.control.workflows.specs import image_warnings
+from bough.control.workflows.store_urls import open_stores
 from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.control.workflows.target import authorise_target, draw_number, enter
 from bough.errors import Conflict, Invalid, Refused, Unavailable
@@ -36,14 +41,17 @@ from bough.model.workflow import (
     TaskSpec,
     TaskStatus,
     Workflow,
+    WorkflowArray,
     WorkflowSpec,
     WorkflowStatus,
 )
 from bough.store import nodes as node_store
 from bough.store import pools as pool_store
+from bough.store import predecessors as predecessor_store
 from bough.store import submissions as submission_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
+from bough.store.predecessors import StoredPredecessor
 
 
 class SubmitMode(StrEnum):
@@ -62,6 +70,8 @@ class Accepted(msgspec.Struct, frozen=True):
     #: `None` unless something was kept.
     workflow: Workflow | None
     warnings: tuple[str, ...] = ()
+    #: What was kept instead of a workflow.
+    array: WorkflowArray | None = None
     #: What a task may use for each GPU, where some ask for no memory or disk and are bounded.
     default_limits: DefaultLimits | None = None
 
@@ -83,27 +93,39 @@ def submit(
             if mode is SubmitMode.DRY_RUN:
                 authorise_target(site, actor, setup, pool)
                 return Accepted(None)
-            target, warnings = _enter(site, connection, actor, pool, spec, setup)
+            target, spec, warnings = _enter(site, connection, actor, pool, spec, setup)
             admission.refuse(target, spec, priority)
-        return Accepted(None, warnings)
+            predecessors.resolve(site, connection, actor, spec.after)
+        return Accepted(None, (*warnings, *_about_labels(spec, setup)))
     if reason := site.refusal():
         raise Unavailable(reason)
     # Before the transaction: a writer that asks for a second connection could wait for others.
     known = site.kept.latest_setup(site.store)
     with site.store.write() as connection:
         number, setup = draw_number(site, connection, known, pool, spec.name)
-        target, warnings = _enter(site, connection, actor, pool, spec, setup)
+        target, spec, warnings = _enter(site, connection, actor, pool, spec, setup)
         fault = admission.refusal(target, spec, priority)
+        held = predecessors.resolve(site, connection, actor, spec.after)
         workflow = draft_workflow(site, number, actor, target, spec, priority, setup.settings)
         workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
-        if fault is None:
-            _keep(site, connection, actor, target, spec, workflow)
+        array = None
+        if fault is None and spec.array is not None:
+            array = arrays.keep(site, connection, actor, target, spec, priority, number)
+        elif fault is None:
+            _keep(site, connection, actor, target, spec, workflow, held)
         else:
             _keep_refusal(site, connection, actor, target, spec, workflow, fault)
     if fault is not None:
         raise Refused(fault, workflow_id=workflow.workflow_id)
     site.wake()
-    return Accepted(workflow, warnings, _default_limits(site, setup, target, spec))
+    limits = _default_limits(site, setup, target, spec)
+    told = (*warnings, *_about_labels(spec, setup))
+    return Accepted(workflow if array is None else None, told, array, limits)
+
+
+def _about_labels(spec: WorkflowSpec, setup: Setup) -> tuple[str, ...]:
+    """These are not kept: a workflow is shown with those of the policy as it is then."""
+    return label_warnings(spec.labels, setup.settings.labels_config)
 
 
 def _enter(
@@ -113,21 +135,24 @@ def _enter(
     pool: str,
     spec: WorkflowSpec,
     setup: Setup,
-) -> tuple[TargetPool, tuple[str, ...]]:
-    """All checks that leave no record when they fail."""
+) -> tuple[TargetPool, WorkflowSpec, tuple[str, ...]]:
+    """All checks that leave no record when they fail; the workflow as it is kept."""
     target = enter(site, actor, setup, pool)
     admission.check_form(spec, setup.settings)
+    refuse_labels(spec.labels, setup.settings.labels_config)
+    arrays.check_placeholders(spec)
     _check_user(connection, actor, setup.settings)
     backend = target.pool.backend
     able = site.abilities_of(backend)
     check_abilities(spec, able, backend)
+    check_data_urls(site, actor, spec, setup, backend)
+    spec = open_stores(site, connection, actor, spec, backend)
     warnings = (
         *spec.warnings,
         *image_warnings(spec, runs_images=able.runs_images),
-        *store_warnings(spec, reaches_stores=able.reaches_stores),
         *cautions(spec, target.pool, setup.settings, setup.largest(backend, most_needed(spec))),
     )
-    return target, (*warnings, *_warnings(site, connection, target, setup))
+    return target, spec, (*warnings, *_warnings(site, connection, target, setup))
 
 
 def _default_limits(
@@ -172,6 +197,7 @@ def _keep(
     target: TargetPool,
     spec: WorkflowSpec,
     workflow: Workflow,
+    held: Sequence[StoredPredecessor],
 ) -> None:
     subpool = None if target.subpool is None else target.subpool.subpool
     queue = site.leaf_queue(target.pool.name, subpool)
@@ -187,12 +213,15 @@ def _keep(
     )
     submission_store.add(connection, workflow, spec.text, spec.template, entry, event)
     groups = [
-        draft_group(site, workflow, group, position, queue)
+        draft_group(site, workflow, group, position, queue, held=bool(held))
         for position, group in enumerate(spec.groups)
     ]
     task_store.insert_groups(connection, groups)
     tasks = [task for each in groups for task in draft_tasks(site, each)]
     task_store.insert_tasks(connection, tasks)
+    replace = msgspec.structs.replace
+    waits = [replace(each, workflow_uuid=workflow.uuid) for each in held]
+    predecessor_store.insert(connection, waits)
 
 
 def _keep_refusal(
@@ -238,6 +267,8 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
         groups = task_store.groups_of(connection, (workflow.uuid,))
         text = workflow_store.spec_text(connection, workflow.uuid) or ""
         template = workflow_store.spec_text(connection, workflow.uuid, template=True)
+        if workflow.array_id is not None:
+            text = read_element_spec(connection, workflow)
     if not workflow.status.failed or not groups:
         raise Invalid(
             f"Workflow {workflow.workflow_id} is {workflow.status}; only a workflow that has run "
@@ -254,6 +285,7 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
         queue_timeout_s=workflow.queue_timeout_s,
         text=text,
         template=template,
+        app=app_of(workflow),
     )
     # The user who restarts it may be another one than who submitted it.
     check_uses(site, actor, spec)

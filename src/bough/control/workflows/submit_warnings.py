@@ -67,7 +67,7 @@ def _unused_retries(spec: WorkflowSpec, settings: WorkflowSettings) -> Iterable[
 
 def _reschedules_own(task: TaskSpec) -> bool:
     codes = task.exit_actions.get("RESCHEDULE")
-    if codes is None:
+    if codes is None or task.retries is not None:
         return False
     return any(first <= _LAST_OWN_CODE for first, _ in read_exit_codes("RESCHEDULE", codes))
 

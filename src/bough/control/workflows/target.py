@@ -81,5 +81,7 @@ def find_target(setup: Setup, name: str) -> TargetPool:
         raise NotFound(f"Pool {name} not found.")
     found = setup.pools[name]
     if isinstance(found, Subpool):
-        return TargetPool(name, pool, found, found.counted)
-    return TargetPool(name, pool, None, unallocated(pool, setup.subpools_of(name)))
+        subpool, quota = found, found.counted
+    else:
+        subpool, quota = None, unallocated(pool, setup.subpools_of(name))
+    return TargetPool(name, pool, subpool, quota, setup.validations, setup.sizes_of(pool.backend))

@@ -9,6 +9,7 @@ import msgspec
 
 from bough.control.people.access import authorise
 from bough.control.site import Site
+from bough.control.workflows.query import get_workflow
 from bough.errors import NotFound
 from bough.model.access import Action, Actor
 from bough.model.workflow import Priority
@@ -16,7 +17,7 @@ from bough.store import pools as pool_store
 from bough.store import task_search
 from bough.store.task_search import Depth, TaskFilter, TaskRow
 
-__all__ = ["Depth", "Held", "TaskFilter", "TaskRow", "list_tasks", "sum_up", "waiting"]
+__all__ = ["Depth", "Held", "TaskFilter", "TaskRow", "get_task", "list_tasks", "sum_up", "waiting"]
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -48,6 +49,20 @@ def list_tasks(site: Site, actor: Actor, wanted: TaskFilter) -> list[TaskRow]:
             if pool_store.find(connection, pool) is None:
                 raise NotFound(f"Pool {pool} not found.")
         return task_search.search(connection, wanted)
+
+
+def get_task(site: Site, actor: Actor, workflow: str, name: str) -> TaskRow:
+    """The latest attempt of a task, in the archive too."""
+    view = get_workflow(site, actor, workflow)
+    for group in view.groups:
+        for task in view.tasks[group.name]:
+            if task.name == name:
+                spec = next(each for each in group.spec.tasks if each.name == name)
+                found = view.workflow
+                return TaskRow(
+                    task, spec, found.workflow_id, found.submitted_by, found.pool, found.priority
+                )
+    raise NotFound(f"Workflow {view.workflow.workflow_id} has no task {name[:60]}.")
 
 
 def sum_up(rows: Iterable[TaskRow], *, by_workflow: bool) -> list[Held]:

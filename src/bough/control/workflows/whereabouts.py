@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bough.control.site import Site
-from bough.model.backend import Backend
+from bough.model.backend import TaskFiles
 from bough.model.pool import BackendRecord
 from bough.store import nodes as node_store
 
 
 def find_elsewhere(
-    site: Site, backends: Mapping[str, Backend], backend: str
+    site: Site, backends: Mapping[str, TaskFiles], backend: str
 ) -> BackendRecord | None:
     """A backend, where it belongs to a machine that is not this server's."""
     with site.store.read() as connection:

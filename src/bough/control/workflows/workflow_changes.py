@@ -192,7 +192,8 @@ class WorkflowChange:
         for name, node in nodes.items():
             placed = msgspec.structs.replace(
                 latest[name],
-                node=node.name,
+                # None yet, where a scheduler of the cluster chooses it.
+                node=node.name or None,
                 backend=node.backend,
                 growth=name in beyond,
                 scheduled_ms=self.now_ms,
@@ -244,6 +245,24 @@ class WorkflowChange:
                 self.release(task, reason, message)
             elif not task.status.finished:
                 self.end(task, event, message, exit_code)
+
+    def release_held(self) -> None:
+        """Queue the first groups of a workflow that waited for others."""
+        for group in self._held():
+            self.put_group(msgspec.structs.replace(group, queued_ms=self.now_ms))
+            for task in self.latest(group):
+                queued = msgspec.structs.replace(task, queued_ms=self.now_ms)
+                self.put(queued, TaskEvent.RELEASE)
+
+    def fail_held(self, message: str) -> None:
+        """End the first groups of a workflow that waited for others; the rest follows."""
+        for group in self._held():
+            for task in self.latest(group):
+                self.end(task, TaskEvent.UPSTREAM_FAILED, message, ExitCode.UPSTREAM)
+
+    def _held(self) -> list[Group]:
+        groups = [each for each in self.groups.values() if not each.remaining_upstream]
+        return [each for each in groups if each.status is TaskStatus.WAITING]
 
     def restart_others(self, task: Task) -> None:
         """A group starts again as a whole: what runs ends, what failed gets another attempt."""

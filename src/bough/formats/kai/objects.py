@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from bough.formats.kai.native import VERSION as NATIVE_VERSION
+from bough.formats.kai.native import read_native_pod_group, read_native_workload
 from bough.formats.kai.pod import read_pod
 from bough.formats.kai.podgroup import read_pod_group, read_priority_class
 from bough.formats.kai.queue import read_queue, read_topology
@@ -15,7 +17,7 @@ from bough.formats.kubernetes.metadata import Metadata, read_metadata
 from bough.formats.yaml.fields import Fields, Reading
 from bough.model.cluster import Topology
 from bough.model.fairqueue import FairQueue
-from bough.model.podgroup import MemberPod, PodGroup, PriorityClass, qualified
+from bough.model.podgroup import MemberPod, PodGroup, PriorityClass, Templates, group_key, qualified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,22 +25,30 @@ if TYPE_CHECKING:
     from bough.formats.yaml.documents import Document
     from bough.model.problem import Problem
 
-KaiObject = PodGroup | MemberPod | FairQueue | Topology | PriorityClass
+KaiObject = PodGroup | MemberPod | FairQueue | Topology | PriorityClass | Templates
 
 
 class _KaiKind(NamedTuple):
+    name: str
     read: Callable[[Fields, Metadata], KaiObject]
-    versions: tuple[str, ...]
+    version: str
     namespaced: bool = False
+    native: bool = False
+
+    @property
+    def group(self) -> str:
+        return self.version.rpartition("/")[0]
 
 
-_KINDS: dict[str, _KaiKind] = {
-    "PodGroup": _KaiKind(read_pod_group, ("scheduling.run.ai/v2alpha2",), namespaced=True),
-    "Queue": _KaiKind(read_queue, ("scheduling.run.ai/v2",)),
-    "Topology": _KaiKind(read_topology, ("kai.scheduler/v1alpha1",)),
-    "Pod": _KaiKind(read_pod, ("v1",), namespaced=True),
-    "PriorityClass": _KaiKind(read_priority_class, ("scheduling.k8s.io/v1",)),
-}
+_KINDS = (
+    _KaiKind("PodGroup", read_pod_group, "scheduling.run.ai/v2alpha2", namespaced=True),
+    _KaiKind("PodGroup", read_native_pod_group, NATIVE_VERSION, namespaced=True, native=True),
+    _KaiKind("Workload", read_native_workload, NATIVE_VERSION, namespaced=True, native=True),
+    _KaiKind("Queue", read_queue, "scheduling.run.ai/v2"),
+    _KaiKind("Topology", read_topology, "kai.scheduler/v1alpha1"),
+    _KaiKind("Pod", read_pod, "v1", namespaced=True),
+    _KaiKind("PriorityClass", read_priority_class, "scheduling.k8s.io/v1"),
+)
 #: Objects that stand in the same files and are read elsewhere, or say nothing about gangs.
 _PASSED_OVER = ("Node", "Namespace")
 
@@ -51,6 +61,8 @@ class KaiObjects(NamedTuple):
     queues: tuple[FairQueue, ...]
     topologies: tuple[Topology, ...]
     priority_classes: tuple[PriorityClass, ...]
+    #: Workloads of Kubernetes itself.
+    workloads: tuple[Templates, ...]
     problems: list[Problem]
     #: Where each object was written, by its subject (`PodGroup/training`).
     documents: dict[str, Document]
@@ -78,6 +90,7 @@ def read_kai(documents: Iterable[Document], *, lenient: bool = False) -> KaiObje
         queues=tuple(each for each in found if isinstance(each, FairQueue)),
         topologies=tuple(each for each in found if isinstance(each, Topology)),
         priority_classes=tuple(each for each in found if isinstance(each, PriorityClass)),
+        workloads=tuple(each for each in found if isinstance(each, Templates)),
         problems=problems,
         documents=first,
     )
@@ -92,7 +105,7 @@ def _read(reading: Reading) -> KaiObject | None:
         return None
     metadata = read_metadata(fields)
     name = qualified(metadata.namespace, metadata.name) if kind.namespaced else metadata.name
-    reading.subject = f"{fields.text('kind')}/{name}"
+    reading.subject = f"{kind.name}/{group_key(name, native=kind.native)}"
     found = kind.read(fields, metadata)
     fields.finish()
     return found if metadata.name else None
@@ -104,15 +117,18 @@ def _find_kind(fields: Fields) -> _KaiKind | None:
     if not version or not name:
         return None
     fields.reading.subject = name[:63]
-    kind = _KINDS.get(name)
     if name in _PASSED_OVER:
         return None
-    groups = {known.rpartition("/")[0] for each in _KINDS.values() for known in each.versions}
-    if kind is None or version.rpartition("/")[0] not in groups:
-        known = ", ".join(f"{each} ({kind.versions[0]})" for each, kind in _KINDS.items())
+    named = [each for each in _KINDS if each.name == name]
+    group = version.rpartition("/")[0]
+    if not named or group not in {each.group for each in _KINDS}:
+        known = ", ".join(f"{each.name} ({each.version})" for each in _KINDS)
         fields.reading.warn((), f"{name} of {version} is passed over; read are {known}")
         return None
-    if version not in kind.versions:
-        wanted = " or ".join(kind.versions)
+    kind = next((each for each in named if each.group == group), named[0])
+    if version != kind.version:
+        wanted = (
+            kind.version if kind.group == group else " or ".join(each.version for each in named)
+        )
         fields.error("apiVersion", f"{version} is not known for a {name}; known is {wanted}")
     return kind

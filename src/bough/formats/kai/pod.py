@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from bough.formats.kubernetes.pods import NotHonoured, read_pod_spec, resources_of
 from bough.model.gang import Pod, PodState
-from bough.model.podgroup import MemberPod, Preemptibility, qualified
+from bough.model.podgroup import (
+    DEFAULT_NAMESPACE,
+    MemberPod,
+    Preemptibility,
+    group_key,
+    qualified,
+)
 from bough.model.problem import Severity
 
 if TYPE_CHECKING:
@@ -25,11 +32,15 @@ PROJECT_LABEL = "project"
 PRIORITY_LABEL = "priorityClassName"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 DEFAULT_QUEUE = "default-queue"
+#: What an object can be called, as far as it matters: nothing that leads out of its namespace.
+_CAN_BE_NAME = re.compile(r"[^/\s]+")
+#: Where a pod, its owner or its PodGroup names the LocalQueue of Kueue that it comes through.
+DOOR_LABEL = "kueue.x-k8s.io/queue-name"
 #: Kueue puts one of these on the pods of a Workload, as labels or annotations.
 _KUEUE_MARKS = (
     "kueue.x-k8s.io/managed",
     "kueue.x-k8s.io/podset",
-    "kueue.x-k8s.io/queue-name",
+    DOOR_LABEL,
     "kueue.x-k8s.io/workload",
 )
 #: Ask for a part of a GPU.
@@ -58,7 +69,7 @@ def read_pod(fields: Fields, metadata: Metadata) -> MemberPod:
     status.ignore(*status.names())
     standing = _read_standing(status, spec, metadata)
     template = read_pod_spec(spec, metadata.labels, _NOT_HONOURED.get(standing.state))
-    problems = label_problems(metadata)
+    problems = member_problems(metadata, standing.scheduling_group)
     for path, (severity, message) in problems.items():
         report = fields.reading.error if severity is Severity.ERROR else fields.reading.warn
         report(path, message)
@@ -74,12 +85,13 @@ class PodStanding(NamedTuple):
     started_ms: int | None = None
     #: The name of its priority, unless a label has one.
     priority_class: str | None = None
+    #: The PodGroup of Kubernetes itself that it names.
+    scheduling_group: str | None = None
 
 
 def member_pod(metadata: Metadata, template: PodTemplate, standing: PodStanding) -> MemberPod:
     """What a pod says about itself, wherever it was read."""
     labels = metadata.labels
-    group = metadata.annotations.get(GROUP_ANNOTATION)
     state = standing.state
     pod = Pod(
         name=qualified(metadata.namespace, metadata.name),
@@ -95,11 +107,11 @@ def member_pod(metadata: Metadata, template: PodTemplate, standing: PodStanding)
     )
     return MemberPod(
         pod=pod,
-        group=qualified(metadata.namespace, group) if group else None,
+        group=_group_key(metadata, standing.scheduling_group),
         namespace=metadata.namespace,
         queue=labels.get(QUEUE_LABEL) or labels.get(PROJECT_LABEL) or DEFAULT_QUEUE,
         priority_class=labels.get(PRIORITY_LABEL) or standing.priority_class,
-        preemptibility=_preemptibility(labels.get(PREEMPTIBILITY_LABEL)),
+        preemptibility=find_preemptibility(labels.get(PREEMPTIBILITY_LABEL)),
         created_ms=metadata.created_ms,
         started_ms=standing.started_ms if state is PodState.RUNNING else None,
         has_workload=any(each in labels or each in metadata.annotations for each in _KUEUE_MARKS),
@@ -119,8 +131,10 @@ def state_of(phase: str | None, *, deleted: bool, bound: bool, gated: bool) -> P
     return PodState.GATED if gated else PodState.PENDING
 
 
-def label_problems(metadata: Metadata) -> dict[FieldPath, tuple[Severity, str]]:
-    """What is wrong with labels and annotations of a pod, by their paths."""
+def member_problems(
+    metadata: Metadata, scheduling_group: str | None = None
+) -> dict[FieldPath, tuple[Severity, str]]:
+    """What is wrong with what a pod says about its gang, by the paths."""
     found: dict[FieldPath, tuple[Severity, str]] = {}
     for name in _FRACTION_ANNOTATIONS:
         if name in metadata.annotations:
@@ -130,12 +144,39 @@ def label_problems(metadata: Metadata) -> dict[FieldPath, tuple[Severity, str]]:
     if rank is not None and _rank(rank) is None:
         message = f"{rank!r} is no whole number, so that the pod has no rank"
         found["metadata", "labels", RANK_LABEL] = (Severity.WARNING, message)
-    said = metadata.labels.get(PREEMPTIBILITY_LABEL)
-    if said and _preemptibility(said) is None:
-        names = " or ".join(known.value for known in Preemptibility)
-        message = f"{said!r} must be {names}"
-        found["metadata", "labels", PREEMPTIBILITY_LABEL] = (Severity.ERROR, message)
+    wrong = preemptibility_problem(metadata)
+    if wrong is not None:
+        found["metadata", "labels", PREEMPTIBILITY_LABEL] = (Severity.ERROR, wrong)
+    if scheduling_group and metadata.annotations.get(GROUP_ANNOTATION):
+        message = f"names a PodGroup, and the annotation {GROUP_ANNOTATION} another; keep one"
+        found["spec", "schedulingGroup"] = (Severity.ERROR, message)
     return found
+
+
+def preemptibility_problem(metadata: Metadata) -> str | None:
+    """What is wrong with the label that says whether others may take its place."""
+    said = metadata.labels.get(PREEMPTIBILITY_LABEL)
+    if not said or find_preemptibility(said) is not None:
+        return None
+    return f"{said!r} must be {' or '.join(known.value for known in Preemptibility)}"
+
+
+def find_preemptibility(text: str | None) -> Preemptibility | None:
+    """What a label says about whether others may take its place."""
+    return next((known for known in Preemptibility if text == known.value), None)
+
+
+def _group_key(metadata: Metadata, scheduling_group: str | None) -> str | None:
+    """The PodGroup that a pod names: of KAI by an annotation, else of Kubernetes itself."""
+    group = metadata.annotations.get(GROUP_ANNOTATION)
+    if group and not _CAN_BE_NAME.fullmatch(group):
+        # No object is called so; and it must not be taken for one of another namespace.
+        return f"{metadata.namespace or DEFAULT_NAMESPACE}/{group!r}"
+    if group:
+        return qualified(metadata.namespace, group)
+    if not scheduling_group:
+        return None
+    return group_key(qualified(metadata.namespace, scheduling_group), native=True)
 
 
 def _read_standing(status: Fields, spec: Fields, metadata: Metadata) -> PodStanding:
@@ -150,14 +191,16 @@ def _read_standing(status: Fields, spec: Fields, metadata: Metadata) -> PodStand
         node=spec.optional_text("nodeName") or None,
         started_ms=status.optional_time_ms("startTime"),
         priority_class=spec.optional_text("priorityClassName"),
+        scheduling_group=_read_scheduling_group(spec),
     )
+
+
+def _read_scheduling_group(spec: Fields) -> str | None:
+    group = spec.optional_child("schedulingGroup")
+    return None if group is None else group.optional_text("podGroupName")
 
 
 def _rank(text: str | None) -> int | None:
     if text is not None and text.removeprefix("-").isdecimal() and len(text) < 12:
         return int(text)
     return None
-
-
-def _preemptibility(text: str | None) -> Preemptibility | None:
-    return next((known for known in Preemptibility if text == known.value), None)

@@ -35,7 +35,7 @@ _POD_FIELDS_WITHOUT_MEANING = (
     "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
     "ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname "
     "hostnameOverride imagePullSecrets nodeName os preemptionPolicy priority priorityClassName "
-    "readinessGates restartPolicy runtimeClassName schedulerName schedulingGates "
+    "readinessGates restartPolicy runtimeClassName schedulerName schedulingGates schedulingGroup "
     "securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace "
     "subdomain terminationGracePeriodSeconds volumes"
 )

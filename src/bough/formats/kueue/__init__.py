@@ -4,5 +4,6 @@ Documents go in by `organisation.read_organisation`; model types and problems co
 
 organisation    finds the reader of each object
 quota           Cohort, ClusterQueue, ResourceFlavor
+write_quota     the tree as objects again
 workload        LocalQueue, Workload
 """

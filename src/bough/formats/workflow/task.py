@@ -123,6 +123,7 @@ def read_task(
         platform=asked.platform,
         nodes_excluded=asked.nodes_excluded,
         exit_actions=_read_exit_actions(fields),
+        retries=fields.optional_integer("retries", minimum=0),
         hold_s=_hold_s(launch),
         launch=launch,
     )
@@ -141,6 +142,7 @@ def _read_task_template(fields: Fields, *, uploading: bool) -> TaskTemplate:
         outputs=tuple(_read_output(each) for each in fields.children("outputs")),
         checkpoints=tuple(_read_checkpoint(each) for each in fields.children("checkpoint")),
         credentials=tuple(_read_credentials(fields, environment)),
+        mounts=tuple(_read_mounts(fields)),
     )
 
 
@@ -235,6 +237,15 @@ def _read_credentials(fields: Fields, environment: dict[str, str]) -> Iterator[C
         yield CredentialUse(name, variables=variables)
 
 
+def _read_mounts(fields: Fields) -> Iterator[str]:
+    for index, mount in enumerate(fields.texts("volumeMounts")):
+        if _MOUNT.match(mount):
+            yield mount.partition(":")[0]
+        else:
+            path = (*fields.path, "volumeMounts", index)
+            fields.reading.error(path, f"{mount[:80]!r} is no mount; write SOURCE or SOURCE:TARGET")
+
+
 def _read_exit_actions(fields: Fields) -> dict[str, str]:
     actions = fields.optional_child("exitActions")
     if actions is None:
@@ -266,10 +277,6 @@ def _warn_about(fields: Fields) -> None:
     download = fields.optional_text("downloadType")
     if download not in (None, DOWNLOAD):
         fields.error("downloadType", f"is {download[:60]!r}, but must be {DOWNLOAD}")
-    for index, mount in enumerate(fields.texts("volumeMounts")):
-        if not _MOUNT.match(mount):
-            path = (*fields.path, "volumeMounts", index)
-            fields.reading.error(path, f"{mount[:80]!r} is no mount; write SOURCE or SOURCE:TARGET")
     if "volumeMounts" in fields:
         fields.warn("volumeMounts", "has no effect on this server; tasks see what it shows them")
     for name in ("privileged", "hostNetwork"):

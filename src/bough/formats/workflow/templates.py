@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bough.errors import Invalid
 from bough.formats.yaml.composer import LinedDict, LinedList, RepeatedKey, Unreadable, compose
 from bough.formats.yaml.scalars import resolve_scalar
+from bough.model.array import PLACEHOLDER
 from bough.model.problem import dotted
 
 if TYPE_CHECKING:
@@ -24,11 +25,14 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 #: Values in `default-values`, aliases written out.
 MAXIMUM_VALUES = 10_000
+#: Stands for the value of an element, unless a variable is called so.
+ARRAY = "array"
 #: Names that stand for what a task fills in, so that no variable can have them.
 RESERVED = ("output", "workflow_id", "uuid")
 
 _PLACEHOLDER = re.compile(
-    r"\{\{[ \t]*(?:output|workflow_id|uuid|(?:input|host)[ \t]*:[ \t]*[A-Za-z0-9_.-]+)[ \t]*\}\}"
+    r"\{\{[ \t]*(?:output|workflow_id|uuid|array|(?:input|host|array)[ \t]*:[ \t]*[A-Za-z0-9_.-]+)"
+    r"[ \t]*\}\}"
     # A shell's length of a variable, which is no comment.
     r"|\$\{#[A-Za-z0-9_@*]+(?:\[[^\]\s{}#]*\])?\}"
 )
@@ -124,6 +128,9 @@ def read_template(text: str, variables: Mapping[str, Plain]) -> Template:
     kept: list[str] = []
 
     def keep(found: re.Match[str]) -> str:
+        if ARRAY in values and PLACEHOLDER.fullmatch(found[0]):
+            # A variable of that name was there before arrays were.
+            return found[0]
         kept.append(found[0])
         return f"{mark}{len(kept) - 1}{mark}"
 

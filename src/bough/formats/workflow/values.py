@@ -37,6 +37,7 @@ _LABEL_FORM = (
     "up to 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,254}\Z")
+_WORKFLOW = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,100}-[0-9]{1,18}\Z")
 _CREDENTIAL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?\Z")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\x00-\x1f\x7f]+\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -67,14 +68,34 @@ def folded(name: str) -> str:
 
 def label_fault(key: str, value: str) -> str | None:
     """What is wrong with a label; `None`: nothing."""
+    fault = label_key_fault(key)
+    if fault is not None:
+        return fault
+    fault = label_value_fault(value)
+    return None if fault is None else f"the label {key!r} cannot be so: {fault}"
+
+
+def label_key_fault(key: str) -> str | None:
+    """What is wrong with the key of a label; `None`: nothing."""
     prefix, slash, name = key.rpartition("/")
+    fault = f"{key[:80]!r} is not a valid Kubernetes label key"
     if slash and (len(prefix) > 253 or not _LABEL_PREFIX.match(prefix)):
-        return f"the label {key[:80]!r} has a prefix that is no domain name"
-    if not _LABEL_PART.match(name):
-        return f"{key[:80]!r} is no name of a label: {_LABEL_FORM}"
-    if value and not _LABEL_PART.match(value):
-        return f"the label {key!r} cannot be {value[:80]!r}: {_LABEL_FORM}"
-    return None
+        return f"{fault}: what stands before '/' is no domain name"
+    return None if _LABEL_PART.match(name) else f"{fault}: {_LABEL_FORM}"
+
+
+def label_value_fault(value: str) -> str | None:
+    """What is wrong with the value of a label; `None`: nothing. As in OSMO, it is not empty."""
+    if _LABEL_PART.match(value):
+        return None
+    return f"{value[:80]!r} is not a valid non-empty Kubernetes label value: {_LABEL_FORM}"
+
+
+def workflow_fault(text: str) -> str | None:
+    """What is wrong with the identifier of another workflow; `None`: nothing."""
+    if _WORKFLOW.match(text):
+        return None
+    return f"{text[:80]!r} is no ID of a workflow, such as train-3"
 
 
 def variable_fault(name: str, value: str) -> str | None:
@@ -102,14 +123,24 @@ def read_labels(fields: Fields) -> dict[str, str]:
     nested = fields.optional_child("labels")
     if nested is None:
         return {}
-    labels = {key: nested.written(key) or "" for key in nested.names()}
+    labels = {key: _read_label(nested, key) for key in nested.names()}
     if len(labels) > MAXIMUM_LABELS:
         fields.error("labels", f"has {len(labels)} labels; at most {MAXIMUM_LABELS} are possible")
     for key, value in labels.items():
-        fault = label_fault(key, value)
+        fault = None if value is None else label_fault(key, value)
         if fault is not None:
             nested.error(key, fault)
-    return labels
+    return {key: value or "" for key, value in labels.items()}
+
+
+def _read_label(fields: Fields, key: str) -> str | None:
+    """The value of a label; `None`: what is wrong with it was said."""
+    if fields.is_mapping(key):
+        fields.error(key, "labels must be strings, not mappings")
+        fields.ignore(key)
+        return None
+    value = fields.written(key)
+    return None if value is None and key in fields else value or ""
 
 
 def read_environment(fields: Fields) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bough.errors import Invalid
+from bough.formats.workflow.array import read_array
 from bough.formats.workflow.group import ReadGroup, WorkflowLimits, read_group, read_lone_task
 from bough.formats.workflow.resources import read_resources
 from bough.formats.workflow.strict_osmo import check_as_osmo
@@ -19,13 +20,14 @@ from bough.formats.workflow.values import (
     read_duration_s,
     read_labels,
     read_name,
+    workflow_fault,
 )
 from bough.formats.yaml.composer import LinedDict, LinedList, RepeatedKey, compose
 from bough.formats.yaml.documents import Document
 from bough.formats.yaml.fields import Enough, Fields, Reading, describe, suggest
 from bough.model.podgroup import PodGroup
 from bough.model.problem import FieldPath, Problem, Severity
-from bough.model.workflow import GroupSpec, WorkflowSpec
+from bough.model.workflow import GroupSpec, Predecessor, WorkflowSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,9 +138,24 @@ def _read(
         labels=read_labels(fields),
         exec_timeout_s=read_duration_s(timeout, "exec_timeout"),
         queue_timeout_s=read_duration_s(timeout, "queue_timeout"),
+        after=_read_after(fields),
+        array=read_array(fields),
         text=text,
     )
     return spec, groups
+
+
+def _read_after(fields: Fields) -> tuple[Predecessor, ...]:
+    """The workflows that it starts after: one, or a list of them."""
+    found: dict[str, Predecessor] = {}
+    for name, completed in (("after", False), ("afterok", True)):
+        for workflow in fields.text_or_texts(name):
+            fault = workflow_fault(workflow)
+            if fault is not None:
+                fields.error(name, fault)
+            # The stricter of the two counts.
+            found[workflow] = Predecessor(workflow, completed)
+    return tuple(found.values())
 
 
 def _read_groups(fields: Fields, limits: WorkflowLimits) -> list[ReadGroup]:

@@ -238,6 +238,12 @@ class Fields:
                 )
         return tuple(texts)
 
+    def text_or_texts(self, name: str) -> tuple[str, ...]:
+        """A text, or a list of texts; nothing if it is absent."""
+        if isinstance(self._values.get(name), str):
+            return (self.text(name),)
+        return self.texts(name)
+
     def writings(self, name: str) -> tuple[str, ...]:
         """A list of texts, or of numbers as they are written; empty where absent."""
         texts: list[str] = []

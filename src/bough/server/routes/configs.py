@@ -1,32 +1,42 @@
 """Configuration of the whole server: workflow settings, policy, and what else clients ask for.
 
 Some kinds of configuration that existing clients know have nothing to say here: groups are made by
-backends themselves, so there are no templates of them, and nothing is validated by rules.
+backends themselves, so there are no templates of them, and nothing is tested by schedule.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from litestar.params import FromPath, JSONBody
 
 from bough.api.common import Json
 from bough.api.configs import (
+    ConfigNote,
     PatchConfigs,
     PatchPolicy,
     PutConfigs,
     PutPolicy,
+    PutValidation,
+    PutValidations,
+    ResourceRule,
     ServiceAnswer,
     SettingsAnswer,
 )
 from bough.api.nodes import BackendLine, BackendList
-from bough.control.config import pod_templates, policy, settings
-from bough.control.nodes import node_list
+from bough.control.config import pod_templates, policy, resource_validations, settings
+from bough.control.nodes import node_cordon, node_list
 from bough.control.nodes.node_list import BackendView
 from bough.control.recording import Note
 from bough.errors import NotFound
 from bough.model.access import Action
+from bough.model.pool import ResourceAssertion
 from bough.server.declare import Visit, caller, route
 from bough.server.values import time_text
 from bough.version import VERSION
+
+_TEMPLATES = "/api/configs/pod_template"
+_VALIDATIONS = "/api/configs/resource_validation"
 
 
 @route("GET", "/api/configs/workflow", Action.CONFIG_READ)
@@ -89,7 +99,7 @@ def get_service(request: Visit) -> ServiceAnswer:
 def list_backends(request: Visit) -> BackendList:
     """All backends that have ever answered."""
     site, actor = caller(request)
-    return BackendList([_backend(each) for each in node_list.list_backends(site, actor)])
+    return BackendList([_backend(request, each) for each in node_list.list_backends(site, actor)])
 
 
 @route("GET", "/api/configs/backend/{backend:str}", Action.CONFIG_READ)
@@ -98,23 +108,60 @@ def get_backend(request: Visit, backend: FromPath[str]) -> BackendLine:
     site, actor = caller(request)
     for each in node_list.list_backends(site, actor):
         if each.name == backend:
-            return _backend(each)
+            return _backend(request, each)
     raise NotFound(f"Backend {backend} not found.")
 
 
-@route("GET", "/api/configs/pod_template", Action.CONFIG_READ)
+@route("DELETE", "/api/configs/backend/{backend:str}", Action.CONFIG_UPDATE)
+def delete_backend(
+    request: Visit, backend: FromPath[str], data: JSONBody[ConfigNote | None] = None
+) -> None:
+    """Forget a backend that no longer answers and that no pool uses, with its nodes."""
+    site, actor = caller(request)
+    node_cordon.remove_backend(site, actor, backend, _note(data))
+
+
+@route("GET", _TEMPLATES, Action.CONFIG_READ)
 def list_pod_templates(request: Visit) -> dict[str, Json]:
     """What pods of pools and platforms have beside what their tasks ask for, by name."""
     site, actor = caller(request)
     return pod_templates.get_templates(site, actor)
 
 
-@route("PUT", "/api/configs/pod_template", Action.CONFIG_UPDATE)
+@route("PUT", _TEMPLATES, Action.CONFIG_UPDATE)
 def put_pod_templates(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, Json]:
     """Add or replace pod templates by name; `null` removes one that no pool names."""
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
     return pod_templates.put_templates(site, actor, data.configs, note)
+
+
+@route("GET", f"{_TEMPLATES}/{{pod_template:str}}", Action.CONFIG_READ)
+def get_pod_template(request: Visit, pod_template: FromPath[str]) -> dict[str, Json]:
+    """One pod template."""
+    site, actor = caller(request)
+    return pod_templates.get_template(site, actor, pod_template)
+
+
+@route("PUT", f"{_TEMPLATES}/{{pod_template:str}}", Action.CONFIG_UPDATE)
+def put_pod_template(
+    request: Visit, pod_template: FromPath[str], data: JSONBody[PutConfigs]
+) -> dict[str, Json]:
+    """Write one pod template."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    return pod_templates.put_templates(site, actor, {pod_template: data.configs}, note)[
+        pod_template
+    ]
+
+
+@route("DELETE", f"{_TEMPLATES}/{{pod_template:str}}", Action.CONFIG_UPDATE)
+def delete_pod_template(
+    request: Visit, pod_template: FromPath[str], data: JSONBody[ConfigNote | None] = None
+) -> None:
+    """Remove a pod template that no pool names."""
+    site, actor = caller(request)
+    pod_templates.delete_template(site, actor, pod_template, _note(data))
 
 
 @route("GET", "/api/configs/group_template", Action.CONFIG_READ)
@@ -124,11 +171,49 @@ def list_group_templates(request: Visit) -> dict[str, Json]:
     return {}
 
 
-@route("GET", "/api/configs/resource_validation", Action.CONFIG_READ)
-def list_resource_validations(request: Visit) -> dict[str, Json]:
-    """There are none."""
-    del request
-    return {}
+@route("GET", _VALIDATIONS, Action.CONFIG_READ)
+def list_resource_validations(request: Visit) -> dict[str, list[ResourceRule]]:
+    """Rules for what tasks may ask for, by name; pools and platforms name them."""
+    site, actor = caller(request)
+    return _validations(resource_validations.get_validations(site, actor))
+
+
+@route("PUT", _VALIDATIONS, Action.CONFIG_UPDATE)
+def put_resource_validations(
+    request: Visit, data: JSONBody[PutValidations]
+) -> dict[str, list[ResourceRule]]:
+    """Add or replace rules by name; `null` removes those of a name that no pool uses."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    changes = data.configs_dict
+    return _validations(resource_validations.put_validations(site, actor, changes, note))
+
+
+@route("GET", f"{_VALIDATIONS}/{{validation:str}}", Action.CONFIG_READ)
+def get_resource_validation(request: Visit, validation: FromPath[str]) -> list[ResourceRule]:
+    """The rules of one name."""
+    site, actor = caller(request)
+    return _rules(resource_validations.get_validation(site, actor, validation))
+
+
+@route("PUT", f"{_VALIDATIONS}/{{validation:str}}", Action.CONFIG_UPDATE)
+def put_resource_validation(
+    request: Visit, validation: FromPath[str], data: JSONBody[PutValidation]
+) -> list[ResourceRule]:
+    """Write the rules of one name."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    changes = {validation: data.configs}
+    return _rules(resource_validations.put_validations(site, actor, changes, note)[validation])
+
+
+@route("DELETE", f"{_VALIDATIONS}/{{validation:str}}", Action.CONFIG_UPDATE)
+def delete_resource_validation(
+    request: Visit, validation: FromPath[str], data: JSONBody[ConfigNote | None] = None
+) -> None:
+    """Remove the rules of a name that no pool uses."""
+    site, actor = caller(request)
+    resource_validations.delete_validation(site, actor, validation, _note(data))
 
 
 @route("GET", "/api/configs/backend_test", Action.CONFIG_READ)
@@ -138,7 +223,26 @@ def list_backend_tests(request: Visit) -> dict[str, Json]:
     return {}
 
 
-def _backend(view: BackendView) -> BackendLine:
+def _validations(
+    found: Mapping[str, tuple[ResourceAssertion, ...]],
+) -> dict[str, list[ResourceRule]]:
+    return {name: _rules(rules) for name, rules in found.items()}
+
+
+def _rules(found: tuple[ResourceAssertion, ...]) -> list[ResourceRule]:
+    return [
+        ResourceRule(
+            each.operator.value, each.left_operand, each.right_operand, each.assert_message
+        )
+        for each in found
+    ]
+
+
+def _note(sent: ConfigNote | None) -> Note:
+    return Note() if sent is None else Note(sent.description, tuple(sent.tags))
+
+
+def _backend(request: Visit, view: BackendView) -> BackendLine:
     return BackendLine(
         name=view.name,
         online=view.offline is None,
@@ -146,6 +250,9 @@ def _backend(view: BackendView) -> BackendLine:
         last_heartbeat=time_text(view.heard_ms),
         nodes=view.nodes,
         gpus=view.gpus,
+        version=VERSION,
+        router_address=request.app.state.public_url,
+        created_date=time_text(view.heard_ms),
     )
 
 
@@ -159,9 +266,17 @@ HANDLERS = (
     get_service,
     list_backends,
     get_backend,
+    delete_backend,
     list_pod_templates,
     put_pod_templates,
+    get_pod_template,
+    put_pod_template,
+    delete_pod_template,
     list_group_templates,
     list_resource_validations,
+    put_resource_validations,
+    get_resource_validation,
+    put_resource_validation,
+    delete_resource_validation,
     list_backend_tests,
 )

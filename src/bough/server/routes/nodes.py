@@ -12,6 +12,7 @@ from bough.api.nodes import (
     NodeLine,
     NodeList,
     NodeLost,
+    NodeTaint,
     PlatformRights,
     ResourceLine,
     ResourceList,
@@ -56,7 +57,6 @@ def get_resource(
         [
             msgspec.structs.replace(
                 _node(view),
-                pool_platform_labels={pool: list(found) for pool, found in view.pools.items()},
                 config_fields={
                     pool: dict.fromkeys(found, _NO_RIGHTS) for pool, found in view.pools.items()
                 },
@@ -173,6 +173,8 @@ def _node(view: NodeView) -> ResourceLine:
         backend=node.backend,
         label_fields=node.labels,
         cordoned=node.cordoned,
+        pool_platform_labels={pool: list(found) for pool, found in view.pools.items()},
+        taints=[NodeTaint(each.key, each.value, each.effect) for each in node.taints],
     )
 
 
@@ -180,8 +182,9 @@ def _amounts(amounts: Amounts) -> NodeAmounts:
     return NodeAmounts(
         gpu=amounts.gpus,
         cpu=cores(amounts.cpu_milli),
-        memory=gibibytes(amounts.memory_bytes),
-        storage=gibibytes(amounts.storage_bytes),
+        # The units that interfaces take for granted; clients read the suffix.
+        memory=f"{amounts.memory_bytes // 2**10}Ki",
+        storage=str(amounts.storage_bytes),
     )
 
 

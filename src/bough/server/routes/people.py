@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import msgspec
-from litestar import MediaType, Response
+from litestar import Response
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.api.people import (
     AssignedRole,
     ChangeRoles,
     CreateUser,
+    GiveRole,
     LoginMethods,
     PassAnswer,
+    RoleAssigned,
+    RoleGiven,
     RoleName,
+    RoleUser,
     RoleUsers,
     TokenLine,
     TokenRoles,
@@ -20,12 +23,12 @@ from bough.api.people import (
     UserAnswer,
     UserLine,
     UserList,
+    UserRoles,
 )
 from bough.control.people import tokens, users
-from bough.control.people.tokens import NewToken
 from bough.control.people.users import UserView
 from bough.model.access import Action, Token, User
-from bough.server.declare import Limit, Visit, caller, route
+from bough.server.declare import Limit, Position, Visit, caller, json_text, route
 from bough.server.values import read_date_ms, time_text
 
 _USER = "/api/auth/user/{user:str}"
@@ -57,6 +60,7 @@ def make_pass(request: Visit, data: JSONBody[TokenSecret]) -> PassAnswer:
 def list_users(
     request: Visit,
     count: Limit = 100,
+    start_index: Position = 1,
     id_prefix: FromQuery[str] = "",
     roles: FromQuery[list[str] | None] = None,
 ) -> UserList:
@@ -67,8 +71,11 @@ def list_users(
         for user in users.list_users(site, actor, id_prefix, role):
             found[user.name] = user
     ordered = [found[name] for name in sorted(found)]
-    shown = [_user_line(user) for user in ordered[:count]]
-    return UserList(shown, total_results=len(ordered))
+    first = start_index - 1
+    shown = [_user_line(user) for user in ordered[first : first + count]]
+    return UserList(
+        shown, total_results=len(ordered), start_index=start_index, items_per_page=count
+    )
 
 
 @route("POST", "/api/auth/user", Action.USER_UPDATE)
@@ -100,10 +107,13 @@ def delete_user(request: Visit, user: FromPath[str]) -> None:
 
 
 @route("POST", f"{_USER}/roles", Action.USER_UPDATE)
-def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> UserAnswer:
+def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> RoleAssigned:
     """Grant a user a role."""
     site, actor = caller(request)
-    return _user(users.change_roles(site, actor, user, add=(data.role_name,)))
+    roles = _user(users.change_roles(site, actor, user, add=(data.role_name,))).roles
+    made = AssignedRole(data.role_name, actor.name, None)
+    given = next((each for each in roles if each.role_name == data.role_name), made)
+    return RoleAssigned(user, given.role_name, given.assigned_by, given.assigned_at)
 
 
 @route("DELETE", f"{_USER}/roles/{{role:str}}", Action.USER_UPDATE)
@@ -117,7 +127,26 @@ def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserA
 def users_of_role(request: Visit, role: FromPath[str]) -> RoleUsers:
     """The users that have a role."""
     site, actor = caller(request)
-    return RoleUsers(role, [user.name for user in users.list_users(site, actor, role=role)])
+    held = users.list_holders(site, actor, role)
+    return RoleUsers(
+        role,
+        [RoleUser(name, by.assigned_by, time_text(by.assigned_ms)) for name, by in held.items()],
+    )
+
+
+@route("POST", "/api/auth/roles/{role:str}/users", Action.USER_UPDATE)
+def give_role_to(request: Visit, role: FromPath[str], data: JSONBody[GiveRole]) -> RoleGiven:
+    """Grant a role to several users, and say to which it was not possible."""
+    site, actor = caller(request)
+    given = users.give_role(site, actor, role, data.user_ids)
+    return RoleGiven(role, list(given.assigned), list(given.had), list(given.unknown))
+
+
+@route("GET", f"{_USER}/roles", Action.USER_READ)
+def roles_of_user(request: Visit, user: FromPath[str]) -> UserRoles:
+    """The roles that a user was given."""
+    site, actor = caller(request)
+    return UserRoles(user, _user(users.get_user(site, actor, user)).roles)
 
 
 # Tokens
@@ -144,7 +173,7 @@ def create_token(
     made = tokens.create_token(
         site, actor, token, expires_ms=expires_ms, description=description, roles=roles
     )
-    return _secret(made)
+    return json_text(made.secret)
 
 
 @route("DELETE", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE)
@@ -189,7 +218,7 @@ def create_token_of(
         description=description,
         roles=roles,
     )
-    return _secret(made)
+    return json_text(made.secret)
 
 
 @route("GET", f"{_OTHERS}/{{token:str}}/roles", Action.USER_READ)
@@ -212,11 +241,6 @@ def _token_roles(token: Token) -> TokenRoles:
     at = time_text(token.created_ms)
     roles = [AssignedRole(role, token.user, at) for role in token.roles]
     return TokenRoles(token.name, token.user, roles)
-
-
-def _secret(made: NewToken) -> Response[bytes]:
-    """A bare text, which the framework would send without quotes."""
-    return Response(msgspec.json.encode(made.secret), media_type=MediaType.JSON)
 
 
 def _user_line(user: User) -> UserLine:
@@ -257,6 +281,8 @@ HANDLERS = (
     give_role,
     take_role,
     users_of_role,
+    give_role_to,
+    roles_of_user,
     list_tokens,
     create_token,
     delete_token,

@@ -98,7 +98,11 @@ def _sent(data: SetCredential) -> tuple[CredentialType, dict[str, str]]:
 
 def _choices(profile: Profile) -> ProfileChoices:
     return ProfileChoices(
-        profile.user, profile.email_notification, profile.slack_notification, profile.pool
+        profile.user,
+        profile.email_notification,
+        profile.slack_notification,
+        profile.pool,
+        profile.webhook_notification,
     )
 
 
@@ -107,7 +111,7 @@ def _line(credential: Credential) -> CredentialLine:
         cred_name=credential.name,
         cred_type=credential.type.value,
         profile=credential.profile,
-        keys=list(credential.keys),
+        keys=", ".join(credential.keys),
         created_at=time_text(credential.created_ms),
     )
 

@@ -28,7 +28,7 @@ from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action
 from bough.model.pool import Platform, Pool
 from bough.server.declare import Visit, caller, route
-from bough.server.engine import Engine
+from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
 from bough.server.pool_documents import (
     platform_config,
@@ -63,16 +63,32 @@ def pool_quotas(
     """
     site, actor = caller(request)
     names = None if all_pools or not pools else pools
-    report = quotas.pool_quotas(site, actor, names)
-    sets = [NodeSetUsage([pool_usage(row) for row in each.rows]) for each in report.node_sets]
-    return PoolQuotas(sets, resource_usage(report.total))
+    return _SHOWN.show(quotas.pool_quotas(site, actor, names))
+
+
+class _Shown:
+    """The answer that was last made: while nothing changes, all ask for the same."""
+
+    def __init__(self) -> None:
+        self._last: tuple[quotas.QuotaReport, PoolQuotas] | None = None
+
+    def show(self, report: quotas.QuotaReport) -> PoolQuotas:
+        """A report as it is sent."""
+        last = self._last
+        if last is None or last[0] is not report:
+            sets = [NodeSetUsage(list(map(pool_usage, each.rows))) for each in report.node_sets]
+            last = self._last = (report, PoolQuotas(sets, resource_usage(report.total)))
+        return last[1]
+
+
+_SHOWN = _Shown()
 
 
 @route("GET", "/api/queues", Action.QUEUE_LIST)
 def list_queues(request: Visit) -> list[QueueUsage]:
     """The quota tree with its hidden leaves, for administrators."""
     site, actor = caller(request)
-    engine: Engine = request.app.state.engine
+    engine: LoopView = request.app.state.engine
     return [
         QueueUsage(
             name=each.row.name,

@@ -1,4 +1,4 @@
-"""Roles, history and audit."""
+"""Roles, history, audit, and what others changed in clusters."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from bough.api.common import Json
 from bough.api.configs import (
     AuditLine,
     AuditPage,
+    ChangeTags,
     ConfigDiff,
     ConfigHistory,
     Rollback,
 )
-from bough.api.people import PutRole, RoleAnswer, RolePolicy
+from bough.api.kube_answers import ClusterDrift, DriftAnswer, RepairLine
+from bough.api.people import PutRole, PutRoles, RoleAnswer, RolePolicy
 from bough.control.people import users
 from bough.control.recording import Note, differences
 from bough.control.records import history
+from bough.control.scheduling import cluster_queues
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Effect, Role, Statement
 from bough.model.record import AuditEntry, ConfigType, Revision
@@ -44,19 +47,24 @@ def get_role(request: Visit, role: FromPath[str]) -> RoleAnswer:
     raise NotFound(f"Role {role} not found.")
 
 
+@route("PUT", "/api/configs/role", Action.ROLE_UPDATE)
+def put_roles(request: Visit, data: JSONBody[PutRoles]) -> list[RoleAnswer]:
+    """Write several roles, new or changed: all of them, or none."""
+    site, actor = caller(request)
+    written = [_written(str(each.get("name") or ""), each) for each in data.configs]
+    note = Note(data.description, tuple(data.tags))
+    return [_role(role) for role in users.put_roles(site, actor, written, note)]
+
+
 @route("PUT", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
 def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> RoleAnswer:
     """Write a role, new or changed."""
     site, actor = caller(request)
-    note, description, policies = Note(), data.description, data.policies
+    note = Note()
+    written = Role(role, data.description, tuple(_statement(role, each) for each in data.policies))
     if data.configs is not None:
-        note = Note(data.description, tuple(data.tags))
-        description = str(data.configs.get("description") or "")
-        policies = data.configs.get("policies")
-        if not isinstance(policies, list) or data.configs.get("name") not in (None, role):
-            raise Invalid(f"Role {role}: configs needs policies, and no other name.")
-    statements = tuple(_statement(role, each) for each in policies)
-    return _role(users.put_role(site, actor, Role(role, description, statements), note))
+        note, written = Note(data.description, tuple(data.tags)), _written(role, data.configs)
+    return _role(users.put_role(site, actor, written, note))
 
 
 @route("DELETE", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
@@ -127,8 +135,26 @@ def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
         history.rollback_settings(site, actor, data.revision, note)
     elif kind is ConfigType.POLICY:
         history.rollback_policy(site, actor, data.revision, note)
+    elif kind in (ConfigType.POD_TEMPLATE, ConfigType.RESOURCE_VALIDATION):
+        history.rollback_named(site, actor, kind, data.revision, note)
     else:
-        raise Invalid(f"Only POOL, WORKFLOW and POLICY can be rolled back, not {kind}.")
+        known = "POOL, WORKFLOW, POLICY, POD_TEMPLATE and RESOURCE_VALIDATION"
+        raise Invalid(f"Only {known} can be rolled back, not {kind}.")
+
+
+@route(
+    "POST",
+    "/api/configs/history/{config_type:str}/revision/{revision:int}/tags",
+    Action.CONFIG_UPDATE,
+)
+def tag_revision(
+    request: Visit, config_type: FromPath[str], revision: FromPath[int], data: JSONBody[ChangeTags]
+) -> None:
+    """Add and remove tags of a change; nothing else of the history can be changed."""
+    site, actor = caller(request)
+    kind = _config_type(config_type)
+    add, remove = data.set_tags or (), data.delete_tags or ()
+    history.tag_revision(site, actor, kind, revision, add, remove)
 
 
 @route("GET", "/api/audit", Action.AUDIT_READ)
@@ -145,8 +171,27 @@ def list_audit(
     return AuditPage([_audit_line(each) for each in found])
 
 
+@route("GET", "/api/kube/drift", Action.AUDIT_READ)
+def list_drift(request: Visit) -> DriftAnswer:
+    """What others changed in clusters whose queues follow Bough's, and what cannot be put right."""
+    site, actor = caller(request)
+    return DriftAnswer(
+        [
+            ClusterDrift(
+                each.backend,
+                list(each.troubles),
+                [
+                    RepairLine(time_text(one.at_ms), one.subject, one.message)
+                    for one in each.repairs
+                ],
+            )
+            for each in cluster_queues.list_drift(site, actor)
+        ]
+    )
+
+
 #: Kinds of configuration that existing clients ask for, and that have no history here.
-_ABSENT = ("POD_TEMPLATE", "GROUP_TEMPLATE", "RESOURCE_VALIDATION", "BACKEND_TEST")
+_ABSENT = ("GROUP_TEMPLATE", "BACKEND_TEST")
 #: Converted here: msgspec must not see a type for the first time in two threads at once.
 _STATEMENT = msgspec.json.Decoder(Statement).type
 
@@ -173,6 +218,14 @@ def _config_type(text: str) -> ConfigType:
         raise Invalid(f"There is no configuration {text[:40]!r}; there is {known}.") from None
 
 
+def _written(role: str, configs: Mapping[str, Json]) -> Role:
+    policies = configs.get("policies")
+    if not isinstance(policies, list) or configs.get("name") not in (None, role):
+        raise Invalid(f"Role {role}: configs needs policies, and no other name.")
+    description = str(configs.get("description") or "")
+    return Role(role, description, tuple(_statement(role, each) for each in policies))
+
+
 def _statement(role: str, policy: Json) -> Statement:
     fields = policy if isinstance(policy, Mapping) else {}
     try:
@@ -196,10 +249,13 @@ def _role(role: Role) -> RoleAnswer:
 HANDLERS = (
     list_roles,
     get_role,
+    put_roles,
     put_role,
     delete_role,
     config_history,
     config_diff,
     rollback,
+    tag_revision,
     list_audit,
+    list_drift,
 )

@@ -13,7 +13,7 @@ from bough.api.results import ResultFile, ResultPage, ResultPart
 from bough.control.workflows.results import TaskResults
 from bough.model.access import Action
 from bough.server.declare import Limit, Offset, Visit, caller, route
-from bough.server.engine import Engine
+from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
 from bough.server.values import time_text
 
@@ -64,7 +64,7 @@ def read_result(
 
 def _results(request: Visit, workflow: str, task: str) -> TaskResults:
     site, actor = caller(request)
-    engine: Engine = request.app.state.engine
+    engine: LoopView = request.app.state.engine
     return TaskResults(site, engine.backends, actor, workflow, task)
 
 

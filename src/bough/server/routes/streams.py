@@ -14,15 +14,16 @@ from anyio.lowlevel import RunVar
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
+from bough.api.common import LOG_NOT_KEPT, STREAM_STOPPED
 from bough.control.workflows import query
 from bough.control.workflows.logs import LogEntry, LogReader, LogSelection
 from bough.control.workflows.whereabouts import place_of
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
-from bough.model.record import EventKind, StoredEvent
 from bough.server.concurrency_limits import at_end, count_stream
 from bough.server.declare import OptionalNumber, Visit, caller, text_route
-from bough.server.engine import Engine
+from bough.server.event_lines import EventLine, EventLines, one_line
+from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
 from bough.server.stream_access import StreamAccess
 from bough.server.values import moment_text
@@ -33,8 +34,6 @@ _THREADS = 4
 #: How long to wait for something new, at first and at most.
 _SHORTEST_S = 0.1
 _LONGEST_S = 1.0
-_STOPPING = "(The server is being stopped; ask again to read on.)\n"
-
 _LIMITER: RunVar[CapacityLimiter] = RunVar("limiter of streams")
 Result = TypeVar("Result")
 
@@ -76,7 +75,7 @@ async def workflow_events(
     follow: FromQuery[bool] = True,
 ) -> Stream:
     """What happened to it, in order, until it ends or, without `follow`, until now."""
-    reader = _EventLines(request, workflow, task_name or None, retry_id)
+    reader = _EventTexts(request, workflow, task_name or None, retry_id)
     count_stream(request)
     await _in_thread(reader.open)
     return _lines(_texts(request, reader, follow=follow))
@@ -106,8 +105,8 @@ class _LogLines:
 
     def __init__(self, request: Visit, workflow: str, wanted: LogSelection) -> None:
         site, self.actor = caller(request)
-        engine: Engine = request.app.state.engine
-        self._reader = LogReader(site, engine.backends, engine.recent, workflow, wanted)
+        engine: LoopView = request.app.state.engine
+        self._reader = LogReader(site, engine.backends, request.app.state.recent, workflow, wanted)
         self._told = False
 
     def open(self) -> None:
@@ -125,7 +124,7 @@ class _LogLines:
         elsewhere = self._reader.elsewhere()
         if elsewhere is not None:
             return f"What {tasks} wrote is {place_of(elsewhere)}.\n"
-        return f"Nothing is kept of what {tasks} wrote on backend {self._reader.backend}.\n"
+        return f"{LOG_NOT_KEPT}{tasks} wrote on backend {self._reader.backend}.\n"
 
     def close(self) -> None:
         """Let go of what was read and not sent."""
@@ -137,19 +136,18 @@ class _LogLines:
         return self._reader.ended
 
 
-class _EventLines:
+class _EventTexts:
     """What happens to a workflow, as lines."""
 
     def __init__(
         self, request: Visit, workflow: str, task: str | None, retry_id: int | None
     ) -> None:
         self._site, self.actor = caller(request)
-        self._recent = request.app.state.engine.recent
+        self._recent = request.app.state.recent
         self._name = workflow
         self._task = task
         self._retry_id = retry_id
-        #: The groups that have the task.
-        self._groups: set[str] = set()
+        self._lines = EventLines({})
         self._number = 0
         self._seen = -1
         self.ended = False
@@ -158,11 +156,8 @@ class _EventLines:
         """Raise what is wrong with the question."""
         view = query.get_workflow(self._site, self.actor, self._name)
         self._name = view.workflow.workflow_id
-        self._groups = {
-            group.name
-            for group in view.groups
-            if any(task.name == self._task for task in group.spec.tasks)
-        }
+        groups = {group.name: [task.name for task in group.spec.tasks] for group in view.groups}
+        self._lines = EventLines(groups)
 
     def read(self) -> str:
         """What is new."""
@@ -175,27 +170,21 @@ class _EventLines:
                 self._number = found[-1].number
             else:
                 self._seen, self.ended = seen, view.workflow.status.finished
-            text = "".join(_event_line(each) for each in found if self._concerns(each))
+            lines = (line for event in found for line in self._lines.lines(event))
+            text = "".join(line.text for line in lines if self._concerns(line))
         return text
 
-    def _concerns(self, event: StoredEvent) -> bool:
-        data = event.data if isinstance(event.data, dict) else {}
-        if self._retry_id not in (None, data.get("retry_id")):
+    def _concerns(self, line: EventLine) -> bool:
+        if self._task not in (None, line.task):
             return False
-        if self._task is None or self._task == data.get("task"):
-            return True
-        if event.kind is EventKind.WAITING:
-            # A group waits as a whole.
-            return data.get("group") in self._groups
-        # What starts or is preempted together is told together.
-        return self._task in (*data.get("nodes", ()), *data.get("tasks", ()))
+        return self._retry_id is None or (line.task is not None and self._retry_id == line.retry_id)
 
 
 async def _texts(
-    request: Visit, reader: _LogLines | _EventLines, *, follow: bool
+    request: Visit, reader: _LogLines | _EventTexts, *, follow: bool
 ) -> AsyncIterator[str]:
     """The lines as they come; ends with the workflow, with the server, or when access is lost."""
-    engine: Engine = request.app.state.engine
+    engine: LoopView = request.app.state.engine
     access = StreamAccess(request)
     pause_s = _SHORTEST_S
     while True:
@@ -212,14 +201,14 @@ async def _texts(
         elif reader.ended or not follow:
             return
         if engine.stopping.is_set():
-            yield _STOPPING
+            yield STREAM_STOPPED
             return
         if not text:
             await sleep(pause_s)
             pause_s = min(_LONGEST_S, pause_s * 1.5)
 
 
-def _read(access: StreamAccess, reader: _LogLines | _EventLines) -> str:
+def _read(access: StreamAccess, reader: _LogLines | _EventTexts) -> str:
     reader.actor = access.check()
     return reader.read()
 
@@ -243,21 +232,7 @@ def _lines(lines: Iterator[str] | AsyncIterator[str]) -> Stream:
 
 def _log_line(entry: LogEntry) -> str:
     retry = f" retry-{entry.retry_id}" if entry.retry_id else ""
-    return f"{moment_text(entry.at_ms)} [{entry.task}{retry}] {_one_line(entry.text)}\n"
-
-
-def _one_line(text: str) -> str:
-    """Without what some clients take for the end of a line, and what is no text."""
-    return " ".join(text.splitlines()).encode("utf-8", "replace").decode()
-
-
-def _event_line(event: StoredEvent) -> str:
-    data = event.data if isinstance(event.data, dict) else {}
-    task = data.get("task") or data.get("group") or event.subject
-    retry = f" retry-{data['retry_id']}" if data.get("retry_id") else ""
-    message = " ".join(part for part in (event.message, data.get("message")) if part)
-    text = _one_line(f"{event.kind}: {message}" if message else event.kind)
-    return f"{moment_text(event.at_ms)} [{task}{retry}] {text}\n"
+    return f"{moment_text(entry.at_ms)} [{entry.task}{retry}] {one_line(entry.text)}\n"
 
 
 HANDLERS = (workflow_logs, workflow_error_logs, workflow_events, workflow_spec)

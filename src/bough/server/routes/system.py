@@ -21,7 +21,7 @@ from bough.model.access import Action
 from bough.model.record import StoredEvent
 from bough.server.concurrency_limits import count_stream
 from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
-from bough.server.engine import Engine
+from bough.server.loop_view import LoopView
 from bough.server.server_key import ServerKey
 from bough.server.stream_access import StreamAccess
 from bough.server.values import time_text
@@ -38,6 +38,18 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 def version(request: Visit) -> VersionAnswer:
     """The version of the server."""
     del request
+    return _version()
+
+
+@route("GET", "/client/version", Action.SYSTEM_VERSION, answer=VersionAnswer)
+def client_version(request: Visit) -> Response[VersionAnswer] | Response[str]:
+    """The version that a client should have: that of the server; as text if that is asked for."""
+    if "text/plain" in request.headers.get("accept", ""):
+        return Response(VERSION, media_type=MediaType.TEXT)
+    return Response(_version())
+
+
+def _version() -> VersionAnswer:
     major, minor, revision = VERSION.split(".")[:3]
     return VersionAnswer(major, minor, revision)
 
@@ -53,13 +65,13 @@ async def server_key(request: Visit, challenge: FromQuery[str]) -> ServerKeyAnsw
 
 @route("GET", "/health", Action.SYSTEM_HEALTH)
 def health(request: Visit) -> HealthAnswer:
-    """Whether the server can answer: the database does, and the scheduler is alive."""
+    """Whether the server can answer: the database does. What does not work is among the reasons."""
     site, _ = caller(request)
-    engine: Engine = request.app.state.engine
+    engine: LoopView = request.app.state.engine
     history.last_event(site)
-    if not engine.alive or engine.stopping.is_set():
+    if engine.stopping.is_set():
         raise Unavailable("The scheduler does not run.")
-    reasons = list(request.app.state.faults())
+    reasons = [*filter(None, [engine.fault]), *request.app.state.faults()]
     status = "degraded" if reasons else "ok"
     return HealthAnswer(status, engine.leads, node_list.offline_backends(site), reasons)
 
@@ -99,7 +111,7 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
 async def _events(request: Visit, number: int) -> AsyncIterator[str]:
     site, _ = caller(request)
     access = StreamAccess(request)
-    engine: Engine = request.app.state.engine
+    engine: LoopView = request.app.state.engine
     # Sent at once, so that clients know that they are connected.
     yield f": after {number}\n\n"
     looks = 0
@@ -142,4 +154,4 @@ def _framed(event: StoredEvent) -> str:
     return f"id: {event.number}\nevent: {event.kind.value}\ndata: {text}\n\n"
 
 
-HANDLERS = (version, server_key, health, metrics, openapi, events)
+HANDLERS = (version, client_version, server_key, health, metrics, openapi, events)

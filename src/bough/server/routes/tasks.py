@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from litestar.params import FromQuery
+from litestar.params import FromPath, FromQuery
 
 from bough.api.workflows import TagList, TaskLine, TaskList, TaskSummary
 from bough.control.workflows import query, task_list
 from bough.control.workflows.task_list import Held, TaskFilter, TaskRow
 from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
-from bough.server.declare import Limit, Offset, Visit, caller, route
+from bough.server.declare import Offset, Visit, WorkLimit, caller, route
+from bough.server.permissions import Scope
 from bough.server.values import chosen_pools, read_time_ms, time_text
 
 _GIB = 2**30
@@ -38,7 +39,7 @@ def list_tasks(
     summary: FromQuery[bool] = False,
     aggregate_by_workflow: FromQuery[bool] = False,
     order: FromQuery[str] = "ASC",
-    limit: Limit = 20,
+    limit: WorkLimit = 20,
     offset: Offset = 0,
 ) -> TaskList:
     """Tasks, or what they ask for together; the newest `limit`, then in the order asked for."""
@@ -63,6 +64,20 @@ def list_tasks(
         return TaskList(summaries=[_summary(each) for each in sums[offset : offset + limit]])
     shown = rows if order.upper() == "DESC" else reversed(rows)
     return TaskList(tasks=[_task(row) for row in shown])
+
+
+@route("GET", "/api/workflow/{workflow:str}/task/{task:str}", Action.WORKFLOW_READ, Scope.WORKFLOW)
+def get_task(request: Visit, workflow: FromPath[str], task: FromPath[str]) -> TaskLine:
+    """The latest attempt of a task."""
+    site, actor = caller(request)
+    return _task(task_list.get_task(site, actor, workflow, task))
+
+
+@route("GET", "/api/users", Action.WORKFLOW_LIST)
+def list_submitters(request: Visit) -> list[str]:
+    """The users who have submitted a workflow, by name."""
+    site, actor = caller(request)
+    return query.list_submitters(site, actor)
 
 
 def _task(row: TaskRow) -> TaskLine:
@@ -107,4 +122,4 @@ def list_tags(request: Visit) -> TagList:
     return TagList(query.list_tags(site, actor))
 
 
-HANDLERS = (list_tasks, list_tags)
+HANDLERS = (list_tasks, get_task, list_submitters, list_tags)

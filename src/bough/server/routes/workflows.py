@@ -7,6 +7,8 @@ from litestar.params import FromPath, FromQuery, JSONBody
 
 from bough.api.why import WhyAnswer, WhyGroup, WhyRunning
 from bough.api.workflows import (
+    ArrayDocument,
+    ArrayPage,
     DefaultTaskLimits,
     Submission,
     TemplateSpec,
@@ -16,15 +18,17 @@ from bough.api.workflows import (
     WorkflowPage,
 )
 from bough.control.scheduling.explanation import Explained, Explainer, Runs
-from bough.control.workflows import moving, query, read_submission, submission
+from bough.control.workflows import apps, arrays, moving, query, read_submission, submission
+from bough.control.workflows.label_selectors import read_selector
 from bough.control.workflows.submission import Accepted, SubmitMode
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.words import write_amount
 from bough.model.workflow import Priority, WorkflowStatus
-from bough.server.declare import Limit, Offset, Visit, caller, route
+from bough.server.declare import Limit, Offset, OptionalNumber, Visit, WorkLimit, caller, route
 from bough.server.documents import (
     Links,
+    array_document,
     preemption_lines,
     workflow_document,
     workflow_line,
@@ -54,17 +58,37 @@ def submit(
     validation_only: FromQuery[bool] = False,
     label: FromQuery[list[str] | None] = None,
     env_vars: FromQuery[list[str] | None] = None,
+    after: FromQuery[list[str] | None] = None,
+    afterok: FromQuery[list[str] | None] = None,
+    retries: OptionalNumber = None,
+    array: FromQuery[str | None] = None,
     strict_osmo: FromQuery[bool] = False,
+    app_uuid: FromQuery[str | None] = None,
+    app_version: OptionalNumber = None,
+    upload: FromQuery[str | None] = None,
 ) -> Submission:
     """Submit a workflow, or one that was submitted before; what is accepted is kept.
 
+    `upload` is a folder of a pool's data, `bough://POOL/path`, which every task finds in its
+    working folder.
+
+    `app_uuid` and `app_version` say which app it was made from; lists can be filtered by it.
+
     A template is rendered; what comes with the template that it was made from is not. A dry run
-    answers with what was rendered, and checks nothing but its form. With `strict_osmo`, a workflow
-    in the body that an OSMO server would refuse is refused.
+    answers with what was rendered, and checks nothing but its form. It starts after the end of the
+    workflows in `after`, and only if those in `afterok` completed; `retries` is for tasks that say
+    nothing about it. With an `array` (`0-49%8`) it is there so many times. With
+    `strict_osmo`, a workflow in the body that an OSMO server would refuse is refused.
     """
     site, actor = caller(request)
     more = read_submission.Additions(
-        labels=read_pairs("label", label), environment=read_pairs("env_vars", env_vars)
+        labels=read_pairs("label", label),
+        environment=read_pairs("env_vars", env_vars),
+        after=tuple(after or ()),
+        afterok=tuple(afterok or ()),
+        retries=retries,
+        array=array,
+        upload=upload,
     )
     if (data is None) == (workflow_id is None):
         raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
@@ -74,12 +98,15 @@ def submit(
         )
     else:
         spec = read_submission.read_again(site, actor, workflow_id or "", more)
+    if app_uuid is not None:
+        source = apps.source_of(site, actor, app_uuid, app_version)
+        spec = msgspec.structs.replace(spec, app=source)
     mode = SubmitMode.VALIDATE if validation_only else SubmitMode.SUBMIT
     accepted = submission.submit(
         site, actor, pool, spec, priority, mode=SubmitMode.DRY_RUN if dry_run else mode
     )
     links = Links(request)
-    if accepted.workflow is None:
+    if accepted.workflow is None and accepted.array is None:
         return Submission(
             name=spec.name,
             overview=links.overview(spec.name),
@@ -116,16 +143,23 @@ def list_workflows(
     no_label: FromQuery[list[str] | None] = None,
     tags: FromQuery[list[str] | None] = None,
     app: FromQuery[str | None] = None,
+    array: FromQuery[str] = "",
+    elements: FromQuery[bool] = True,
     submitted_after: FromQuery[str | None] = None,
     submitted_before: FromQuery[str | None] = None,
     order: FromQuery[str] = "DESC",
-    limit: Limit = 20,
+    limit: WorkLimit = 20,
     offset: Offset = 0,
 ) -> WorkflowPage:
-    """A page of workflows: the user's own, unless others are asked for."""
+    """A page of workflows: the user's own, unless others are asked for.
+
+    `label` is `key` or `key=value`, with `*` for any text and `(a|b)` for either in the value.
+    Elements of arrays are workflows, too; `elements=false` leaves them out, `array` asks for those
+    of one.
+    """
     site, actor = caller(request)
-    if app is not None:
-        # There are no apps, so there are no workflows of one.
+    source = None if app is None else apps.find_filter(site, actor, app)
+    if app is not None and source is None:
         return WorkflowPage([], more_entries=False)
     wanted = query.Filter(
         users=() if all_users else tuple(users or (actor.name,)),
@@ -135,14 +169,42 @@ def list_workflows(
         priorities=tuple(priority or ()),
         submitted_after_ms=read_time_ms("submitted_after", submitted_after),
         submitted_before_ms=read_time_ms("submitted_before", submitted_before),
-        labels=tuple(label or ()),
+        labels=tuple(map(read_selector, label or ())),
         no_labels=tuple(no_label or ()),
         tags=tuple(tags or ()),
+        app=source,
+        array=array,
+        elements=elements,
         newest_first=order.upper() != "ASC",
         limit=limit,
         offset=offset,
     )
     return _page(request, wanted)
+
+
+@route("GET", "/api/array", Action.WORKFLOW_LIST)
+def list_arrays(
+    request: Visit,
+    users: FromQuery[list[str] | None] = None,
+    all_users: FromQuery[bool] = False,
+    pools: FromQuery[list[str] | None] = None,
+    all_pools: FromQuery[bool] = False,
+    limit: Limit = 20,
+    offset: Offset = 0,
+) -> ArrayPage:
+    """A page of arrays, the newest first: the user's own, unless others are asked for."""
+    site, actor = caller(request)
+    chosen = chosen_pools(site, actor, pools, all_pools=all_pools)
+    wanted = () if all_users else tuple(users or (actor.name,))
+    found, more = arrays.list_arrays(site, actor, wanted, chosen, limit, offset)
+    return ArrayPage([array_document(each) for each in found], more_entries=more)
+
+
+@route("GET", "/api/array/{workflow:str}", Action.WORKFLOW_READ, Scope.WORKFLOW)
+def get_array(request: Visit, workflow: FromPath[str]) -> ArrayDocument:
+    """One array, by identifier or uuid."""
+    site, actor = caller(request)
+    return array_document(arrays.get_array(site, actor, workflow))
 
 
 @route("GET", "/api/workflow/{workflow:str}", Action.WORKFLOW_READ, Scope.WORKFLOW)
@@ -182,11 +244,9 @@ def cancel(
     message: FromQuery[str] = "",
     force: FromQuery[bool] = False,
 ) -> WorkflowName:
-    """End a workflow. What is on a node is told to end."""
+    """End a workflow, or an array with all its elements. What is on a node is told to end."""
     site, actor = caller(request)
-    return WorkflowName(
-        query.cancel(site, actor, workflow, message=message, force=force).workflow_id
-    )
+    return WorkflowName(arrays.cancel(site, actor, workflow, message=message, force=force))
 
 
 @route("POST", "/api/workflow/{workflow:str}/tag", Action.WORKFLOW_UPDATE, Scope.WORKFLOW)
@@ -213,6 +273,8 @@ def why(
     found = explainer.explain(request.user, workflow, with_remedies=remedies, queues=queues)
     name, status = found.workflow.workflow_id, found.workflow.status
     message = f"Nothing of {name} waits; it is {status}."
+    if found.workflow.failure_message:
+        message = f"{message} {found.workflow.failure_message}"
     if found.groups:
         message = f"{found.groups[0].group}: {found.groups[0].message}"
     elif found.running:
@@ -254,10 +316,11 @@ def _page(request: Visit, wanted: query.Filter) -> WorkflowPage:
     site, actor = caller(request)
     page = query.list_workflows(site, actor, wanted)
     links, now_ms = Links(request), site.clock.now_ms()
-    return WorkflowPage(
-        [workflow_line(each, page.demand(each), links, now_ms) for each in page.workflows],
-        more_entries=page.more,
-    )
+    lines = [
+        workflow_line(each, page.demand(each), links, now_ms, page.app_of(each))
+        for each in page.workflows
+    ]
+    return WorkflowPage(lines, more_entries=page.more)
 
 
 def _sent(data: TemplateSpec) -> read_submission.Sent:
@@ -270,13 +333,16 @@ def _sent(data: TemplateSpec) -> read_submission.Sent:
 
 
 def _submission(links: Links, accepted: Accepted) -> Submission:
+    array = accepted.array
     name = "" if accepted.workflow is None else accepted.workflow.workflow_id
+    name = name if array is None else array.array_id
     limits = accepted.default_limits
     return Submission(
         name=name,
         overview=links.overview(name),
         logs=links.logs(name),
         warnings=list(accepted.warnings),
+        elements=None if array is None else array.count,
         default_limits=None
         if limits is None
         else DefaultTaskLimits(
@@ -286,4 +352,15 @@ def _submission(links: Links, accepted: Accepted) -> Submission:
     )
 
 
-HANDLERS = (submit, restart, list_workflows, get_workflow, update_workflow, cancel, tag, why)
+HANDLERS = (
+    submit,
+    restart,
+    list_workflows,
+    list_arrays,
+    get_array,
+    get_workflow,
+    update_workflow,
+    cancel,
+    tag,
+    why,
+)

@@ -61,6 +61,8 @@ class TaskLayout(msgspec.Struct, frozen=True):
 
     folder: Path
     surroundings: Surroundings
+    #: What it sees beside its own folders: the machine, or the root folder of its image.
+    machine: Path = Path("/")
 
     @property
     def work(self) -> Path:
@@ -153,12 +155,13 @@ class TaskLayout(msgspec.Struct, frozen=True):
             self._check_new(path, parts[0], what)
 
     def _check_new(self, path: str, top: str, what: str) -> None:
-        if os.path.lexists(f"/{top}"):
+        if os.path.lexists(self.machine / top):
+            whose = "this machine" if self.machine == Path("/") else "its image"
             raise Unstartable(
-                f"{what}: {shown(path)} is in /{top} of this machine, which tasks see but cannot "
+                f"{what}: {shown(path)} is in /{top} of {whose}, which tasks see but cannot "
                 "change; possible are paths below /tmp, relative paths (below the working folder), "
                 "and new top-level folders such as /workspace"
-                + (" (this machine has one already)" if top == "workspace" else "")
+                + (f" ({whose} has one already)" if top == "workspace" else "")
             )
 
     def _is_input(self, parts: tuple[str, ...]) -> bool:

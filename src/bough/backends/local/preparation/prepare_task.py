@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from bough.backends.local.command import (
+    DeviceRules,
     Mount,
     Sandbox,
     SandboxKind,
@@ -23,8 +24,9 @@ from bough.backends.local.command import (
     UserAccount,
 )
 from bough.backends.local.data.paths import make_below, opened, shown, write_new
-from bough.backends.local.data.removal import remove
+from bough.backends.local.data.removal import remove_from
 from bough.backends.local.errors import Unstartable
+from bough.backends.local.images.image_folder import Image, ImageFolder
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.accounts import find_account, has_account
 from bough.backends.local.preparation.container import Containment, contain
@@ -45,6 +47,7 @@ from bough.backends.local.preparation.layout import (
 )
 from bough.backends.local.preparation.transfers import Transfers, checkpointed
 from bough.backends.local.sandbox.devices import plan_devices
+from bough.backends.local.sandbox.sandbox import enters_images
 from bough.backends.placeholders import Meaning
 from bough.model.backend import Launch
 from bough.model.task_template import FileSpec, TaskTemplate
@@ -63,6 +66,8 @@ class Place(msgspec.Struct, frozen=True):
     workflow_id: str
     #: A file to see as /etc/resolv.conf; empty: what this machine has.
     resolver: str = ""
+    #: A folder beside its own, for what copies from and to object stores leave for the next try.
+    progress: Path = Path()
 
 
 def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> TaskCommand:
@@ -77,29 +82,45 @@ def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> TaskCom
 
 def clean_up(folder: Path) -> None:
     """Remove what only a running task needs, after its end."""
-    for name in ("secrets", "root", "tmp", "work", "input", "view"):
-        with contextlib.suppress(OSError):
-            remove(folder / name)
+    with contextlib.suppress(OSError), opened(folder.resolve()) as above:
+        for name in ("secrets", "root", "tmp", "work", "input", "view"):
+            with contextlib.suppress(OSError):
+                remove_from(above, name)
 
 
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand:
-    layout = TaskLayout(place.folder.resolve(), _surroundings(place, launch))
+    image = _find_image(place, launch)
+    machine = Path("/") if image is None else image.root
+    layout = TaskLayout(place.folder.resolve(), _surroundings(place, launch), machine)
     template = _fill(place, launch, layout)
     account = _account(place.options, launch, layout)
     given = template.environment | find_variables(template.credentials, launch.secrets)
     usual = usual_environment(place.options, launch, layout)
+    usual |= {} if image is None else image.environment
     own = identify(launch, layout, place.workflow_id, gpus)
-    transfers = Transfers(place.options, layout, place.workflow_id, launch.pool, account)
+    started = _starting_folder(template, layout, image)
+    transfers = Transfers(
+        place.options,
+        layout,
+        place.workflow_id,
+        launch.pool,
+        account,
+        launch.user,
+        launch.spaces,
+        launch.secrets if template.opens_stores else None,
+        str(place.progress),
+    )
     mounts, inputs = transfers.plan_inputs(template.inputs)
+    rules, others = plan_devices(gpus, sandboxed=place.sandbox is not None)
     command = TaskCommand(
         attempt=launch.attempt,
         name=launch.name,
         argv=tuple(expand(each, given | own) for each in (*template.command, *template.args)),
-        environment=usual | given | own,
-        working_folder=layout.seen_work(),
-        limits=_limits(place, launch, gpus),
+        environment=usual | {"PWD": started} | given | own,
+        working_folder=started,
+        limits=_limits(place, launch, rules),
         account=account,
-        inputs=inputs,
+        inputs=(*transfers.plan_project(template.project), *inputs),
         checkpoints=transfers.plan_checkpoints(template.checkpoints),
         outputs=transfers.plan_outputs(template.outputs, launch.name),
     )
@@ -110,11 +131,27 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand
     checkpointed = _make_checkpointed(template, layout, account)
     mounts = (*_own_mounts(layout), *files, *mounts, *secrets, *checkpointed)
     if layout.surroundings is not Surroundings.CONTAINER:
-        _, others = plan_devices(gpus, sandboxed=True)
         sandbox = _sandbox(place, layout, mounts, others)
         return msgspec.structs.replace(command, sandbox=sandbox)
     runner = place.options.container_runner or ""
     return contain(command, Containment(runner, template, mounts, gpus, layout, frozenset(given)))
+
+
+def _find_image(place: Place, launch: Launch) -> Image | None:
+    options, name = place.options, launch.spec.image if launch.spec else None
+    if options.image_folder is None or not name:
+        return None
+    if not enters_images(place.sandbox):
+        raise Unstartable(f"image: {shown(name)} cannot be entered by the sandboxes that work here")
+    return ImageFolder(options.image_folder, options.unpacked_images).open(name)
+
+
+def _starting_folder(template: TaskTemplate, layout: TaskLayout, image: Image | None) -> str:
+    """Where a task starts: in an image as containers do, unless its own files are elsewhere."""
+    relative = any(not each.path.startswith("/") for each in template.files)
+    if image is None or template.project is not None or relative:
+        return layout.seen_work()
+    return image.working_folder
 
 
 def _surroundings(place: Place, launch: Launch) -> Surroundings:
@@ -164,14 +201,14 @@ def _account(options: LocalOptions, launch: Launch, layout: TaskLayout) -> UserA
     return find_account(launch.user, "the user who submitted them")
 
 
-def _limits(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskLimits:
+def _limits(place: Place, launch: Launch, devices: DeviceRules) -> TaskLimits:
     if not place.options.limits:
         return TaskLimits()
     return TaskLimits(
         launch.cpu_milli or None,
         launch.memory_bytes or None,
         place.options.processes,
-        plan_devices(gpus, sandboxed=place.sandbox is not None)[0],
+        devices,
         launch.storage_bytes or None,
     )
 
@@ -263,4 +300,5 @@ def _sandbox(
         hidden=tuple(str(each.resolve()) for each in hidden),
         hidden_devices=hidden_devices,
         resolver=place.resolver,
+        image="" if layout.machine == Path("/") else str(layout.machine),
     )

@@ -6,6 +6,7 @@ A prepared command enters `sandbox.enter` in a forked process; what comes out is
     root_filesystem     the files that a task sees, by our own code
     bubblewrap          the same by bubblewrap
     init_process        the first process of a task's process namespace
+    executing           the last steps before a program: signals, errors in words
     sandbox_probe       tries out a kind of sandbox
     limits              CPU, memory, process and device limits by control groups
     devices             which devices a task can use

@@ -45,7 +45,7 @@ def find_gpu_devices() -> dict[int, tuple[Path, ...]]:
     """
     buses = _buses()
     found: dict[int, list[Path]] = {}
-    for entry in _entries(_DEVICES):
+    for entry in _entries(_DEVICES, ("nvidia",)):
         match = _GPU.fullmatch(entry.name)
         if match is not None:
             minor = int(match[1])
@@ -70,7 +70,7 @@ def plan_devices(gpus: Iterable[int], *, sandboxed: bool) -> tuple[DeviceRules, 
     denied = tuple(_numbers(others))
     if not sandboxed:
         return DeviceRules(denied=denied), tuple(map(str, others))
-    seen = (path for path in _entries(_DEVICES) if path.name.startswith(ACCELERATORS))
+    seen = _entries(_DEVICES, ACCELERATORS)
     shown = [each for path in seen for each in _below(path) if each not in others]
     return DeviceRules((*_USUAL, *_numbers(shown)), denied, rest=False), tuple(map(str, others))
 
@@ -83,10 +83,10 @@ def apply_rules(group: Path, rules: DeviceRules) -> None:
     # The kernel refuses it for a group with others below it: one that an earlier supervisor made.
     if not rules.rest and _ALL in (group / _LIST).read_text():
         (group / _DENY).write_text("a")
-    for major, minor in rules.allowed:
-        (group / _ALLOW).write_text(f"c {major}:{'*' if minor is None else minor} rwm")
-    for major, minor in rules.denied:
-        (group / _DENY).write_text(f"c {major}:{'*' if minor is None else minor} rwm")
+    for name, numbers in ((_ALLOW, rules.allowed), (_DENY, rules.denied)):
+        with (group / name).open("wb", buffering=0) as file:
+            for major, minor in numbers:
+                file.write(b"c %d:%s rwm" % (major, b"*" if minor is None else b"%d" % minor))
 
 
 def make_program(rules: DeviceRules) -> bytes:
@@ -179,8 +179,9 @@ def _below(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _entries(folder: Path) -> list[Path]:
+def _entries(folder: Path, begin: tuple[str, ...] = ("",)) -> list[Path]:
+    """What is in a folder, by name; only names that begin like this, of which there are few."""
     try:
-        return sorted(folder.iterdir())
+        return [folder / name for name in sorted(os.listdir(folder)) if name.startswith(begin)]
     except OSError:
         return []

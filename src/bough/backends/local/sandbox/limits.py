@@ -39,11 +39,12 @@ from bough.backends.local.sandbox.devices import apply_rules
 _PREFIX = "task-"
 #: The group that holds its processes. A task in a namespace can mount its own group and write to
 #: it, so the limits are in the group above, which it cannot reach.
-_INNER = "inner"
+INNER = "inner"
 _PERIOD_US = 100_000
 #: The kernel accepts no less.
 _LEAST_QUOTA_US = 1_000
 _SWEEPS = 1_000
+_READ_BYTES = 65_536
 _TRIES = 100
 #: By importance, where not all can be used.
 _CONTROLLERS = (MEMORY, PIDS, CPU, DEVICES)
@@ -55,7 +56,7 @@ _SHOWN = {
 }
 #: One task can have at most this fraction (1/n) of the machine's processes.
 _SHARE = 4
-_KERNEL = Path("/proc/sys/kernel")
+_KERNEL = "/proc/sys/kernel"
 #: A rule that changes nothing that is used, to see whether rules can be made.
 _TRIED_DEVICES = DeviceRules(denied=((254, 255),))
 
@@ -80,9 +81,10 @@ class Cgroup(msgspec.Struct, frozen=True):
         """Move a process into it, with all children that it will have."""
         try:
             for folder in self._distinct():
-                inner = Path(folder, _INNER)
-                inner.mkdir(exist_ok=True)
-                (inner / "cgroup.procs").write_text(str(pid))
+                inner = f"{folder}/{INNER}"
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(inner)
+                _write(f"{inner}/cgroup.procs", str(pid))
         except OSError as error:
             if error.errno != errno.ENOMEM:
                 raise
@@ -92,10 +94,9 @@ class Cgroup(msgspec.Struct, frozen=True):
         """Kill all processes in it; whether none is left."""
         if PIDS in self.folders:
             # So that nothing new starts meanwhile.
-            _write_if_there(Path(self.folders[PIDS], "pids.max"), "0")
+            _write_if_there(f"{self.folders[PIDS]}/pids.max", "0")
         for folder in self._distinct():
-            with contextlib.suppress(OSError):
-                Path(folder, "cgroup.kill").write_text("1")
+            _write_if_there(f"{folder}/cgroup.kill", "1")
         for _ in range(_SWEEPS):
             pids = self.processes()
             if not pids:
@@ -111,23 +112,30 @@ class Cgroup(msgspec.Struct, frozen=True):
         """The processes in it, and in groups that a task has made below it."""
         found: set[int] = set()
         for folder in self._distinct():
-            for above, _, _ in os.walk(folder):
-                text = _read(Path(above, "cgroup.procs"))
+            for each in _with_all_below(folder):
+                text = _read(f"{each}/cgroup.procs")
                 found.update(int(each) for each in text.split() if int(each) > 0)
         return tuple(sorted(found))
 
-    def remove(self) -> bool:
-        """Remove it, and its parent if it was the last; whether it is gone."""
+    def remove(self, *, parents: bool = True) -> bool:
+        """Remove it, and its parents if it was the last; whether it is gone."""
         for folder in self._distinct():
             with contextlib.suppress(OSError):
-                _remove_below(Path(folder))
-                Path(folder).parent.rmdir()
-        return not any(Path(each).exists() for each in self._distinct())
+                for each in reversed(_with_all_below(folder)):
+                    os.rmdir(each)
+                if parents:
+                    os.rmdir(os.path.dirname(folder))
+        return not any(os.path.exists(each) for each in self._distinct())
 
     def memory_killed(self) -> bool:
         """Whether the kernel killed something in it for exceeding the memory limit."""
         files = ("memory.events", "memory.oom_control")
         return any(self._count(MEMORY, each, "oom_kill") for each in files)
+
+    def memory_told(self) -> tuple[int | None, int | None]:
+        """The limit of its memory, and the most that it has used, in bytes, where it is known."""
+        limit = self._bytes(MEMORY, ("memory.max", "memory.limit_in_bytes"))
+        return limit, self._bytes(MEMORY, ("memory.peak", "memory.max_usage_in_bytes"))
 
     def processes_refused(self) -> bool:
         """Whether something in it could not be started because of the process limit."""
@@ -139,9 +147,15 @@ class Cgroup(msgspec.Struct, frozen=True):
         if folder is None:
             return 0
         # With version 1 a group does not count what happens in its children.
-        texts = [_read(Path(folder, below, name)) for below in ("", _INNER)]
+        texts = [_read(f"{above}/{name}") for above in (folder, f"{folder}/{INNER}")]
         pairs = (line.partition(" ")[::2] for line in "".join(texts).splitlines())
         return sum(int(number) for word, number in pairs if word == event and number.isdigit())
+
+    def _bytes(self, controller: str, names: tuple[str, str]) -> int | None:
+        """A number of the group, by its name in either version of control groups."""
+        folder = self.folders.get(controller)
+        texts = () if folder is None else (_read(f"{folder}/{each}").strip() for each in names)
+        return next((int(each) for each in texts if each.isdigit()), None)
 
     def _distinct(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.folders.values()))
@@ -179,10 +193,7 @@ def parent_name(options: LocalOptions) -> str:
 def plan_group(setup: CgroupSetup, attempt: str) -> Cgroup:
     """The group for an attempt, which need not exist yet."""
     return Cgroup(
-        {
-            each: str(Path(parent, _PREFIX + safe_name(attempt)))
-            for each, parent in setup.parents.items()
-        }
+        {each: f"{parent}/{_PREFIX}{safe_name(attempt)}" for each, parent in setup.parents.items()}
     )
 
 
@@ -190,20 +201,27 @@ def make_group(group: Cgroup, limits: TaskLimits) -> None:
     """Make the group if it does not exist, and set its limits."""
     folders = group.folders
     for controller, folder in folders.items():
-        _make(Path(folder), controller)
+        _make(folder, controller)
     if limits.memory_bytes is not None and MEMORY in folders:
-        _limit_memory(Path(folders[MEMORY]), limits.memory_bytes)
+        _limit_memory(folders[MEMORY], limits.memory_bytes)
     if limits.cpu_milli is not None and CPU in folders:
-        _limit_cpu(Path(folders[CPU]), limits.cpu_milli)
+        _limit_cpu(folders[CPU], limits.cpu_milli)
     if limits.processes is not None and PIDS in folders:
-        _limit_processes(Path(folders[PIDS]), limits.processes)
+        _limit_processes(folders[PIDS], limits.processes)
     if limits.devices is not None and DEVICES in folders:
         apply_rules(Path(folders[DEVICES]), limits.devices)
 
 
+def remove_parents(setup: CgroupSetup) -> None:
+    """Remove the parents of all attempts' groups, where they have none now."""
+    for parent in dict.fromkeys(setup.parents.values()):
+        with contextlib.suppress(OSError):
+            os.rmdir(parent)
+
+
 def most_processes() -> int:
     """How many processes and threads one task can have, whatever the options say."""
-    kernel = (int((_KERNEL / each).read_text()) for each in ("pid_max", "threads-max"))
+    kernel = (int(_read(f"{_KERNEL}/{each}")) for each in ("pid_max", "threads-max"))
     return max(1, min(kernel) // _SHARE)
 
 
@@ -222,15 +240,21 @@ def find_groups(setup: CgroupSetup) -> dict[str, Cgroup]:
     return {attempt: Cgroup(paths) for attempt, paths in found.items()}
 
 
-def _make(folder: Path, controller: str) -> None:
+def _make(folder: str, controller: str) -> None:
     """Make a group, and its parent, which others remove when it is empty."""
+    parent = os.path.dirname(folder)
     for _ in range(_TRIES):
-        # Another process may remove the parent at any moment.
-        with contextlib.suppress(FileNotFoundError, FileExistsError):
-            folder.parent.mkdir(exist_ok=True)
-            if (folder.parent / "cgroup.subtree_control").exists():
-                _delegate(folder.parent, (controller,), change=True)
-            folder.mkdir(exist_ok=True)
+        try:
+            if os.path.exists(f"{parent}/cgroup.subtree_control"):
+                _delegate(Path(parent), (controller,), change=True)
+            os.mkdir(folder)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            # Another process may remove the parent at any moment.
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(parent)
+        else:
             return
     raise OSError(f"{folder} cannot be made")
 
@@ -289,34 +313,38 @@ def _try_out(setup: CgroupSetup) -> None:
         group.remove()
 
 
-def _limit_memory(folder: Path, memory_bytes: int) -> None:
+def _limit_memory(folder: str, memory_bytes: int) -> None:
     """Limit memory, without swap in addition."""
-    if (folder / "memory.max").exists():
-        (folder / "memory.max").write_text(str(memory_bytes))
-        _write_if_there(folder / "memory.swap.max", "0")
-        _write_if_there(folder / "memory.oom.group", "1")
+    if os.path.exists(f"{folder}/memory.max"):
+        _write(f"{folder}/memory.max", str(memory_bytes))
+        _write_if_there(f"{folder}/memory.swap.max", "0")
+        _write_if_there(f"{folder}/memory.oom.group", "1")
         return
     # The limit with swap must never be lower: set before it if it rises, after it if it falls.
-    _write_if_there(folder / "memory.memsw.limit_in_bytes", str(memory_bytes))
-    (folder / "memory.limit_in_bytes").write_text(str(memory_bytes))
-    _write_if_there(folder / "memory.memsw.limit_in_bytes", str(memory_bytes))
+    _write_if_there(f"{folder}/memory.memsw.limit_in_bytes", str(memory_bytes))
+    _write(f"{folder}/memory.limit_in_bytes", str(memory_bytes))
+    _write_if_there(f"{folder}/memory.memsw.limit_in_bytes", str(memory_bytes))
 
 
-def _limit_cpu(folder: Path, cpu_milli: int) -> None:
+def _limit_cpu(folder: str, cpu_milli: int) -> None:
     quota_us = max(_LEAST_QUOTA_US, cpu_milli * _PERIOD_US // 1_000)
-    if (folder / "cpu.max").exists():
-        (folder / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
+    if os.path.exists(f"{folder}/cpu.max"):
+        _write(f"{folder}/cpu.max", f"{quota_us} {_PERIOD_US}")
         return
-    (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+    _write(f"{folder}/cpu.cfs_period_us", str(_PERIOD_US))
     # With version 1 more than the limit of a group above is refused; then that limit holds.
-    _write_if_there(folder / "cpu.cfs_quota_us", str(quota_us))
+    _write_if_there(f"{folder}/cpu.cfs_quota_us", str(quota_us))
 
 
-def _limit_processes(folder: Path, processes: int) -> None:
+def _limit_processes(folder: str, processes: int) -> None:
     """Limit processes, also to a fraction of the limits of the groups above."""
-    above = (_read(each / "pids.max").strip() for each in folder.parents)
-    others = (int(each) // _SHARE for each in above if each.isdigit())
-    (folder / "pids.max").write_text(str(max(1, min(processes, most_processes(), *others))))
+    bounds = [processes, most_processes()]
+    above = os.path.dirname(folder)
+    # The group at the root of the tree has no such file.
+    while text := _read(f"{above}/pids.max").strip():
+        bounds += [int(text) // _SHARE] if text.isdigit() else []
+        above = os.path.dirname(above)
+    _write(f"{folder}/pids.max", str(max(1, min(bounds))))
 
 
 def _controllers(folder: Path) -> tuple[str, ...]:
@@ -333,21 +361,40 @@ def _controllers(folder: Path) -> tuple[str, ...]:
     )
 
 
-def _remove_below(folder: Path) -> None:
-    """Remove a group with all below it."""
-    for each in folder.iterdir():
-        if each.is_dir():
-            _remove_below(each)
-    folder.rmdir()
+def _with_all_below(folder: str) -> list[str]:
+    """A group and all groups below it, each after the one that it is in."""
+    found = [folder]
+    for each in found:
+        with contextlib.suppress(OSError), os.scandir(each) as entries:
+            found += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return found
 
 
-def _write_if_there(path: Path, text: str) -> None:
+def _write_if_there(path: str, text: str) -> None:
     with contextlib.suppress(OSError):
-        path.write_text(text)
+        _write(path, text)
 
 
-def _read(path: Path) -> str:
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
-        return path.read_text()
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: str) -> str:
+    """The text of a small file; empty: there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        parts: list[bytes] = []
+        while part := os.read(descriptor, _READ_BYTES):
+            parts.append(part)
+        return b"".join(parts).decode()
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)

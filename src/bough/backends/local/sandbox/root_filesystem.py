@@ -49,9 +49,9 @@ _FLAGS = {
 }
 
 
-def build(sandbox: Sandbox) -> None:
-    """Make the sandbox the root of this process, which is in a new mount namespace."""
-    owner = Path(sandbox.root).stat()
+def lay_out(sandbox: Sandbox) -> None:
+    """Mount all that the task sees of the machine, in the new mount namespace of this process."""
+    owner = os.stat(sandbox.root)
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     syscalls.mount("none", sandbox.root, "tmpfs", _flags(), ROOT_OPTIONS)
     # It is below a folder that is mounted into it, and must not be mounted with that.
@@ -68,6 +68,14 @@ def build(sandbox: Sandbox) -> None:
         root.share_temporary(sandbox.temporary)
         for each in sandbox.mounts:
             root.show(each)
+    finally:
+        root.close()
+
+
+def move_in(sandbox: Sandbox) -> None:
+    """Make what was laid out the root of this process, which is in a new process namespace."""
+    root = _NewRoot(sandbox)
+    try:
         root.show_processes()
         os.fchdir(root.descriptor)
     finally:
@@ -92,8 +100,9 @@ class _NewRoot:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._path = sandbox.root
-        self.descriptor = open_below("/", Path(sandbox.root).parts[1:])
-        self._taken = OWN | {Path(each.target).parts[1] for each in sandbox.mounts}
+        self._image = sandbox.image
+        self.descriptor = open_below("/", _parts(sandbox.root))
+        self._taken = OWN | {_parts(each.target)[0] for each in sandbox.mounts}
 
     def close(self) -> None:
         """Close it."""
@@ -105,8 +114,8 @@ class _NewRoot:
         return "/".join((self._path, *parts))
 
     def show_machine(self) -> None:
-        """Mount the machine's folders, and make them read-only."""
-        for entry in sorted(os.scandir("/"), key=lambda each: each.name):
+        """Mount the folders of the machine, or of an image, and make them read-only."""
+        for entry in sorted(os.scandir(self._image or "/"), key=lambda each: each.name):
             if entry.name in self._taken:
                 continue
             if entry.is_symlink():
@@ -117,9 +126,9 @@ class _NewRoot:
         _protect(self.descriptor, self._path)
 
     def hide(self, hidden: tuple[str, ...]) -> None:
-        """Mount something empty over what is hidden."""
-        for each in hidden:
-            parts = Path(each).parts[1:]
+        """Mount something empty over what is hidden; none of it is in an image."""
+        for each in () if self._image else hidden:
+            parts = _parts(each)
             if not parts or parts[0] in self._taken:
                 continue
             with contextlib.suppress(FileNotFoundError), self._opened(parts[:-1]) as above:
@@ -134,9 +143,13 @@ class _NewRoot:
     def show_devices(self, hidden: frozenset[str]) -> None:
         """Add the devices that every program can use, and its accelerators."""
         syscalls.mount("none", self.make(("dev",)), "tmpfs", syscalls.MS_NOSUID, "size=1m,mode=755")
-        for entry in sorted(os.scandir("/dev"), key=lambda each: each.name):
-            if entry.name in _DEVICES or entry.name.startswith(ACCELERATORS):
-                self._show_device(entry, hidden)
+        seen = [
+            each
+            for each in os.scandir("/dev")
+            if each.name in _DEVICES or each.name.startswith(ACCELERATORS)
+        ]
+        for entry in sorted(seen, key=lambda each: each.name):
+            self._show_device(entry, hidden)
         pseudo_terminals = "newinstance,ptmxmode=0666,mode=620"
         syscalls.mount(
             "none", self.make(("dev", "pts")), "devpts", syscalls.MS_NOSUID, pseudo_terminals
@@ -151,12 +164,17 @@ class _NewRoot:
         """Add what it needs to resolve host names and to use GPUs."""
         self.make(("run",))
         for each in find_running():
-            self.bind(each, Path(each).parts[1:], writable=False)
+            self.bind(each, _parts(each), writable=False)
 
     def show_resolver(self, path: str) -> None:
         """Resolve host names as its network does, where the machine has such a file."""
         target = find_resolver()
-        if path and target is not None:
+        if self._image:
+            shown = path or ("" if target is None else str(target))
+            # Images that have no such file, or a link, resolve as they do.
+            with contextlib.suppress(OSError):
+                self.bind(shown, _RESOLVER.parts[1:], writable=False)
+        elif path and target is not None:
             self.bind(path, target.parts[1:], writable=False)
 
     def show_processes(self) -> None:
@@ -176,7 +194,7 @@ class _NewRoot:
 
     def show(self, mount: Mount) -> None:
         """Add a mount of the sandbox."""
-        parts = Path(mount.target).parts[1:]
+        parts = _parts(mount.target)
         try:
             self.bind(mount.source, parts, writable=mount.writable)
         except OSError as error:
@@ -186,9 +204,10 @@ class _NewRoot:
 
     def bind(self, source: str, parts: tuple[str, ...], *, writable: bool) -> None:
         """Mount a folder or file of the machine, safe from links that are made meanwhile."""
-        folder = open_below("/", Path(source).parts[1:-1])
+        *above, name = _parts(source)
+        folder = open_below("/", tuple(above))
         try:
-            shown = os.open(Path(source).name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+            shown = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
         finally:
             os.close(folder)
         try:
@@ -227,7 +246,7 @@ class _NewRoot:
             os.symlink(os.readlink(entry.path), target)
             return
         if entry.is_dir(follow_symlinks=False):
-            Path(target).mkdir()
+            os.mkdir(target)
             if any(each.startswith(f"{entry.path}/") for each in hidden):
                 for below in os.scandir(entry.path):
                     self._show_device(below, hidden)
@@ -277,6 +296,11 @@ def _remount_all(path: str) -> None:
 
 def _remount(path: str, flags: int) -> None:
     syscalls.mount("none", path, "", syscalls.MS_BIND | syscalls.MS_REMOUNT | flags)
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """The parts of an absolute path."""
+    return tuple(each for each in path.split("/") if each not in {"", "."})
 
 
 def _of(descriptor: int) -> str:

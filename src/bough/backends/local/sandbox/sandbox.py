@@ -4,6 +4,9 @@ A process that enters a sandbox gets a process namespace. There are three proces
 one that entered stays outside and ends as the task ends; the second one is the init process of the
 namespace and passes signals on; the third one becomes the task, in a session of its own. When the
 task ends or the outer process is killed, the kernel kills everything that the task has started.
+Root does without the outer one: its processes are forked into the namespace at once (`fork_first`),
+and say through a pipe how the task ended. What the task sees is mounted before that, by the process
+that forks, which has done the same for earlier tasks and needs little time for it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.bubblewrap import outer_environment, wrap
 from bough.backends.local.sandbox.init_process import hold_signals, release_signals, watch
 from bough.backends.local.sandbox.network import Namespaces
-from bough.backends.local.sandbox.root_filesystem import build
+from bough.backends.local.sandbox.root_filesystem import lay_out, move_in
 
 #: What a task that runs as root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID
 #: and NET_BIND_SERVICE.
@@ -54,19 +57,93 @@ def choose_sandbox(options: LocalOptions) -> tuple[SandboxKind | None, tuple[str
     return None, (warning,)
 
 
-def enter(command: TaskCommand, network: Namespaces | None = None) -> tuple[str, ...]:
+def enters_images(kind: SandboxKind | None) -> bool:
+    """Whether a kind of sandbox can have the files of an image in place of the machine's.
+
+    Bubblewrap cannot: inside, it needs a program that resets signals, which few images have.
+    """
+    return kind in (SandboxKind.NAMESPACES, SandboxKind.USER_NAMESPACES)
+
+
+def begins_namespace(command: TaskCommand) -> bool:
+    """Whether the process of a task is to be forked by `fork_first`."""
+    return command.sandbox is not None and command.sandbox.kind is SandboxKind.NAMESPACES
+
+
+def fork_first(command: TaskCommand) -> int:
+    """Fork a process that is the first one of a new process namespace, as root with one thread."""
+    sandbox = command.sandbox
+    kinds = {"pid": syscalls.CLONE_NEWPID}
+    if sandbox is not None and _is_laid_out_before(sandbox):
+        kinds["mnt"] = syscalls.CLONE_NEWNS
+    before = {
+        kind: os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        for name, kind in kinds.items()
+    }
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    pid = -1
+    try:
+        syscalls.unshare(sum(kinds.values()))
+        if sandbox is not None and "mnt" in kinds:
+            lay_out(sandbox)
+        pid = os.fork()
+    except OSError as error:
+        raise _unmakeable(error) from error
+    finally:
+        if pid:
+            # This process and its other children are not for these namespaces.
+            _return(before, root)
+    return pid
+
+
+def _return(before: dict[int, int], root: int) -> None:
+    """Return to the namespaces and the root that this process had."""
+    try:
+        for kind, descriptor in before.items():
+            syscalls.set_namespace(descriptor, kind)
+        if syscalls.CLONE_NEWNS in before:
+            # Who enters a mount namespace is at its root, and may have had another one.
+            os.fchdir(root)
+            os.chroot(".")
+    except OSError as error:
+        # Nothing that this process does from here on would be right: it is no fault of a task.
+        raise RuntimeError(f"namespaces cannot be returned to: {error.strerror}") from error
+    for descriptor in (*before.values(), root):
+        os.close(descriptor)
+
+
+def read_status(descriptor: int) -> int | None:
+    """The wait status of the task, from the pipe of `enter`; `None`: it was not told."""
+    told = os.read(descriptor, _STATUS_BYTES)
+    return int.from_bytes(told, "little") if len(told) == _STATUS_BYTES else None
+
+
+def enter(
+    command: TaskCommand, network: Namespaces | None = None, status: int | None = None
+) -> tuple[str, ...]:
     """Enter the sandbox of a task; the arguments to execute, with the variables `environment_of`.
 
     Called in a forked process with one thread. It can return in another process that it forked;
-    the one that called it then stays, and ends as the task does.
+    the one that called it then stays, and ends as the task does. One that `fork_first` forked
+    writes how the task ended to the pipe `status`.
     """
     try:
-        return _enter(command, network)
+        return _enter(command, network, status)
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        raise Unstartable(
-            f"the task's own view of the machine cannot be made: {error.strerror}{where}"
-        ) from error
+        raise _unmakeable(error) from error
+
+
+def _unmakeable(error: OSError) -> Unstartable:
+    where = f" ({error.filename})" if error.filename else ""
+    return Unstartable(
+        f"the task's own view of the machine cannot be made: {error.strerror}{where}"
+    )
+
+
+def _is_laid_out_before(sandbox: Sandbox) -> bool:
+    """Whether it is laid out by the process that forks, which must not wait for other disks."""
+    own = os.path.dirname(sandbox.root) + "/"
+    return not sandbox.image and all(each.source.startswith(own) for each in sandbox.mounts)
 
 
 def environment_of(command: TaskCommand) -> dict[str, str]:
@@ -77,7 +154,7 @@ def environment_of(command: TaskCommand) -> dict[str, str]:
     return command.environment
 
 
-def _enter(command: TaskCommand, network: Namespaces | None) -> tuple[str, ...]:
+def _enter(command: TaskCommand, network: Namespaces | None, status: int | None) -> tuple[str, ...]:
     sandbox = command.sandbox
     if sandbox is not None:
         # The keyring may hold credentials of the server's user.
@@ -88,32 +165,35 @@ def _enter(command: TaskCommand, network: Namespaces | None) -> tuple[str, ...]:
             network.join()
         return wrap(command, sandbox)
     if sandbox is not None:
-        _isolate(sandbox, network)
-        syscalls.keep_capabilities(_KEPT if os.geteuid() == 0 else frozenset())
-    if command.account is not None:
-        _switch(command.account)
-    if sandbox is not None:
-        syscalls.forbid_new_privileges()
+        _isolate(sandbox, network, status)
+    give_up_rights(command)
     os.chdir(command.working_folder)
     return command.argv
 
 
-def _isolate(sandbox: Sandbox, network: Namespaces | None) -> None:
-    """Enter new namespaces, and those of its group; returns in the third process."""
+def give_up_rights(command: TaskCommand) -> None:
+    """Keep only the rights that the processes of a task have, for good."""
+    if command.sandbox is not None:
+        syscalls.keep_capabilities(_KEPT if os.geteuid() == 0 else frozenset())
+    if command.account is not None:
+        _switch(command.account)
+    if command.sandbox is not None:
+        syscalls.forbid_new_privileges()
+
+
+def _isolate(sandbox: Sandbox, network: Namespaces | None, status: int | None) -> None:
+    """Enter new namespaces, and those of its group; returns in the last process."""
     if network is not None:
         network.join()
     elif sandbox.kind is SandboxKind.USER_NAMESPACES:
         syscalls.become_own_root()
-    syscalls.unshare(syscalls.CLONE_NEWPID)
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    first = os.fork()
-    if first:
-        os.close(writing)
-        _mirror(first, reading)
-    os.close(reading)
-    syscalls.die_with_parent()
-    syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC)
-    build(sandbox)
+    writing = _fork_with_mirror() if status is None else status
+    if status is not None and _is_laid_out_before(sandbox):
+        syscalls.unshare(syscalls.CLONE_NEWIPC)
+    else:
+        syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC)
+        lay_out(sandbox)
+    move_in(sandbox)
     hold_signals()
     task = os.fork()
     if task:
@@ -126,14 +206,27 @@ def _isolate(sandbox: Sandbox, network: Namespaces | None) -> None:
     release_signals()
 
 
+def _fork_with_mirror() -> int:
+    """Go on in the first process of a new namespace, and stay outside, too; the pipe to there."""
+    syscalls.unshare(syscalls.CLONE_NEWPID)
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    first = os.fork()
+    if first:
+        os.close(writing)
+        _mirror(first, reading)
+    os.close(reading)
+    syscalls.die_with_parent()
+    return writing
+
+
 def _mirror(first: int, reading: int) -> NoReturn:
     """Stay outside until the namespace has ended, and end as the task did."""
     _ignore_signals()
     _close_all_but(reading)
-    told = os.read(0, _STATUS_BYTES)
+    told = read_status(0)
     _, status = os.waitpid(first, 0)
-    if len(told) == _STATUS_BYTES:
-        status = int.from_bytes(told, "little")
+    if told is not None:
+        status = told
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -16,7 +16,13 @@ import msgspec
 
 from bough.backends.local.command import Mount, Sandbox, SandboxKind, TaskCommand
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.sandbox.sandbox import enter, environment_of
+from bough.backends.local.sandbox.sandbox import (
+    begins_namespace,
+    enter,
+    environment_of,
+    fork_first,
+    read_status,
+)
 
 _TIMEOUT_S = 30
 #: A top-level folder that no machine has.
@@ -75,13 +81,28 @@ def main(text: str) -> None:
     command = msgspec.json.decode(text, type=TaskCommand)
     os.setsid()
     try:
-        argv = enter(command)
+        argv = enter(command, status=_begin(command))
     except Unstartable as error:
         sys.exit(error.message)
     try:
         os.execve(argv[0], argv, environment_of(command))  # noqa: S606 - this is what it is for
     except OSError as error:
         sys.exit(f"{argv[0]}: {error.strerror}")
+
+
+def _begin(command: TaskCommand) -> int | None:
+    """Go on in a new process namespace, where supervisors begin there; the pipe for the status."""
+    if not begins_namespace(command):
+        return None
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    pid = fork_first(command)
+    if pid == 0:
+        os.close(reading)
+        return writing
+    os.close(writing)
+    status = os.waitpid(pid, 0)[1]
+    told = read_status(reading)
+    sys.exit(os.waitstatus_to_exitcode(status if told is None else told))
 
 
 if __name__ == "__main__":

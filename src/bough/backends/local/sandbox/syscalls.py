@@ -89,6 +89,7 @@ class Mounted(NamedTuple):
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 
 
 def unshare(flags: int) -> None:
@@ -229,8 +230,7 @@ def _drop(capability: int) -> bool:
 
 
 def _control(option: int, value: int) -> None:
-    numbers = (ctypes.c_ulong(each) for each in (value, 0, 0, 0))
-    _call(_libc.prctl, ctypes.c_int(option), *numbers)
+    _call(_libc.prctl, option, value, 0, 0, 0)
 
 
 def _call(function: Any, *arguments: Any, path: str | None = None) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bough.backends.local.attempt_folder import AttemptFolder, Folders
+from bough.backends.local.attempt_folder import AttemptFolder, folders_at
 from bough.backends.local.command import Copy
 from bough.backends.local.data.copying import copy_files, is_empty_move
 from bough.backends.local.data.removal import remove
+from bough.backends.local.data.store_trees import fetch_from_store, send_to_store
 from bough.backends.local.errors import NoRoom, lacks_room
+from bough.backends.local.pool_data.trees import fetch_tree, store_tree
 from bough.backends.local.preparation.prepare_task import Place, clean_up, prepare
 from bough.backends.local.supervisor.instructions import Setup
 from bough.backends.local.supervisor.supervised_task import SupervisedTask
@@ -41,7 +43,10 @@ def takes_long(task: SupervisedTask) -> bool:
     spec = task.order.launch.spec
     if spec is None:
         return False
-    return bool(spec.inputs) or sum(len(each.contents) for each in spec.files) > _FILE_BYTES
+    return (
+        bool(spec.inputs or spec.project)
+        or sum(len(each.contents) for each in spec.files) > _FILE_BYTES
+    )
 
 
 def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
@@ -60,7 +65,7 @@ def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
                 check=False,
             )
     for each in copies:
-        copy_files(each, durably=not is_empty_move(each))
+        _copy(each, durably=not is_empty_move(each))
     return b""
 
 
@@ -70,6 +75,7 @@ def clean_up_folders(folders: Iterable[AttemptFolder]) -> bytes:
         with contextlib.suppress(OSError):
             each.secrets.unlink(missing_ok=True)
             clean_up(each.task)
+            remove(each.stores)
     return b""
 
 
@@ -94,12 +100,27 @@ def _prepare(setup: Setup, task: SupervisedTask) -> msgspec.Struct:
         folder.task,
         task.order.workflow_id,
         resolver=_resolver(setup, task),
+        progress=folder.stores,
     )
     command = prepare(place, launch, task.accepted.gpu_indices)
     for each in command.inputs:
-        copy_files(each)
+        _copy(each)
     environment = command.environment | {"BOUGH_ATTEMPT": task.attempt}
     return msgspec.structs.replace(command, environment=environment)
+
+
+def _copy(copy: Copy, *, durably: bool = False) -> None:
+    """Copy within the files of this machine, or from and to a pool's data or an object store."""
+    if copy.from_pool is not None:
+        fetch_tree(copy, copy.from_pool)
+    elif copy.to_pool is not None:
+        store_tree(copy, copy.to_pool)
+    elif copy.from_store is not None:
+        fetch_from_store(copy, copy.from_store)
+    elif copy.to_store is not None:
+        send_to_store(copy, copy.to_store)
+    else:
+        copy_files(copy, durably=durably)
 
 
 def _resolver(setup: Setup, task: SupervisedTask) -> str:
@@ -107,4 +128,4 @@ def _resolver(setup: Setup, task: SupervisedTask) -> str:
     network = setup.network
     if network is None or network.slirp is None or task.order.shares_host_network:
         return ""
-    return str(Folders(setup.options.folder).resolver)
+    return str(folders_at(setup.options.folder).resolver)

@@ -23,6 +23,7 @@ class EventLoop:
         self._finishers: dict[int, Callable[[], None]] = {}
         #: The server has sent a signal: stop requests must be read again.
         self.nudged = False
+        self._bells: tuple[socket.socket, ...] = ()
 
     @property
     def forked_pids(self) -> tuple[int, ...]:
@@ -37,9 +38,16 @@ class EventLoop:
         signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGUSR1):
             signal.signal(number, lambda *_: None)
-        # It must stay open for as long as signals write into it.
-        self._bell = theirs
+        # They must stay open for as long as signals write into one of them.
+        self._bells = (ours, theirs)
         self.add(ours, lambda: self._hear(ours))
+
+    def close(self) -> None:
+        """Stop listening, to signals as well."""
+        signal.set_wakeup_fd(-1)
+        for each in self._bells:
+            each.close()
+        self._selector.close()
 
     def add(self, source: Any, call: Callable[[], None]) -> None:
         """Call when there is something to read."""

@@ -7,30 +7,46 @@ tasks of its gang are ready. Errors are reported in words.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import resource
 import shutil
 import signal
 import socket
 import stat
-from pathlib import Path
+from typing import NamedTuple
 
 from bough.backends.local.command import SandboxKind, TaskCommand
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.sandbox.cgroups import PIDS
+from bough.backends.local.sandbox.executing import (
+    execute,
+    prefer_to_be_killed,
+    reset_signals,
+)
 from bough.backends.local.sandbox.limits import Cgroup
 from bough.backends.local.sandbox.network import Namespaces
-from bough.backends.local.sandbox.sandbox import enter, environment_of
+from bough.backends.local.sandbox.sandbox import (
+    begins_namespace,
+    enter,
+    environment_of,
+    fork_first,
+)
 from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.backends.local.supervisor.ptrace import learn_senders
 from bough.errors import BoughError
 
 READY, GO, FAILED, NO_ROOM = b"R", b"G", b"E", b"0"
 _CHANNEL = 3
-#: If memory runs out, the kernel kills tasks before the server and others.
-_OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
 _MESSAGE_BYTES = 4_000
+
+
+class ForkedTask(NamedTuple):
+    """The process that becomes a task."""
+
+    pid: int
+    channel: socket.socket
+    #: The pipe that says how the task ended; `None`: the process ends as the task does.
+    status: int | None = None
 
 
 def fork_task(
@@ -39,17 +55,26 @@ def fork_task(
     streams: tuple[int, int],
     limit: tuple[int, int],
     network: Namespaces | None = None,
-) -> tuple[int, socket.socket]:
-    """Fork a copy that becomes the task; its process id, and the channel to it."""
+) -> ForkedTask:
+    """Fork a copy that becomes the task."""
     ours, theirs = socket.socketpair()
     learn_senders(ours)
-    pid = os.fork()
-    if pid == 0:
-        kept = () if network is None else network.descriptors
-        _become(command, group, (*streams, theirs.fileno(), *kept), limit)
-    theirs.close()
+    first = begins_namespace(command)
+    pipe = os.pipe2(os.O_CLOEXEC) if first else ()
+    try:
+        pid = fork_first(command) if first else os.fork()
+        if pid == 0:
+            kept = () if network is None else network.descriptors
+            _become(command, group, (*streams, theirs.fileno(), *pipe[1:], *kept), limit)
+    except BaseException:
+        for each in (ours.detach(), *pipe[:1]):
+            os.close(each)
+        raise
+    finally:
+        for each in (theirs.detach(), *pipe[1:]):
+            os.close(each)
     ours.setblocking(False)
-    return pid, ours
+    return ForkedTask(pid, ours, *pipe[:1])
 
 
 def can_be_held(command: TaskCommand) -> bool:
@@ -80,14 +105,15 @@ def _become(
             group.add(os.getpid())
         if command.limits.processes is not None and (group is None or PIDS not in group.folders):
             _leave_processes_to_the_server()
-        numbers = range(_CHANNEL + 1, len(descriptors) + 1)
-        argv = enter(command, Namespaces(*numbers) if numbers else None)
+        numbers = list(range(_CHANNEL + 1, len(descriptors) + 1))
+        status = numbers.pop(0) if begins_namespace(command) else None
+        argv = enter(command, Namespaces(*numbers) if numbers else None, status)
         # A change of account resets it.
         die_with_parent()
         channel.sendall(READY)
         if channel.recv(1) != GO:
             os._exit(1)
-        _execute(argv, environment_of(command))
+        execute(argv, environment_of(command))
     except BaseException as error:  # any error is reported to the supervisor
         _tell(channel, error)
     os._exit(127)
@@ -109,10 +135,10 @@ def _arrange(descriptors: tuple[int, ...]) -> socket.socket:
     os.setsid()
     die_with_parent()
     signal.set_wakeup_fd(-1)
-    _reset_signals()
+    reset_signals()
     os.umask(0o022)
     with contextlib.suppress(OSError):
-        _OOM_SCORE_FILE.write_text(_OOM_SCORE)
+        prefer_to_be_killed()
     nothing = os.open(os.devnull, os.O_RDONLY)
     # Duplicated first, because the numbers can overlap.
     copies = [os.dup(each) for each in (nothing, *descriptors)]
@@ -120,54 +146,6 @@ def _arrange(descriptors: tuple[int, ...]) -> socket.socket:
         os.dup2(each, number, inheritable=number < _CHANNEL)
     os.closerange(len(copies), os.sysconf("SC_OPEN_MAX"))
     return socket.socket(fileno=_CHANNEL)
-
-
-def _reset_signals() -> None:
-    """Start with default signals, whatever Python or the one who started the server ignores.
-
-    A plain shell, for example, starts a server in the background with SIGINT and SIGQUIT ignored.
-    """
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-def _execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
-    try:
-        os.execvpe(argv[0], argv, environment)  # noqa: S606 - this is what it is for
-    except OSError as error:
-        raise BoughError(_explain(argv[0], error)) from None
-    except ValueError as error:
-        raise BoughError(f"{argv[0]}: {error}") from None
-
-
-def _explain(program: str, error: OSError) -> str:
-    """Why a program cannot be run, in words."""
-    if error.errno == errno.ENOENT:
-        if "/" not in program:
-            return f"there is no command {program!r}"
-        interpreter = _interpreter(program)
-        if interpreter is not None:
-            return f"{program}: its interpreter {interpreter!r} does not exist"
-        return f"{program}: there is no such file"
-    if error.errno == errno.ENOEXEC:
-        return f"{program}: it is no program, and does not start with #! and an interpreter"
-    if error.errno == errno.E2BIG:
-        return f"{program}: its arguments and environment together are too long"
-    return f"{program}: {error.strerror}"
-
-
-def _interpreter(program: str) -> str | None:
-    """The interpreter that a script names in its first line."""
-    try:
-        with Path(program).open("rb") as file:
-            first = file.readline(256)
-    except OSError:
-        return None
-    if not first.startswith(b"#!"):
-        return None
-    words = first[2:].decode(errors="replace").split()
-    return words[0] if words else ""
 
 
 def _tell(channel: socket.socket | None, error: BaseException) -> None:

@@ -3,46 +3,48 @@
 The server cannot fork them itself, because it has threads, and starting Python for each would take
 too long. `ForkServer` is the server's side: it starts the process and asks it for supervisors. The
 process itself is `python -m` this module. It exits with its server; supervisors go on.
+
+A supervisor whose tasks have ended waits for the next ones: a process that has done everything once
+needs less than half of the processor's time for them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
+import math
 import os
-import resource
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from bough.backends.local.attempt_folder import Folders
-from bough.backends.local.attempt_state import AttemptEnd, AttemptLock, SupervisorProcess
-from bough.backends.local.errors import lacks_room
 from bough.backends.local.options import RUNNER_VARIABLES
-from bough.backends.local.order_lease import OrderLease, counts
+from bough.backends.local.order_lease import OrderLease
+from bough.backends.local.sandbox.executing import CHANGED_SIGNALS
 from bough.backends.local.supervisor.group_network import GroupAddress, connect_into
 from bough.backends.local.supervisor.instructions import (
     Setup,
     SupervisorRequest,
-    decode_order,
-    decode_request,
     decode_setup,
     encode,
 )
-from bough.backends.local.supervisor.processes import find_process
-from bough.backends.local.supervisor.supervised_task import SupervisedTask
-from bough.backends.local.supervisor.supervisor import Supervisor
+from bough.backends.local.supervisor.supervisor_process import (
+    REQUEST_BYTES,
+    SETTLED,
+    WAITING,
+    be_supervisor,
+)
 from bough.errors import BoughError, Unavailable
-from bough.model.backend import Sight
 
 _MODULE = "bough.backends.local.supervisor.fork_server"
 #: How long the process may take to read a request before it counts as lost.
@@ -50,6 +52,16 @@ _SEND_S = 10.0
 _EXIT_S = 5.0
 _LOG_BYTES = 2**20
 _ANSWER_BYTES = 4_096
+_READ_BYTES = 65_536
+#: How many supervisors wait for their next tasks at most, and how long.
+_MOST_WAITING = 8
+_IDLE_S = 30.0
+#: How many supervisors start tasks at once: more would only get in each other's way, and one that
+#: has just finished is quicker. And how long nothing may happen until more are forked.
+_MOST_STARTING = max(4, 2 * (os.cpu_count() or 1))
+_HOLD_S = 1.0
+#: A task that runs may end within such a moment, and then its supervisor takes the next.
+_SOON_S = 0.03
 #: Lines that ask for a connection begin with it; others ask for a supervisor.
 _CONNECT = b"connect "
 #: What it needs to find programs, and what container runners need; tasks get none of it.
@@ -180,7 +192,11 @@ class ForkServer:
 
 
 def main(descriptor: int) -> None:
-    """Fork a supervisor for each line, until the server closes its end."""
+    """Have a supervisor for each line, until the server closes its end."""
+    # A plain shell, for example, starts a server in the background with SIGQUIT ignored.
+    usual = {signal.SIGKILL, signal.SIGSTOP, *CHANGED_SIGNALS}
+    for number in signal.valid_signals() - usual:
+        signal.signal(number, signal.SIG_DFL)
     # Supervisors are woken by SIGUSR1: it must not kill one that does not handle it yet.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
@@ -188,90 +204,132 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     line = socket.socket(fileno=descriptor)
     line.set_inheritable(False)
-    with line.makefile("rb") as file:
-        setup = decode_setup(file.readline())
-        # Memory is shared with all supervisors for as long as it is not written to.
-        gc.collect()
-        gc.freeze()
-        for text in file:
-            if text.endswith(b"\n") and os.fork() == 0:
-                if text.startswith(_CONNECT):
-                    _be_connector(setup, text.removeprefix(_CONNECT), line)
-                _be_supervisor(setup, decode_request(text), line)
+    text = b""
+    while b"\n" not in text:
+        text += line.recv(_READ_BYTES) or sys.exit()
+    setup, _, text = text.partition(b"\n")
+    # Memory is shared with all supervisors for as long as it is not written to.
+    gc.collect()
+    gc.freeze()
+    _Forker(decode_setup(setup), line).run(text)
 
 
-def take(setup: Setup, request: SupervisorRequest) -> list[SupervisedTask]:
-    """The tasks that have no supervisor and were not begun, taken all at once.
+class _Forker:
+    """The process itself: hands requests to supervisors that wait, or to new ones."""
 
-    None of them where another server may decide since they were requested.
-    """
-    folders = Folders(setup.options.folder)
-    taken: list[SupervisedTask] = []
-    with _alone(folders.taking):
-        for name in request.names if counts(folders, request.lease) else ():
-            task = _take_one(setup, folders, name)
-            if task is not None:
-                taken.append(task)
-    return taken
+    def __init__(self, setup: Setup, line: socket.socket) -> None:
+        self._setup = setup
+        self._line = line
+        self._poll = select.poll()
+        #: The supervisors, by the descriptor of the socket to each.
+        self._supervisors: dict[int, socket.socket] = {}
+        #: Those that wait, the last one to begin with it last, and since when.
+        self._waiting: dict[int, float] = {}
+        #: Those that start tasks, or may soon have nothing to do, and until when that is so.
+        self._starting: dict[int, float] = {}
+        #: Requests that nothing was done about yet, and when something has happened.
+        self._requests: deque[bytes] = deque()
+        self._moved_at = 0.0
 
+    def run(self, text: bytes) -> None:
+        """Do what the lines say, until the server closes its end."""
+        self._poll.register(self._line, select.POLLIN)
+        while True:
+            *lines, text = text.split(b"\n")
+            for each in lines:
+                self._note(each)
+            self._serve()
+            for descriptor, _ in self._poll.poll(self._timeout_ms()):
+                if descriptor != self._line.fileno():
+                    self._hear(descriptor)
+                elif part := self._line.recv(_READ_BYTES):
+                    text += part
+                else:
+                    return
+            self._dismiss(time.monotonic() - _IDLE_S)
 
-def _take_one(setup: Setup, folders: Folders, name: str) -> SupervisedTask | None:
-    folder = folders.of(name)
-    try:
-        lock = AttemptLock(folder.state)
-    except FileNotFoundError:
-        return None
-    state = lock.read() if lock.take() else None
-    if state is None or state.begun is not None or state.end is not None:
-        lock.close()
-        return None
-    own = find_process(os.getpid())
-    order = decode_order(folder.launch.read_bytes())
-    own_network = setup.network is not None and not order.shares_host_network
-    since = 0 if own is None else own.since
-    lock.write(SupervisorProcess(os.getpid(), since, own_network))
-    return SupervisedTask(folder, lock, state.accepted, order, setup.options.log_bytes)
+    def _note(self, text: bytes) -> None:
+        if not text.startswith(_CONNECT):
+            self._moved_at = self._moved_at if self._requests else time.monotonic()
+            self._requests.append(text)
+        elif os.fork() == 0:
+            _be_connector(self._setup, text.removeprefix(_CONNECT), self._line)
 
+    def _timeout_ms(self) -> float | None:
+        if self._requests:
+            next_s = min([self._moved_at + _HOLD_S, *self._starting.values()]) - time.monotonic()
+            return max(0.0, next_s * 1_000)
+        return _IDLE_S * 1_000 if self._waiting else None
 
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    def _serve(self) -> None:
+        """Find a supervisor for each request; where many are starting, one of these is next."""
+        now = time.monotonic()
+        self._starting = {each: until for each, until in self._starting.items() if until > now}
+        while self._requests:
+            if self._hand_on(self._requests[0]):
+                self._moved_at = now
+            elif len(self._starting) < _MOST_STARTING:
+                self._fork(self._requests[0])
+                self._moved_at = now
+            elif now < self._moved_at + _HOLD_S:
+                return
+            else:
+                # Those that are starting hang: nothing waits for them any longer.
+                self._fork(self._requests[0])
+            self._requests.popleft()
 
+    def _hand_on(self, text: bytes) -> bool:
+        """Give a request to a supervisor that waits, the warmest one; whether there was one."""
+        while self._waiting and len(text) <= REQUEST_BYTES:
+            descriptor, _ = self._waiting.popitem()
+            try:
+                self._supervisors[descriptor].send(text)
+            except OSError:
+                # It was killed.
+                self._drop(descriptor)
+            else:
+                self._starting[descriptor] = math.inf
+                return True
+        return False
 
-def _be_supervisor(setup: Setup, request: SupervisorRequest, line: socket.socket) -> None:
-    """Run as the supervisor of some attempts; never returns."""
-    supervisor = None
-    try:
-        line.detach()
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        # A process group and not a session: the kernel shares the CPU between sessions, and a
-        # hundred of them would leave little for the server.
-        os.setpgid(0, 0)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
-        tasks = take(setup, request)
-        if tasks:
-            _say_that_something_runs(setup)
-            supervisor = Supervisor(setup, tasks, limit)
-            supervisor.run()
-    except BaseException as error:  # any error is reported as the end of the tasks
-        with contextlib.suppress(OSError):
-            traceback.print_exc()
-        message = f"The supervisor of the task failed: {type(error).__name__}: {error}"
-        # A task that was not begun can be retried when the disk has room; else it fails again.
-        unstarted = Sight.LOST if lacks_room(error) else Sight.UNSTARTABLE
-        if supervisor is not None:
-            supervisor.give_up(message, unstarted)
+    def _fork(self, text: bytes) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if os.fork() == 0:
+            self._line.detach()
+            be_supervisor(self._setup, text, theirs)
+        theirs.close()
+        # One that is stopped reads nothing, and others must not wait for it.
+        ours.setblocking(False)
+        self._supervisors[ours.fileno()] = ours
+        self._starting[ours.fileno()] = math.inf
+        self._poll.register(ours, select.POLLIN)
+
+    def _hear(self, descriptor: int) -> None:
+        """A supervisor says that its tasks run, that it has nothing to do, or has ended."""
+        try:
+            said = self._supervisors[descriptor].recv(1)
+        except OSError:
+            said = b""
+        self._starting.pop(descriptor, None)
+        self._moved_at = time.monotonic()
+        if said == SETTLED:
+            self._starting[descriptor] = time.monotonic() + _SOON_S
+        elif said == WAITING and (self._requests or len(self._waiting) < _MOST_WAITING):
+            self._waiting[descriptor] = time.monotonic()
         else:
-            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-            _refuse(setup, request.names, AttemptEnd(unstarted.value, _now_ms(), message=message))
-    os._exit(0)
+            self._drop(descriptor)
+
+    def _dismiss(self, before: float) -> None:
+        """Let supervisors exit that have waited for long."""
+        for descriptor in [each for each, since in self._waiting.items() if since < before]:
+            self._drop(descriptor)
+
+    def _drop(self, descriptor: int) -> None:
+        """Close the socket to a supervisor, which exits then if it waits."""
+        self._waiting.pop(descriptor, None)
+        self._starting.pop(descriptor, None)
+        self._poll.unregister(descriptor)
+        self._supervisors.pop(descriptor).close()
 
 
 def _be_connector(setup: Setup, text: bytes, line: socket.socket) -> None:
@@ -292,34 +350,12 @@ def _be_connector(setup: Setup, text: bytes, line: socket.socket) -> None:
     os._exit(0)
 
 
-def _say_that_something_runs(setup: Setup) -> None:
-    """Hold a lock with all other supervisors, until this process ends, however it does."""
-    path = Folders(setup.options.folder).running
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-
-
-def _refuse(setup: Setup, names: Sequence[str], end: AttemptEnd) -> None:
-    """Record that these cannot be supervised; those that have a supervisor are left alone."""
-    for name in names:
-        with contextlib.suppress(OSError):
-            lock = AttemptLock(Folders(setup.options.folder).of(name).state)
-            state = lock.read() if lock.take() else None
-            if state is not None and state.begun is None and state.end is None:
-                lock.write(end)
-            lock.close()
-
-
 def _environment() -> dict[str, str]:
     """The part of the server's environment, which may hold secrets, that is passed on."""
     passed = {each: os.environ[each] for each in _PASSED_VARIABLES if each in os.environ}
     # Absolute, because the process starts in another folder.
     search_path = os.pathsep.join(os.path.abspath(each) for each in sys.path if each)
     return {"PATH": os.defpath} | passed | {"PYTHONPATH": search_path}
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 if __name__ == "__main__":

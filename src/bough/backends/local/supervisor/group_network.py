@@ -28,7 +28,7 @@ from bough.backends.local.sandbox.network import (
     make_namespaces,
     open_way_out,
 )
-from bough.backends.local.supervisor.processes import find_process
+from bough.backends.local.supervisor.processes import find_process, start_of
 from bough.disk import write_whole
 from bough.errors import Unavailable
 
@@ -62,8 +62,16 @@ class GroupAddress(msgspec.Struct, frozen=True):
 class GroupNetwork:
     """The network of a group, as one of its supervisors holds it."""
 
-    def __init__(self, setup: NetworkSetup | None, namespaces: Namespaces, record: Path) -> None:
+    def __init__(
+        self,
+        setup: NetworkSetup | None,
+        namespaces: Namespaces,
+        record: Path,
+        hold: int | None = None,
+    ) -> None:
         self.namespaces = namespaces
+        #: Holds a way out that another supervisor has made.
+        self._hold = hold
         self._setup = setup
         self._record = record
         self._way_out: WayOut | None = None
@@ -95,6 +103,13 @@ class GroupNetwork:
         with contextlib.suppress(Unstartable):
             self.open_way_out()
 
+    def close(self) -> None:
+        """Hold it no more; the way out ends when no other supervisor of the group holds it."""
+        pipe = () if self._way_out is None else self._way_out.pipe
+        held = () if self._hold is None else (self._hold,)
+        for each in (*self.namespaces.descriptors, *pipe, *held):
+            os.close(each)
+
     def forget(self) -> None:
         """The supervisor ends: another one must not look here."""
         with contextlib.suppress(OSError):
@@ -110,7 +125,6 @@ def hold_network(
     if setup is None and not folder.exists():
         return None
     with _alone(folder):
-        own = find_process(os.getpid())
         path = folder / str(os.getpid())
         found = _open_live(folder)
         if found is None:
@@ -119,10 +133,11 @@ def hold_network(
             network = GroupNetwork(setup, make_namespaces(setup.kind), path)
             hold = network.open_way_out()
         else:
-            network, hold = GroupNetwork(None, found[0], path), found[1]
+            hold = found[1]
+            network = GroupNetwork(None, found[0], path, hold)
         record = HeldNetwork(
             os.getpid(),
-            0 if own is None else own.since,
+            start_of(os.getpid()),
             workflow_id,
             group,
             *network.namespaces,

@@ -9,6 +9,7 @@ with the last task.
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 from collections.abc import Collection, Iterable, Iterator
@@ -46,6 +47,13 @@ def find_process(pid: int) -> Process | None:
         since=int(fields[19]),
         dead=fields[0] in (b"Z", b"X"),
     )
+
+
+@functools.cache
+def start_of(pid: int) -> int:
+    """When this very process started, by the kernel's count, which does not change."""
+    process = find_process(pid)
+    return 0 if process is None else process.since
 
 
 def boot_id() -> str:

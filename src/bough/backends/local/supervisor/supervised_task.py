@@ -29,6 +29,9 @@ from bough.backends.local.order_lease import since_boot_ms
 from bough.backends.local.sandbox.init_process import NOTICE
 from bough.backends.local.sandbox.limits import Cgroup, make_group
 from bough.backends.local.sandbox.network import Namespaces
+from bough.backends.local.sandbox.sandbox import read_status
+from bough.backends.local.sessions.door import SessionDoor
+from bough.backends.local.sessions.joining import RunningTask
 from bough.backends.local.supervisor.exec_task import can_be_held, fork_task
 from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.instructions import StartOrder
@@ -37,6 +40,7 @@ from bough.backends.local.supervisor.ptrace import release, seize
 from bough.backends.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
 from bough.disk import write_whole
 from bough.model.backend import Sight
+from bough.model.words import write_bytes
 from bough.model.workflow import ExitCode
 
 #: How much is read from one stream at a time, so that every task has its turn.
@@ -96,6 +100,7 @@ class SupervisedTask:
         self.group: Cgroup | None = None
         self.pid = 0
         self.channel: socket.socket | None = None
+        self._status: int | None = None
         #: The process that is traced until its program has started, and whether it is stopped now.
         self.traced = 0
         self.held = False
@@ -104,6 +109,8 @@ class SupervisedTask:
         self.log = LogWriter(folder.path, log_bytes)
         #: The process that copies now, and when the next checkpoints are due.
         self.forked: ForkedWork | None = None
+        #: How often copying its results was begun.
+        self.copy_tries = 0
         self.due: dict[int, float] = {}
         #: How often left-over processes were looked for, and when to look again.
         self.sweeps = 0
@@ -114,6 +121,11 @@ class SupervisedTask:
         self._measured_since = 0.0
         self._measure_s = _MEASURE_FIRST_S
         self._too_large = ""
+        #: The process that became ready, within the sandbox, and the limit on its open files.
+        self._ready_pid = 0
+        self._limit = (0, 0)
+        #: Lets sessions in while it runs.
+        self.door: SessionDoor | None = None
         self._hold = hold
         self._since = 0
         self._exit: tuple[int | None, int | None] = (None, None)
@@ -152,6 +164,7 @@ class SupervisedTask:
     ) -> None:
         """Fork the process that becomes the task."""
         self.command = command
+        self._limit = limit
         if command.clean_up:
             # For a server that finds it without a supervisor.
             write_whole(self.folder.cleaning, msgspec.json.encode(command.clean_up), durably=False)
@@ -168,10 +181,11 @@ class SupervisedTask:
         self.streams = {out: LineCutter(OUT), error: LineCutter(ERROR)}
         try:
             streams = (out_end, error_end)
-            self.pid, self.channel = fork_task(command, self.group, streams, limit, network)
+            forked = fork_task(command, self.group, streams, limit, network)
         finally:
             os.close(out_end)
             os.close(error_end)
+        self.pid, self.channel, self._status = forked
         process = find_process(self.pid)
         self._since = 0 if process is None else process.since
         self.phase = Phase.FORKED
@@ -184,6 +198,7 @@ class SupervisedTask:
     def be_ready(self, pid: int) -> None:
         """Everything is set up, in the process with this id."""
         self.phase = Phase.READY
+        self._ready_pid = pid
         held = self.command is not None and can_be_held(self.command) and seize(pid)
         self.traced = pid if held else 0
 
@@ -216,6 +231,27 @@ class SupervisedTask:
             if copy.every_s is not None:
                 self.due[number] = now + copy.every_s
 
+    def open_door(self) -> SessionDoor | None:
+        """Let sessions in from now on; `None`: it is ending already, or the disk is full."""
+        command = self.command
+        if command is None or self.phase is not Phase.RUNNING:
+            return None
+        with contextlib.suppress(OSError):
+            # From here on the descriptor stands for this process, even if its id is reused.
+            process = os.pidfd_open(self._ready_pid)
+            inner = RunningTask(command, self._ready_pid, process, self.group, self._limit)
+            try:
+                self.door = SessionDoor(self.folder, inner)
+            except OSError:
+                os.close(process)
+        return self.door
+
+    def close_door(self) -> None:
+        """End all its sessions, and let no more in."""
+        if self.door is not None:
+            self.door.close()
+            self.door = None
+
     def stop(self, stop_request: StopRequest) -> None:
         """Stop it with notice; again, if it has less time now."""
         self.stop_request = stop_request
@@ -242,8 +278,21 @@ class SupervisedTask:
         if self.forked is not None:
             self.forked.kill()
 
-    def end(self, exit_code: int | None, number: int | None) -> None:
+    def read_end(self, found: os.waitid_result) -> tuple[int, int | None]:
+        """The exit code as shells count it of its process that has ended, and its signal if any."""
+        killed = found.si_code != os.CLD_EXITED
+        number = found.si_status
+        told = None if self._status is None else read_status(self._status)
+        if told is not None:
+            killed = os.WIFSIGNALED(told)
+            number = os.WTERMSIG(told) if killed else os.WEXITSTATUS(told)
+        return (128 + number, number) if killed else (number, None)
+
+    def end(self, exit_code: int, number: int | None) -> None:
         """Its process has ended and is not yet waited for, so the process id is still its own."""
+        if self._status is not None:
+            os.close(self._status)
+            self._status = None
         self._exit = (exit_code, number)
         self._told = self.stop_request is not None
         # Read now, because killing what is left counts as refused, too.
@@ -363,11 +412,15 @@ class SupervisedTask:
             told=self._told,
         )
         if self.group is not None:
-            # It is not looked for after the end.
-            self.group.remove()
+            # It is not looked for after the end. The next one has the same parents.
+            self.group.remove(parents=False)
         with contextlib.suppress(OSError):
             self._hold.write(end, durably=True)
         self.phase = Phase.FINISHED
+
+    def close(self) -> None:
+        """Let go of the attempt, after its end is recorded."""
+        self._hold.close()
 
     def how(self) -> str:
         """How it ended in words, where its exit code does not say everything."""
@@ -378,10 +431,18 @@ class SupervisedTask:
             return f"It used {self._too_large}, and was killed."
         if self.out_of_memory:
             who = "It" if number == signal.SIGKILL else "A process of it"
-            return f"{who} used more memory than it may, and was killed."
+            return f"{who} used more memory than it may{self._memory_used()}, and was killed."
         if number is None:
             return "It wanted more processes than it may have." if self._refused else ""
         return f"It was killed by signal {number} ({_signal_name(number)})."
+
+    def _memory_used(self) -> str:
+        """The limit, and the most that it used, where the kernel tells."""
+        limit, used = (None, None) if self.group is None else self.group.memory_told()
+        if limit is None:
+            return ""
+        most = "" if used is None else f", the most it had is {write_bytes(used)}"
+        return f" (its limit is {write_bytes(limit)}{most})"
 
     def _group_refused(self) -> bool:
         return self.group is not None and self.group.processes_refused()

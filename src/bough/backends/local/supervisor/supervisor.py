@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
-from bough.backends.local.attempt_folder import AttemptFolder, Folders
+from bough.backends.local.attempt_folder import AttemptFolder, folders_at
 from bough.backends.local.command import TaskCommand
 from bough.backends.local.data.copying import is_empty_move
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, Unstartable, lacks_room
@@ -46,18 +47,24 @@ _GIVE_UP_SWEEPS = 100
 #: How long the data of a stopped task is copied at most.
 _COPY_S = 600.0
 _MESSAGE_BYTES = 8_192
-#: How often preparation is tried if its process is killed.
-_PREPARATIONS = 3
+#: How often preparation, or copying results, is tried if its process is killed.
+_TRIES = 3
 _COMMANDS = msgspec.json.Decoder(tuple[TaskCommand, ...])
 
 
 class Supervisor:
     """Supervises the tasks of one start."""
 
-    def __init__(self, setup: Setup, tasks: list[SupervisedTask], limit: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        tasks: list[SupervisedTask],
+        limit: tuple[int, int],
+        settled: Callable[[], None],
+    ) -> None:
         self._setup = setup
         self._tasks = tasks
-        self._events_pipe = Folders(setup.options.folder).events_pipe
+        self._events_pipe = folders_at(setup.options.folder).events_pipe
         self._events = EventLoop()
         self._preparing: ForkedWork | None = None
         self._preparations = 0
@@ -69,6 +76,8 @@ class Supervisor:
         self._failed_as = Sight.UNSTARTABLE
         #: When to read stop requests again.
         self._look_at = 0.0
+        #: Called when its tasks run, or it takes long until they do.
+        self._settled = settled
         #: The limit on open files that tasks get.
         self._limit = limit
         #: `None`: that of this machine.
@@ -93,6 +102,14 @@ class Supervisor:
             self._clean_up_files()
         if self._network is not None:
             self._network.forget()
+
+    def close(self) -> None:
+        """Let go of everything, after all tasks are finished; the attempts have no supervisor."""
+        self._events.close()
+        if self._network is not None:
+            self._network.close()
+        for task in self._tasks:
+            task.close()
 
     def give_up(self, message: str, unstarted: Sight) -> None:
         """The supervisor itself has failed: kill everything, and record that."""
@@ -162,6 +179,7 @@ class Supervisor:
         self._drop_stopped()
         waiting = [task for task in self._tasks if task.phase is Phase.WAITING]
         if any(takes_long(task) for task in waiting):
+            self._settled()
             self._preparations += 1
             work = partial(prepare_all, self._setup, waiting)
             self._preparing = self._events.fork_work(work, partial(self._prepared, waiting))
@@ -180,7 +198,7 @@ class Supervisor:
         content, fault = forked.result()
         if content is not None:
             self._fork(tasks, content)
-        elif forked.cut_off and self._preparations < _PREPARATIONS:
+        elif forked.cut_off and self._preparations < _TRIES:
             # Not the tasks' fault, and nothing of them has run.
             self._prepare()
         else:
@@ -206,7 +224,7 @@ class Supervisor:
         if command.sandbox is None or order.shares_host_network:
             return None
         if self._network is None:
-            folders = Folders(self._setup.options.folder)
+            folders = folders_at(self._setup.options.folder)
             setup = self._setup.network
             self._network = hold_network(folders, setup, order.workflow_id, order.group)
         return None if self._network is None else self._network.namespaces
@@ -215,6 +233,11 @@ class Supervisor:
     def _own_pids(self) -> tuple[int, ...]:
         """Children that belong to no task."""
         return () if self._network is None else self._network.pids
+
+    @property
+    def _session_pids(self) -> tuple[int, ...]:
+        """The sessions of tasks that have not ended."""
+        return tuple(pid for each in self._tasks if each.door for pid in each.door.pids)
 
     def _drop_stopped(self) -> None:
         """Finish tasks that were stopped before they were started."""
@@ -267,7 +290,19 @@ class Supervisor:
             now_ms = _now_ms()
             for task in starting:
                 task.run(now_ms)
+                self._open_door(task)
             self._notify_server(starting)
+            self._settled()
+
+    def _open_door(self, task: SupervisedTask) -> None:
+        door = task.open_door()
+        if door is not None:
+            self._events.add(door.socket, door.open)
+
+    def _close_door(self, task: SupervisedTask) -> None:
+        if task.door is not None:
+            self._events.remove(task.door.socket)
+            task.close_door()
 
     def _let_go(self, starting: list[SupervisedTask]) -> None:
         """Let tasks that are all ready execute their programs."""
@@ -314,16 +349,18 @@ class Supervisor:
         """A process has ended, maybe that of a task."""
         if self._network is not None:
             self._network.reopen(found.si_pid)
+        for each in self._tasks:
+            if each.door is not None:
+                each.door.ended(found.si_pid)
         task = next((each for each in self._tasks if each.pid == found.si_pid), None)
         if task is None or task.phase not in ALIVE:
             return
         if task.channel is not None:
             self._hear_task(task)
-        exited = found.si_code == os.CLD_EXITED
+        code, number = task.read_end(found)
         if task.phase in (Phase.FORKED, Phase.READY) and not task.stop_request:
-            self._fail_unstarted(task, killed=not exited)
-        code = found.si_status if exited else 128 + found.si_status
-        task.end(code, None if exited else found.si_status)
+            self._fail_unstarted(task, killed=number is not None)
+        task.end(code, number)
 
     def _fail_unstarted(self, task: SupervisedTask, *, killed: bool) -> None:
         """A process ended before it executed its program; if it was killed, it can be retried."""
@@ -350,12 +387,13 @@ class Supervisor:
         if task.finishing(now):
             self._sweep_later(task, now)
             return
+        self._close_door(task)
         alive = [each.pid for each in self._tasks if each.phase in ALIVE]
         left = task.group is not None and not task.group.kill()
         left |= kill_left(
             task.pid,
             task.attempt,
-            {*alive, *self._events.forked_pids, *self._own_pids},
+            {*alive, *self._events.forked_pids, *self._own_pids, *self._session_pids},
             alone=not alive,
         )
         if left:
@@ -379,6 +417,10 @@ class Supervisor:
         task.phase = Phase.COPYING
         # The last checkpoint has a time of its own, because the notice was for it.
         task.kill_at = None if task.stop_request is None else now + _COPY_S
+        self._copy_results(task)
+
+    def _copy_results(self, task: SupervisedTask) -> None:
+        task.copy_tries += 1
         copies = task.last_copies(failed=self._failure is not None)
         before = () if task.command is None else task.command.clean_up
         if before or not all(map(is_empty_move, copies)):
@@ -396,7 +438,11 @@ class Supervisor:
     def _copied(self, task: SupervisedTask, forked: ForkedWork) -> None:
         content, fault = forked.result()
         task.forked = None
-        self._finish(task, "" if content is not None else fault)
+        if forked.cut_off and task.stop_request is None and task.copy_tries < _TRIES:
+            # It goes on where it was killed.
+            self._copy_results(task)
+        else:
+            self._finish(task, "" if content is not None else fault)
 
     def _save(self, task: SupervisedTask, now: float) -> None:
         """Copy the checkpoints that are due."""

@@ -1,0 +1,7 @@
+"""Images that a server has in a folder, entered by the sandbox without a container runner.
+
+A submission asks `ImageFolder.fault`; the preparation of a task asks `ImageFolder.open`.
+
+    image_folder    which images there are, and their root folders
+    oci_archive     unpacks an OCI archive into a root folder
+"""

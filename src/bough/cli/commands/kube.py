@@ -1,0 +1,310 @@
+"""`bough kube`: arguments of the commands about any pods of a Kubernetes cluster."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bough.cli.command import Command, CommandGroup
+from bough.cli.file_commands import tool
+from bough.cli.options import format_option, read_text, together
+from bough.cli.output import echo, printable
+from bough.cli.screen import utc_option
+from bough.cli.server_commands import client
+from bough.cli.text.certificates import ExplainedCertificate, render_certificate
+from bough.cli.text.quota_tree import render_tree
+from bough.cli.text.records import render_drift
+from bough.errors import Invalid
+
+if TYPE_CHECKING:
+    from bough.api.kube_answers import KubeWhyAnswer, TreeExport
+    from bough.api.quota_answers import QuotaTreeAnswer
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_name_option = click.option(
+    "--scheduler-name",
+    metavar="NAME",
+    default="bough",
+    show_default=True,
+    help="The schedulerName of the pods that are meant.",
+)
+_namespace_option = click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    default="bough-system",
+    show_default=True,
+    help="The namespace of the scheduler's Lease.",
+)
+_group_option = click.option(
+    "--group/--no-group",
+    default=True,
+    show_default=True,
+    help="Make PodGroups of Jobs and other owners of pods.",
+)
+_quota_option = click.option(
+    "--quota",
+    type=click.Choice(["kai", "kueue"]),
+    default="kai",
+    show_default=True,
+    help="Whose objects are the quota: Queues of KAI, or Cohorts and ClusterQueues of Kueue.",
+)
+_access_options = together(
+    click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="How to reach the cluster (default: as kubectl finds it).",
+    ),
+    click.option("--context", metavar="NAME", help="The context of it (default: its own)."),
+)
+
+
+@click.group(cls=CommandGroup)
+def kube() -> None:
+    """Any pods of a cluster: schedule them, ask why they wait."""
+
+
+@kube.command(cls=Command)
+@_name_option
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="A policy file, or a preset's name (default: that of the quota, kai or kueue).",
+)
+@_access_options
+@_namespace_option
+@click.option(
+    "--lease-duration",
+    metavar="SECONDS",
+    type=click.IntRange(3, 600),
+    default=15,
+    show_default=True,
+    help="After so long without a sign of the one that decides, another takes over.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default=":8270",
+    show_default=True,
+    help="Where to answer /healthz, /readyz and /metrics, and questions of `bough kube`.",
+)
+@_group_option
+@_quota_option
+def schedule(**options: Any) -> None:
+    """Schedule all pods of a cluster that name this scheduler.
+
+    Gangs are PodGroups, quota is that of Queues, both of KAI; or quota is that of Cohorts and
+    ClusterQueues of Kueue, which the label kueue.x-k8s.io/queue-name leads to. Of Jobs and other
+    owners of pods PodGroups are made; any other pod is a gang of one. Of several schedulers with
+    one name one decides at a time.
+    """
+    found = _module("scheduler")
+    found.schedule(found.Options(**options))
+
+
+@kube.command(cls=Command)
+@_name_option
+@_access_options
+def group(**options: Any) -> None:
+    """Make PodGroups of Jobs and other owners of pods.
+
+    Of Job, JobSet, LeaderWorkerSet, RayCluster, PyTorchJob and Grove's PodGang, found through any
+    number of owners. Places nothing; `bough kube schedule` groups by itself.
+    """
+    found = _module("command", "pod_grouper")
+    found.group(found.Options(**options))
+
+
+@kube.command(cls=Command)
+@click.option(
+    "--namespace",
+    "-n",
+    metavar="NAME",
+    default="bough-system",
+    show_default=True,
+    help="Where the scheduler runs.",
+)
+@_name_option
+@click.option("--image", metavar="IMAGE", help="The image to run (default: bough:VERSION).")
+@_group_option
+@_quota_option
+@click.option(
+    "--definitions/--no-definitions",
+    default=True,
+    show_default=True,
+    help="Print the definitions of PodGroup, Queue and Topology, too.",
+)
+@click.option(
+    "--webhook-ca",
+    metavar="FILE",
+    help="Print a webhook, too, whose certificate this one signed; the webhook's own is in the "
+    "Secret bough-webhook-tls.",
+)
+@format_option
+def install(
+    namespace: str,
+    scheduler_name: str,
+    image: str | None,
+    webhook_ca: str | None,
+    format_type: str,
+    **chosen: Any,
+) -> None:
+    """Print what a cluster needs for the scheduler.
+
+    As YAML for `kubectl apply -f -`, or as one list in JSON. Where the cluster has the definitions
+    of KAI already, take --no-definitions.
+    """
+    named = {} if image is None else {"image": image}
+    found = _module("install")
+    objects = found.install_objects(
+        namespace,
+        scheduler_name,
+        **named,
+        with_definitions=chosen["definitions"],
+        group=chosen["group"],
+        quota=chosen["quota"],
+    )
+    if webhook_ca is not None:
+        text = read_text(webhook_ca)
+        if "-----BEGIN CERTIFICATE-----" not in text:
+            raise Invalid(f"--webhook-ca: {webhook_ca} is no certificate as PEM.")
+        which = image or found.IMAGE
+        objects += _module("install", "kube_webhook").webhook_objects(
+            namespace, which, text.encode()
+        )
+    listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+    echo(listed, format_type, lambda _: found.write_objects(objects))
+
+
+@kube.command(cls=Command)
+@click.option("--tls-cert", metavar="FILE", required=True, help="Its certificate, as PEM.")
+@click.option("--tls-key", metavar="FILE", required=True, help="The key of it, as PEM.")
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default=":8443",
+    show_default=True,
+    help="Where to answer POST /validate and GET /healthz, both over TLS.",
+)
+@_access_options
+def webhook(**options: Any) -> None:
+    """Check objects for an apiserver before they are kept.
+
+    PodGroups, Queues, Topologies, Cohorts, ClusterQueues, and whether pods name a subgroup of their
+    gang: by the rules and with the sentences of `bough gang check` and `bough quota check`. It is a
+    ValidatingWebhookConfiguration; `bough kube install --webhook-ca FILE` prints one. Certificates
+    that change are read again.
+    """
+    found = _module("serving", "kube_webhook")
+    found.serve(found.Options(**options))
+
+
+@kube.command(cls=Command)
+@click.argument("subject", metavar="pod/NAME|podgroup/NAME")
+@click.option("--namespace", "-n", metavar="NAME", help="Its namespace (default: the context's).")
+@_access_options
+@_name_option
+@_namespace_option
+@format_option
+def why(
+    subject: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    scheduler_name: str,
+    lease_namespace: str,
+    format_type: str,
+) -> None:
+    """Explain why a pod or a PodGroup waits. Asks the scheduler that decides."""
+    kind, slash, name = subject.partition("/")
+    if not slash or kind not in ("pod", "podgroup") or not name:
+        raise click.UsageError(f"{subject!r} must be pod/NAME or podgroup/NAME.")
+    asking = _module("asking").SchedulerQuestions(
+        kubeconfig, context, scheduler_name, lease_namespace
+    )
+    answer: KubeWhyAnswer = asking.why(kind, name, namespace)
+    echo(answer, format_type, _render_why)
+
+
+@kube.command(cls=Command)
+@_access_options
+@_name_option
+@_namespace_option
+@format_option
+def queues(
+    kubeconfig: str | None,
+    context: str | None,
+    scheduler_name: str,
+    lease_namespace: str,
+    format_type: str,
+) -> None:
+    """Show the tree of queues with their quota and use. Asks the scheduler that decides."""
+    asking = _module("asking").SchedulerQuestions(
+        kubeconfig, context, scheduler_name, lease_namespace
+    )
+    answer: QuotaTreeAnswer = asking.queues()
+    write = tool("answer").write_amount
+    echo(answer, format_type, lambda found: render_tree(found, write))
+
+
+@kube.command(cls=Command)
+@utc_option
+@format_option
+def drift(format_type: str) -> None:
+    """Show what others changed in clusters whose queues follow Bough's. Asks the server.
+
+    Objects that were changed or deleted are put right; the last of these repairs are listed, and
+    what cannot be put right: objects of others that have our names, queues that are still used.
+    """
+    echo(client().audit.drift(), format_type, render_drift)
+
+
+@kube.command(cls=Command)
+@click.argument("system", type=click.Choice(["kueue", "kai"]))
+@click.option(
+    "--namespace",
+    "-n",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="Where the LocalQueues of Kueue are.",
+)
+@format_option
+def export(system: str, namespace: str, format_type: str) -> None:
+    """Print pools, subpools and cohorts as objects of Kueue or KAI. Asks the server.
+
+    As YAML for `kubectl apply -f -`, which `bough plan` and `bough quota show` read, too; or as one
+    list in JSON. Comments at the beginning, or the field `warnings` of the list, say what the
+    objects cannot.
+    """
+    answer = client().queues.export(system, namespace)
+    listed = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": answer.objects,
+        "warnings": answer.warnings,
+    }
+    echo(listed, format_type, lambda _: _render_export(answer))
+
+
+def _render_export(answer: TreeExport) -> str:
+    warnings = [f"# warning: {printable(each)}" for each in answer.warnings]
+    return "\n".join([*warnings, _module("install").write_objects(answer.objects)])
+
+
+def _render_why(answer: KubeWhyAnswer) -> str:
+    write = tool("answer").write_amount
+    if answer.certificate is None:
+        return f"{answer.subject}: {answer.sentence}"
+    text = render_certificate(ExplainedCertificate(answer.certificate), write)
+    return "\n\n".join([text, *answer.notes])
+
+
+def _module(name: str, package: str = "pod_scheduler") -> Any:
+    """The module `bough.PACKAGE.NAME`, imported when a command runs and not before."""
+    return importlib.import_module(f"bough.{package}.{name}")

@@ -1,0 +1,68 @@
+"""Labels of workflows: the policy that an administrator sets, and how lists ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+
+class LabelEnforcement(StrEnum):
+    """What becomes of a workflow that has not what a rule of the policy wants."""
+
+    OFF = "off"
+    #: It is accepted, and told.
+    WARN = "warn"
+    #: It is refused.
+    ENFORCE = "enforce"
+
+
+class LabelPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A label that workflows should have."""
+
+    key: str
+    #: The values that it may have; none: every one.
+    allow_list: tuple[str, ...] = ()
+    enforcement: LabelEnforcement = LabelEnforcement.OFF
+    #: What is added to each sentence about it, such as where people find their value.
+    assert_message: str = ""
+
+
+class LabelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The policy for labels of workflows."""
+
+    policy: tuple[LabelPolicy, ...] = ()
+    #: What stands before the key of each label on pods, and nowhere else.
+    pod_label_prefix: str = ""
+
+
+class LabelSelector(msgspec.Struct, frozen=True):
+    """A label that workflows in a list have, with a value of one of these patterns."""
+
+    key: str
+    #: A `*` in them stands for any text, none included.
+    patterns: tuple[str, ...]
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels have it."""
+        value = labels.get(self.key)
+        return value is not None and any(_fits(value, each) for each in self.patterns)
+
+
+def _fits(value: str, pattern: str) -> bool:
+    """Whether a pattern is the whole value; part after part, which never tries one twice."""
+    first, *parts = pattern.split("*")
+    if not parts:
+        return value == first
+    last = parts.pop()
+    end = len(value) - len(last)
+    if end < len(first) or not (value.startswith(first) and value.endswith(last)):
+        return False
+    place = len(first)
+    for part in parts:
+        found = value.find(part, place, end)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return True
